@@ -1,0 +1,92 @@
+"""What can go wrong, by name.
+
+Every failure a user can meet is one of these classes. Its text is one line that says what is wrong,
+where, and how to put it right. `exit_code` is what the command line returns: 2 when the input or the
+set-up must change, 1 when something else went wrong.
+"""
+
+from __future__ import annotations
+
+
+class ColonnadeError(Exception):
+    """The root of every error this package raises on purpose."""
+
+    exit_code = 1
+
+
+class JobError(ColonnadeError):
+    """The job file asks for something that does not exist or does not go together."""
+
+    exit_code = 2
+
+
+class DataError(ColonnadeError):
+    """A data file or array cannot be used as it is."""
+
+    exit_code = 2
+
+
+class CertificateError(ColonnadeError):
+    """A certificate or key is missing, does not fit its party, or is not trusted."""
+
+    exit_code = 2
+
+
+class PeerUnreachable(ColonnadeError):
+    """A peer could not be reached within the deadline."""
+
+    exit_code = 2
+
+
+class NetworkError(ColonnadeError):
+    """Something failed between two parties."""
+
+
+class PeerLost(NetworkError):
+    """A peer was there and went away, and did not come back within the deadline."""
+
+
+class DeadlineExceeded(NetworkError):
+    """A message that was due did not arrive in time."""
+
+
+class Aborted(NetworkError):
+    """Another party ended the run and said why."""
+
+
+class RefusedMessage(NetworkError):
+    """A message was refused; the party counts it and goes on."""
+
+
+class MalformedMessage(RefusedMessage):
+    """The bytes are truncated, corrupt, or do not fit the schema."""
+
+
+class OversizedMessage(RefusedMessage):
+    """The message is larger than the size limit."""
+
+
+class UnknownParty(RefusedMessage):
+    """The message comes from, or is meant for, a party that is not part of the run."""
+
+
+class WrongRun(RefusedMessage):
+    """The message belongs to another run."""
+
+
+class SumError(ColonnadeError):
+    """The secure sum cannot give a right answer, so it gives none."""
+
+
+class FixedPointOverflow(SumError):
+    """A value is too large (or not a number) for the fixed-point range."""
+
+
+class TagReused(SumError):
+    """A tag was used twice; a second use would cancel its mask."""
+
+
+class Diverged(ColonnadeError):
+    """Training left the finite numbers; the step is too large for this delay."""
+
+    exit_code = 2
