@@ -1,0 +1,151 @@
+"""What crosses a boundary between parties: typed, frozen messages and nothing else.
+
+A message is a msgspec struct, so its schema is checked while it is decoded; arrays travel as a type
+code, a shape and raw little-endian bytes. There is no pickle anywhere: a message can only become one of
+the classes below. `tag` says which of many concurrent exchanges a message belongs to; its upper bits
+name the topic (training, evaluation, ...), so two topics never share a tag.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.errors import MalformedMessage
+
+Array = NDArray[Any]
+
+TOPIC_SHIFT = 48
+
+
+class Topic(IntEnum):
+    """What an exchange is for. Evaluation and set-up are not training traffic and are counted apart."""
+
+    TRAIN = 0
+    EVALUATE = 1
+    TUNE = 2
+    PREDICT = 3
+
+
+def tag_of(topic: Topic, number: int) -> int:
+    """The tag of the `number`-th exchange about `topic`.
+
+    >>> topic_of(tag_of(Topic.EVALUATE, 7)).name
+    'EVALUATE'
+    """
+    return topic << TOPIC_SHIFT | number
+
+
+def topic_of(tag: int) -> Topic:
+    return Topic(tag >> TOPIC_SHIFT)
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unknown_fields=True):
+    """Anything one party may say to another.
+
+    A queued kind is read as a stream, in the order of arrival; any other kind waits in the mailbox
+    until somebody asks for its tag.
+    """
+
+    queued: ClassVar[bool] = False
+
+
+class Hello(Message, tag=0):
+    """The first word to every peer: who I am, which job I mean, and my key for this run, signed."""
+
+    version: str
+    job: str
+    public_key: bytes
+    signature: bytes
+
+
+class Piece(Message, tag=1):
+    """One party's addend of a sum, on its way to the root."""
+
+    tag: int
+    values: Array
+
+
+class Branch(Message, tag=2):
+    """A partial sum climbing one of the two trees of the papers' secure sum."""
+
+    tag: int
+    tree: int
+    node: int
+    values: Array
+
+
+class Backward(Message, tag=3):
+    """theta = dL/dz of the rows that belong to `tag`, from their dominator to every party."""
+
+    queued: ClassVar[bool] = True
+    tag: int
+    theta: Array
+
+
+class Announce(Message, tag=4):
+    """A few public numbers every party must use alike, e.g. the step the tuning found."""
+
+    tag: int
+    values: Array
+
+
+class Stop(Message, tag=5):
+    """The target is reached: rounds from `at` on are not computed."""
+
+    queued: ClassVar[bool] = True
+    at: int
+
+
+class Abort(Message, tag=6):
+    """The sender cannot go on; `error` is the name of its error class, `reason` its text."""
+
+    error: str
+    reason: str
+
+
+class Bye(Message, tag=7):
+    """The sender has finished; that its line goes silent now is not a fault."""
+
+
+AnyMessage = Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye
+
+# a dtype is one byte on the wire; what is not in this list cannot be sent
+_DTYPES = tuple(np.dtype(code) for code in ("<f8", "<u8", "<f4", "<i8", "<u4", "<i4", "<u2", "u1"))
+_CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
+
+
+def _pack(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        contiguous = np.ascontiguousarray(value)
+        return _CODES[contiguous.dtype], contiguous.shape, contiguous.data
+    raise TypeError(f"a {type(value).__name__} cannot be sent")
+
+
+def _unpack(_: type, value: Any) -> Array:
+    code, shape, data = value
+    if code < 0 or min(shape, default=0) < 0:
+        raise ValueError(f"no array has type code {code} and shape {shape}")
+    array = np.frombuffer(data, dtype=_DTYPES[code])
+    # bytes cannot be changed, so neither can an array that was received
+    return array if len(shape) == 1 and shape[0] == array.size else array.reshape(shape)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_pack)
+_decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage, dec_hook=_unpack)
+
+
+def encode(message: Message) -> bytes:
+    return _encoder.encode(message)
+
+
+def decode(data: bytes | memoryview) -> AnyMessage:
+    """The message in `data`, or MalformedMessage: nothing else can come out."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, ValueError, TypeError, IndexError, OverflowError) as error:
+        raise MalformedMessage(f"a message of {len(data)} bytes does not decode: {error}") from error

@@ -1,0 +1,60 @@
+"""Real and virtual time behind one face."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+
+class RealClock:
+    """The wall clock, less the time spent on measurement."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._excluded = 0.0
+
+    def now(self) -> float:
+        return time.perf_counter() - self._start - self._excluded
+
+    async def work(self, seconds: float) -> None:
+        """Real work takes its own time."""
+
+    @contextmanager
+    def uncharged(self) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._excluded += time.perf_counter() - begin
+
+
+class VirtualClock:
+    """One party's processor in the simulated world: `threads` lanes, each `speed` times the reference.
+
+    Work queues for the lane that is free first, so a slow party falls behind just as a slow machine
+    would. Nothing here depends on how fast the simulation itself runs.
+    """
+
+    def __init__(self, speed: float = 1.0, threads: int = 1) -> None:
+        self._speed = speed
+        self._free_at = [0.0] * threads
+        self.busy = 0.0
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def work(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        duration = seconds / self._speed
+        now = self.now()
+        end = max(now, self._free_at[0]) + duration
+        heapq.heapreplace(self._free_at, end)
+        self.busy += duration
+        await asyncio.sleep(end - now)
+
+    def uncharged(self) -> nullcontext[None]:
+        return nullcontext()

@@ -1,0 +1,67 @@
+"""One direction pair of a line: numbering, acknowledging and resending frames.
+
+Frames to a peer carry 1, 2, 3, ...; the peer takes them in that order, drops repeats, keeps early ones
+until the gap closes, and says with every frame of its own how far it has come. What is not acknowledged
+is kept, and sent again with the very same bytes: a masked value that was sent twice in two versions
+would give its mask away.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+ACK_EVERY = 64
+EARLY_LIMIT = 4096
+
+
+@dataclass(slots=True)
+class Line:
+    sent: int = 0
+    taken: int = 0
+    acknowledged: int = 0
+    unacknowledged: deque[tuple[int, bytes]] = field(default_factory=deque)
+    early: dict[int, bytes] = field(default_factory=dict)
+    reported: int = 0  # the last `taken` the peer was told of
+    gap_reported: int = -1
+
+    def number(self) -> int:
+        self.sent += 1
+        return self.sent
+
+    def keep(self, sequence: int, frame: bytes) -> None:
+        self.unacknowledged.append((sequence, frame))
+
+    def acknowledge(self, upto: int) -> None:
+        if upto > self.acknowledged:
+            self.acknowledged = upto
+            kept = self.unacknowledged
+            while kept and kept[0][0] <= upto:
+                kept.popleft()
+
+    def take(self, sequence: int, frame: bytes) -> list[bytes] | None:
+        """The frames that may be delivered now, in order; None for a repeat."""
+        if sequence == self.taken + 1:
+            self.taken = sequence
+            if not self.early:
+                return [frame]
+            ready = [frame]
+            while (following := self.early.pop(self.taken + 1, None)) is not None:
+                self.taken += 1
+                ready.append(following)
+            return ready
+        if sequence <= self.taken or sequence in self.early:
+            return None
+        if len(self.early) < EARLY_LIMIT:
+            self.early[sequence] = frame
+        return []
+
+    def owes_ack(self) -> bool:
+        return self.taken - self.reported >= ACK_EVERY
+
+    def gap_is_news(self) -> bool:
+        """True once for every gap, so that one missing frame leads to one request."""
+        if self.early and self.gap_reported != self.taken:
+            self.gap_reported = self.taken
+            return True
+        return False

@@ -1,0 +1,61 @@
+"""Counts what leaves a party: messages and bytes, by kind, by topic and by peer, framing included."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from colonnade.messages import Message, Topic, topic_of
+
+Key = tuple[type[Message], int, str]
+
+
+class Meter:
+    """One party's books. Evaluation is measurement, not training, so it can be told apart by topic."""
+
+    def __init__(self) -> None:
+        self._sent: dict[Key, list[int]] = {}
+        self.overhead = 0
+        self.received_messages = 0
+        self.received_bytes = 0
+        self.refused: Counter[str] = Counter()
+
+    def sent(self, message: Message, to: str, size: int) -> None:
+        key = (type(message), getattr(message, "tag", 0), to)
+        # the tag's topic, not the tag itself, is the key: the books must not grow with the rounds
+        key = (key[0], int(topic_of(key[1])), to)
+        entry = self._sent.get(key)
+        if entry is None:
+            self._sent[key] = [1, size]
+        else:
+            entry[0] += 1
+            entry[1] += size
+
+    def repeated(self, size: int) -> None:
+        """Acknowledgements and resends: bytes that carry no message of their own."""
+        self.overhead += size
+
+    def received(self, size: int) -> None:
+        self.received_messages += 1
+        self.received_bytes += size
+
+    def messages(self, *, evaluation: bool = False) -> int:
+        return sum(entry[0] for key, entry in self._sent.items() if (key[1] == Topic.EVALUATE) is evaluation)
+
+    def bytes_by_kind(self, *, evaluation: bool = False) -> dict[str, int]:
+        totals: Counter[str] = Counter()
+        for (kind, topic, _), entry in self._sent.items():
+            if (topic == Topic.EVALUATE) is evaluation:
+                totals[kind.__name__.lower()] += entry[1]
+        if self.overhead and not evaluation:
+            totals["resends"] += self.overhead
+        return dict(sorted(totals.items()))
+
+    def bytes_by_peer(self, *, evaluation: bool = False) -> dict[str, int]:
+        totals: Counter[str] = Counter()
+        for (_, topic, to), entry in self._sent.items():
+            if (topic == Topic.EVALUATE) is evaluation:
+                totals[to] += entry[1]
+        return dict(sorted(totals.items()))
+
+    def bytes(self, *, evaluation: bool = False) -> int:
+        return sum(self.bytes_by_kind(evaluation=evaluation).values())

@@ -1,0 +1,101 @@
+"""The seams of the net: what a party may assume of its network and its clock.
+
+A party program knows a `Network` and a `Clock` and nothing else, so the same program runs in the
+simulated, the local and the real world. Below the `Network` lies a `Wire`, which moves frames of bytes
+between named parties and does not know what is in them. A new engine is a new wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from colonnade.messages import Message
+
+M = TypeVar("M", bound=Message)
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the run began."""
+        ...
+
+    async def work(self, seconds: float) -> None:
+        """Charge this much computing to the party (virtual time), or do nothing (real time)."""
+        ...
+
+    def uncharged(self) -> AbstractContextManager[None]:
+        """What happens inside is measurement, not training: real clocks stand still for it."""
+        ...
+
+
+class Network(Protocol):
+    @property
+    def me(self) -> str: ...
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """Every other party of the run, sorted."""
+        ...
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """All parties of the run, sorted."""
+        ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    async def send(self, to: str, message: Message) -> None: ...
+
+    async def broadcast(self, message: Message) -> None:
+        """Send to every peer."""
+        ...
+
+    async def recv(self, kind: type[M], sender: str, tag: int = -1) -> M:
+        """The message of this kind and tag from one peer."""
+        ...
+
+    async def gather(self, kind: type[M], tag: int = -1) -> dict[str, M]:
+        """One message of this kind and tag from every peer."""
+        ...
+
+    async def drain(self, kind: type[M]) -> list[tuple[str, M]]:
+        """Everything of a queued kind that waits, at least one message, in the order of arrival."""
+        ...
+
+    def stream(self, kind: type[M]) -> AsyncIterator[list[tuple[str, M]]]:
+        """`drain` for ever."""
+        ...
+
+
+Deliver = Callable[[str, bytes], None]
+"""What a wire calls with the sender's (authenticated) name and a frame."""
+
+Lost = Callable[[str, Exception], None]
+"""What a wire calls when a peer is gone for good."""
+
+Restored = Callable[[str], None]
+"""What a wire calls when the line to a peer was broken and stands again: frames may be missing."""
+
+
+class Wire(Protocol):
+    """Moves frames to named parties, in order while a line stands.
+
+    `lossless`: a frame that was sent arrives, so nothing needs to be kept for a resend.
+    `retry_after`: seconds without an acknowledgement after which a frame is sent again; None where the
+    wire itself says when frames may be missing (`Restored`).
+    `framing`: bytes that the wire itself adds to a frame of the given size.
+    """
+
+    lossless: bool
+    retry_after: float | None
+
+    def framing(self, size: int) -> int: ...
+
+    def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None: ...
+
+    async def send(self, to: str, frame: bytes) -> None: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,52 @@
+"""The one verb of every secure sum, and the rule that a tag is used once."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.errors import TagReused
+from colonnade.messages import TOPIC_SHIFT
+
+Floats = NDArray[np.float64]
+Array = NDArray[Any]
+
+
+class SecureSum(Protocol):
+    """Adds one array per party. All parties call `sum` with the same tag, root and shape."""
+
+    async def sum(self, piece: Floats, *, root: str, tag: int) -> Floats | None:
+        """The total at the root; None elsewhere, as soon as the own piece is on its way."""
+        ...
+
+
+class UsedTags:
+    """Remembers which tags were used, in memory that does not grow with an orderly run.
+
+    >>> used = UsedTags()
+    >>> used.use(0); used.use(2); used.use(1)
+    >>> used.use(2)
+    Traceback (most recent call last):
+    ...
+    colonnade.errors.TagReused: tag 2 was used before; a second sum under it would cancel its mask
+    """
+
+    def __init__(self) -> None:
+        self._below: dict[int, int] = {}
+        self._beyond: set[int] = set()
+
+    def use(self, tag: int) -> None:
+        topic = tag >> TOPIC_SHIFT
+        below = self._below.get(topic, topic << TOPIC_SHIFT)
+        if tag < below or tag in self._beyond:
+            raise TagReused(f"tag {tag} was used before; a second sum under it would cancel its mask")
+        if tag != below:
+            self._beyond.add(tag)
+            return
+        below += 1
+        while below in self._beyond:
+            self._beyond.remove(below)
+            below += 1
+        self._below[topic] = below
