@@ -1,0 +1,55 @@
+"""Regularisers g(w) of one block of weights: value and gradient. The objective adds lambda * g.
+
+`smoothness` bounds the second derivative of one coordinate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Regularizer(Protocol):
+    name: str
+    smoothness: float
+
+    def value(self, w: Floats) -> float: ...
+
+    def gradient(self, w: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class L2:
+    """||w||^2 / 2."""
+
+    name: str = "l2"
+    smoothness: float = 1.0
+
+    def value(self, w: Floats) -> float:
+        return 0.5 * float(np.vdot(w, w))
+
+    def gradient(self, w: Floats) -> Floats:
+        return w
+
+
+@dataclass(frozen=True)
+class Nonconvex:
+    """(1/2) sum w_j^2 / (1 + w_j^2): large weights cost no more than a constant."""
+
+    name: str = "nonconvex"
+    smoothness: float = 1.0
+
+    def value(self, w: Floats) -> float:
+        return 0.5 * float(np.sum(w**2 / (1 + w**2)))
+
+    def gradient(self, w: Floats) -> Floats:
+        gradient: Floats = w / (1 + w**2) ** 2
+        return gradient
+
+
+REGULARIZERS: dict[str, Regularizer] = {regularizer.name: regularizer for regularizer in (L2(), Nonconvex())}
