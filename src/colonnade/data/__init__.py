@@ -1,0 +1,33 @@
+"""Data: from files to each party's numbers."""
+
+from colonnade.data.labels import Labels, Task
+from colonnade.data.partition import (
+    Parties,
+    load_party_files,
+    split_by_count,
+    split_by_name,
+    split_columns,
+    train_test_rows,
+)
+from colonnade.data.prepare import Missing, Preparation
+from colonnade.data.scaling import Scale
+from colonnade.data.table import Matrix, RawTable, Rows, Table, load
+
+__all__ = [
+    "Labels",
+    "Matrix",
+    "Missing",
+    "Parties",
+    "Preparation",
+    "RawTable",
+    "Rows",
+    "Scale",
+    "Table",
+    "Task",
+    "load",
+    "load_party_files",
+    "split_by_count",
+    "split_by_name",
+    "split_columns",
+    "train_test_rows",
+]

@@ -1,0 +1,155 @@
+"""Labels and categories: from what people write (1/2, yes/no, spam) to numbers.
+
+A category is known by its text: 2, 2.0 and "2" are the same one, whichever way a file spelt it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.data.table import Column, Rows
+from colonnade.errors import DataError
+
+Task = Literal["binary", "multiclass", "regression"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How raw labels become numbers: binary -> -1 and +1, multiclass -> 0..K-1, regression -> as they are.
+
+    `classes` are the labels of the training rows in order. Of two labels the larger (or the later in the
+    alphabet) is +1, unless `positive` lists those that are.
+    """
+
+    task: Task
+    classes: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
+
+    @staticmethod
+    def fit(
+        y: Column,
+        task: Task,
+        *,
+        positive: Sequence[Any] | None = None,
+        name: str = "labels",
+        origin: Rows | None = None,
+    ) -> Labels:
+        """Learn the coding from training labels. `name` and `origin` (see `RawTable`) are for error texts."""
+        if task not in get_args(Task):
+            raise DataError(f"task = {task!r} is not known; use {', '.join(get_args(Task))}")
+        _check(y, task, name, origin)
+        if task == "regression":
+            return Labels(task)
+        classes = category_names(y)
+        if len(classes) < 2:
+            raise DataError(f"{name}: every label is {classes[0]}; training needs at least two classes")
+        if task == "multiclass":
+            return Labels(task, classes)
+        if positive is None and len(classes) > 2:
+            raise DataError(
+                f"{name}: {len(classes)} different labels ({_some(classes)}) where two are needed; list "
+                "those that count as +1 in positive = [...], or use loss = 'softmax'"
+            )
+        chosen = classes[1:] if positive is None else tuple(_text(v) for v in positive)
+        unknown = [v for v in chosen if v not in classes]
+        if unknown or not chosen or set(chosen) == set(classes):
+            fault = (
+                f"no row has the positive label {unknown[0]}"
+                if unknown
+                else "positive must be some labels, not all"
+            )
+            raise DataError(f"{name}: {fault}; the labels are {_some(classes)}")
+        return Labels(task, classes, chosen)
+
+    def transform(
+        self, y: Column, *, name: str = "labels", origin: Rows | None = None
+    ) -> NDArray[np.float64]:
+        """The labels of any rows, coded like the training rows."""
+        _check(y, self.task, name, origin)
+        if self.task == "regression":
+            return _as_numbers(y)
+        codes = category_codes(y, self.classes)
+        if (codes < 0).any():
+            row = int((codes < 0).argmax())
+            raise DataError(
+                f"{name}: label {_text(y[row])} in row {_number(row, origin)} is out of range; "
+                f"the training rows have {_some(self.classes)}"
+            )
+        if self.task == "multiclass":
+            return codes.astype(np.float64)
+        sign = np.array([1.0 if c in self.positive else -1.0 for c in self.classes])
+        return sign[codes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and text, fit for JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(plain: dict[str, Any]) -> Labels:
+        """The inverse of `to_dict`, also after a journey through JSON."""
+        return Labels(plain["task"], tuple(plain["classes"]), tuple(plain["positive"]))
+
+
+def category_names(values: Column) -> tuple[str, ...]:
+    """The different values as text without gaps: by size if all are numbers, else by alphabet."""
+    names = {_text(v) for v in np.unique(values)} - {""}
+    try:
+        return tuple(sorted(names, key=lambda text: (float(text), text)))
+    except ValueError:
+        return tuple(sorted(names))
+
+
+def category_codes(values: Column, names: Sequence[str]) -> NDArray[np.int64]:
+    """Each value's place in `names`; -1 for a gap and for a value that is not there."""
+    place = {text: k for k, text in enumerate(names)}
+    different, inverse = np.unique(values, return_inverse=True)
+    codes = np.array([place.get(_text(v), -1) for v in different], dtype=np.int64)
+    return codes[inverse.ravel()]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    number = float(value)
+    if np.isnan(number):
+        return ""
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def _check(y: Column, task: Task, name: str, origin: Rows | None) -> None:
+    if len(y) == 0:
+        raise DataError(f"{name}: no labels")
+    text = y.dtype == object
+    if text and task == "regression":
+        _as_numbers(y, name, origin)
+    gaps = np.array([not str(v).strip() for v in y]) if text else ~np.isfinite(y.astype(np.float64))
+    if gaps.any():
+        raise DataError(
+            f"{name}: the label of row {_number(int(gaps.argmax()), origin)} is missing or infinite"
+        )
+
+
+def _as_numbers(y: Column, name: str = "labels", origin: Rows | None = None) -> NDArray[np.float64]:
+    numbers = np.empty(len(y))
+    for row, value in enumerate(y):
+        try:
+            numbers[row] = float(value)
+        except ValueError:
+            raise DataError(
+                f"{name}: label '{value}' in row {_number(row, origin)} is not a number, as regression needs"
+            ) from None
+    return numbers
+
+
+def _number(row: int, origin: Rows | None) -> int:
+    return 1 + (row if origin is None else int(origin[row]))
+
+
+def _some(names: Iterable[str]) -> str:
+    shown = list(names)
+    return ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
