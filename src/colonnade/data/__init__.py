@@ -1,5 +1,7 @@
 """Data: from files to each party's numbers."""
 
+from colonnade.data.catalogue import DATASETS, Dataset, Defaults
+from colonnade.data.datasets import DatasetFiles, available, load_dataset, read, verify
 from colonnade.data.labels import Labels, Task
 from colonnade.data.partition import (
     Parties,
@@ -14,6 +16,10 @@ from colonnade.data.scaling import Scale
 from colonnade.data.table import Matrix, RawTable, Rows, Table, load
 
 __all__ = [
+    "DATASETS",
+    "Dataset",
+    "DatasetFiles",
+    "Defaults",
     "Labels",
     "Matrix",
     "Missing",
@@ -24,10 +30,14 @@ __all__ = [
     "Scale",
     "Table",
     "Task",
+    "available",
     "load",
+    "load_dataset",
     "load_party_files",
+    "read",
     "split_by_count",
     "split_by_name",
     "split_columns",
     "train_test_rows",
+    "verify",
 ]

@@ -42,7 +42,7 @@ class Labels:
         """Learn the coding from training labels. `name` and `origin` (see `RawTable`) are for error texts."""
         if task not in get_args(Task):
             raise DataError(f"task = {task!r} is not known; use {', '.join(get_args(Task))}")
-        _check(y, task, name, origin)
+        y = _checked(y, task, name, origin)
         if task == "regression":
             return Labels(task)
         classes = category_names(y)
@@ -70,9 +70,9 @@ class Labels:
         self, y: Column, *, name: str = "labels", origin: Rows | None = None
     ) -> NDArray[np.float64]:
         """The labels of any rows, coded like the training rows."""
-        _check(y, self.task, name, origin)
+        y = _checked(y, self.task, name, origin)
         if self.task == "regression":
-            return _as_numbers(y)
+            return y.astype(np.float64)
         codes = category_codes(y, self.classes)
         if (codes < 0).any():
             row = int((codes < 0).argmax())
@@ -121,20 +121,22 @@ def _text(value: Any) -> str:
     return str(int(number)) if number.is_integer() else repr(number)
 
 
-def _check(y: Column, task: Task, name: str, origin: Rows | None) -> None:
+def _checked(y: NDArray[Any], task: Task, name: str, origin: Rows | None) -> Column:
+    """The labels as float64 or as text, none of them missing."""
     if len(y) == 0:
         raise DataError(f"{name}: no labels")
-    text = y.dtype == object
+    text = y.dtype.kind in "OUS"
+    values: Column = y.astype(object) if text else y.astype(np.float64)
     if text and task == "regression":
-        _as_numbers(y, name, origin)
-    gaps = np.array([not str(v).strip() for v in y]) if text else ~np.isfinite(y.astype(np.float64))
+        values = _parsed(values, name, origin)
+    gaps = np.array([not str(v).strip() for v in values]) if values.dtype == object else ~np.isfinite(values)
     if gaps.any():
-        raise DataError(
-            f"{name}: the label of row {_number(int(gaps.argmax()), origin)} is missing or infinite"
-        )
+        row = _number(int(gaps.argmax()), origin)
+        raise DataError(f"{name}: the label of row {row} is missing or infinite")
+    return values
 
 
-def _as_numbers(y: Column, name: str = "labels", origin: Rows | None = None) -> NDArray[np.float64]:
+def _parsed(y: NDArray[Any], name: str, origin: Rows | None) -> NDArray[np.float64]:
     numbers = np.empty(len(y))
     for row, value in enumerate(y):
         try:

@@ -1,0 +1,182 @@
+"""The data sets Colonnade knows by name: what they are, which files hold them, and where to get those.
+
+A plain table. `datasets.py` finds and loads what is written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from colonnade.data.labels import Task
+from colonnade.data.prepare import Missing
+from colonnade.data.scaling import Scale
+
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+UCI_CREDIT = "https://www.kaggle.com/datasets/uciml/default-of-credit-card-clients-dataset"
+KAGGLE_CREDIT = "https://www.kaggle.com/c/GiveMeSomeCredit/data"
+TICK = "https://github.com/X-DataInitiative/tick-datasets (binary/reuters)"
+MNIST = "http://yann.lecun.com/exdb/mnist/"
+FASHION = "https://github.com/zalandoresearch/fashion-mnist"
+CODES = ("SEX", "EDUCATION", "MARRIAGE", "PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """A sensible preparation; a job may say otherwise."""
+
+    task: Task
+    scale: Scale | float = "none"
+    categorical: tuple[str, ...] = ()
+    missing: Missing = "error"
+    positive: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One entry. `rows` and `columns` are those of the training rows before preparation."""
+
+    name: str
+    summary: str
+    rows: int
+    columns: int
+    defaults: Defaults
+    source: str = "scikit-learn"
+    bundled: str = ""  # the name inside scikit-learn, for a set that comes with it
+    train: str = ""
+    test: str | None = None
+    test_rows: int = 0
+    folder: str = ""
+    label: str | None = None
+    id: str | None = None
+    keep: tuple[int, ...] = ()  # only rows with these labels
+    unit_rows: bool = False  # every row scaled to length 1
+    shuffle: bool = False  # the file is sorted by class
+
+    @property
+    def task(self) -> Task:
+        return self.defaults.task
+
+
+def _svm(
+    name: str,
+    summary: str,
+    rows: int,
+    columns: int,
+    train: str,
+    test: tuple[str, int] | None = None,
+    **more: Any,
+) -> Dataset:
+    page = f"{LIBSVM}/{more.pop('page', 'binary')}.html"
+    test_file, test_rows = test or (None, 0)
+    known = {"defaults": Defaults("binary"), "source": page, "folder": "libsvm", **more}
+    return Dataset(name, summary, rows, columns, train=train, test=test_file, test_rows=test_rows, **known)
+
+
+def _sk(name: str, summary: str, rows: int, columns: int, defaults: Defaults, bundled: str) -> Dataset:
+    return Dataset(name, summary, rows, columns, defaults, bundled=bundled)
+
+
+def _images(name: str, summary: str, source: str) -> Dataset:
+    files = {"train": "train-images-idx3-ubyte", "test": "t10k-images-idx3-ubyte"}
+    pixels = Defaults("multiclass", 255.0)
+    return Dataset(name, summary, 60_000, 784, pixels, source, test_rows=10_000, folder=name, **files)  # type: ignore[arg-type]
+
+
+_NEWS20 = _svm(
+    "news20", "20 Newsgroups, word counts, 20 classes", 15_935, 62_061, "news20",
+    page="multiclass", defaults=Defaults("multiclass", "maxabs"),
+)  # fmt: skip
+_MNIST = _images("mnist", "handwritten digits, 28 x 28 pixels", MNIST)
+_ODD = (1, 3, 5, 7, 9)
+
+_ALL = (
+    # with scikit-learn
+    _sk("breast-cancer", "tumours, benign or not", 569, 30, Defaults("binary", "zscore"), "breast_cancer"),
+    _sk("digits", "handwritten digits, 8 x 8 pixels", 1797, 64, Defaults("multiclass", 16.0), "digits"),
+    _sk("digits-odd", "odd against even", 1797, 64, Defaults("binary", 16.0, positive=_ODD), "digits"),
+    _sk("wine", "wines of three growers", 178, 13, Defaults("multiclass", "zscore"), "wine"),
+    _sk("iris", "three species of iris", 150, 4, Defaults("multiclass", "zscore"), "iris"),
+    _sk("diabetes", "progress of diabetes", 442, 10, Defaults("regression", "zscore"), "diabetes"),
+    # tables
+    Dataset(
+        "uci-credit", "credit card clients of a bank, default or not", 30_000, 23,
+        Defaults("binary", "zscore", CODES), UCI_CREDIT, train="UCI_Credit_Card.csv", folder="tabular",
+        label="default.payment.next.month", id="ID",
+    ),
+    Dataset(
+        "givemesomecredit", "borrowers, in trouble within two years or not", 150_000, 10,
+        Defaults("binary", "zscore", missing="mean"), KAGGLE_CREDIT, train="cs-training.csv",
+        folder="tabular", label="SeriousDlqin2yrs", id="",
+    ),
+    # images
+    _MNIST,
+    _images("fashion-mnist", "pieces of clothing, 28 x 28 pixels", FASHION),
+    replace(
+        _MNIST, name="mnist-4v9", summary="handwritten 9 against 4", rows=11_791, test_rows=1_991,
+        keep=(4, 9), defaults=Defaults("binary", 255.0),
+    ),
+    # LIBSVM
+    _svm("a9a", "Adult: income above 50,000 or not", 32_561, 123, "a9a", ("a9a.t", 16_281)),
+    _svm(
+        "cod-rna", "non-coding RNA or not", 59_535, 8, "cod-rna", ("cod-rna.t", 271_617),
+        defaults=Defaults("binary", "zscore"), shuffle=True,
+    ),
+    _svm("phishing", "phishing web sites or not", 11_055, 68, "phishing"),
+    _NEWS20,
+    replace(
+        _NEWS20, name="news20-binary", summary="20 Newsgroups, classes 11-20 against 1-10, rows of length 1",
+        defaults=Defaults("binary", positive=tuple(range(11, 21))), unit_rows=True,
+    ),
+    _svm(
+        "reuters-moneyfx", "Reuters news, on money and foreign exchange or not", 7_770, 8_315,
+        "reuters-moneyfx.trn", ("reuters-moneyfx.tst", 3_299), source=TICK,
+    ),
+    _svm("w8a", "web pages of one category or not", 49_749, 300, "w8a", ("w8a.t", 14_951)),
+    _svm("ijcnn1", "engine misfires or not", 49_990, 22, "ijcnn1", ("ijcnn1.t", 91_701)),
+    _svm(
+        "rcv1", "Reuters news, two groups of topics", 20_242, 47_236,
+        "rcv1_train.binary", ("rcv1_test.binary", 677_399),
+    ),
+    _svm("real-sim", "Usenet: real against simulated", 72_309, 20_958, "real-sim"),
+    _svm(
+        "epsilon", "Pascal challenge 2008, dense", 400_000, 2_000,
+        "epsilon_normalized", ("epsilon_normalized.t", 100_000),
+    ),
+    _svm("gisette", "handwritten 4 against 9", 6_000, 5_000, "gisette_scale", ("gisette_scale.t", 1_000)),
+    _svm("webspam", "spam web pages, trigrams", 350_000, 16_609_143, "webspam_wc_normalized_trigram.svm"),
+    _svm("news20.binary", "20 Newsgroups in two groups, words and pairs", 19_996, 1_355_191, "news20.binary"),
+    _svm("covtype", "forest cover, one type or not", 581_012, 54, "covtype.libsvm.binary.scale"),
+)  # fmt: skip
+
+DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
+
+# sha256 of the unpacked file, so that it holds whichever way a copy is compressed
+SHA256: dict[str, dict[str, str]] = {
+    "libsvm": {
+        "a9a": "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
+        "a9a.t": "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9",
+        "cod-rna": "65b7cc0689fc29bba5db8b50fab0b6446d985f4bf8f6f5dd474f7df8b2f1ab6c",
+        "cod-rna.t": "58cff16df896436b06343df78ccaef37a6979d819abbcadbec3cb16b93938df6",
+        "news20": "1d6eb77c42e1c78e86f36af834268de933da3607f38e3703aef15f7a9f11e506",
+        "phishing": "0cf66ef36604c393da9359b2e5d894a2df8aee31fd184633cefa138add2ef08a",
+        "reuters-moneyfx.trn": "caacd2baf041b15b51ab65c0ec2ac834a439a561fb6708427c1c002c10ac7215",
+        "reuters-moneyfx.tst": "6e267dcb1f83c68bcb1c3f30d7a70dd9fe059e1da39b9c191456ff827507539f",
+    },
+    "tabular": {
+        "UCI_Credit_Card.csv": "a0f0ab49d6326671d6cd83be5c88dcf18007025fe9a53ecd699119c871176ca1",
+        "cs-training.csv": "1bd46da486a5708c58c7b01a034fae2a13b327f6f7b62ea7ba4fe3b5824b24ac",
+    },
+    "mnist": {
+        "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    },
+    "fashion-mnist": {
+        "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+    },
+}
