@@ -1,0 +1,3 @@
+"""Vertical federated learning: many columns carry one roof."""
+
+__version__ = "0.1.0"

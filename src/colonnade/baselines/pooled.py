@@ -1,0 +1,59 @@
+"""The same model trained where all columns lie together: what a federation is measured against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_array, hstack
+
+from colonnade.losses import Loss
+from colonnade.metrics import metrics_of
+from colonnade.models.linear import Rows, rows_of
+from colonnade.regularizers import Regularizer
+
+Floats = NDArray[np.float64]
+Matrix = Floats | csr_array
+
+
+@dataclass(frozen=True)
+class PooledFit:
+    w: Floats
+    loss: float
+
+    def metrics(self, loss: Loss, X_test: Matrix, y_test: Floats, penalty: float) -> dict[str, float]:
+        z = rows_of(X_test).scores(0, X_test.shape[0], self.w)
+        return {"train_loss": self.loss, **metrics_of(loss, z, y_test, penalty)}
+
+
+def pool(blocks: list[Matrix]) -> Matrix:
+    """All columns side by side; sparse if any block is."""
+    if all(isinstance(block, np.ndarray) for block in blocks):
+        return np.hstack(blocks)
+    return csr_array(hstack(blocks, format="csr"))
+
+
+def objective(
+    w: Floats, rows: Rows, y: Floats, loss: Loss, regularizer: Regularizer, l2: float
+) -> tuple[float, Floats]:
+    """Value and gradient of the mean loss plus the penalty."""
+    n = len(y)
+    z = rows.scores(0, n, w)
+    value = float(loss.value(z, y).mean()) + l2 * regularizer.value(w)
+    return value, rows.gradient(0, n, loss.dz(z, y)) / n + l2 * regularizer.gradient(w)
+
+
+def fit_pooled(X: Matrix, y: Floats, loss: Loss, regularizer: Regularizer, l2: float) -> PooledFit:
+    """L-BFGS to the limit of double precision, from zero, as a federation starts."""
+    rows = rows_of(X)
+    found = minimize(
+        objective,
+        np.zeros(X.shape[1]),
+        args=(rows, y, loss, regularizer, l2),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-9},
+    )
+    return PooledFit(found.x, float(found.fun))

@@ -1,0 +1,177 @@
+"""The backward conversation (VFB2, Algorithms 1-3): label holders compute theta, everybody updates.
+
+A round: every party sends its share of the scores of the round's rows into the secure sum, whose root is
+the round's dominator; the dominator computes theta = dL/dz and sends it to all; every party steps on its
+own block. Rounds overlap: all parties know the schedule, so shares are pushed up to `ahead` rounds before
+their turn and nobody waits to be asked. With `ahead` = 1 the same code is the synchronous algorithm.
+
+What each side learns: a dominator learns the total score of its rows; every party learns theta of every
+row, and with it, for the logistic loss, the label and the total score (docs/threat-model.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.conversations.block import Block, Delays
+from colonnade.conversations.evaluate import Evaluation
+from colonnade.conversations.schedule import Round, Schedule
+from colonnade.conversations.window import Window
+from colonnade.errors import Diverged
+from colonnade.losses import Loss
+from colonnade.messages import Backward, Stop, Topic, tag_of
+from colonnade.net.transport import Network
+from colonnade.secure.protocol import SecureSum
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WorkCost:
+    """Virtual seconds that the simulated world charges for touching `values` stored numbers."""
+
+    ns_per_value: float
+    us_per_call: float
+
+    def seconds(self, values: int) -> float:
+        return self.us_per_call * 1e-6 + values * self.ns_per_value * 1e-9
+
+
+@dataclass
+class BackwardConversation:
+    net: Network
+    sum: SecureSum
+    schedule: Schedule
+    window: Window
+    block: Block
+    loss: Loss
+    y: Floats | None
+    rate: Callable[[int], float]  # the step for gradients that are this many updates old
+    evaluation: Evaluation
+    evaluate_every: int
+    target_loss: float | None
+    sent_bytes: Callable[[], int]
+    cost: WorkCost
+    threads: int = 1
+    pool: Executor | None = None
+    updates: int = 0
+    delays: Delays = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.delays = Delays(self.window.delay_bound)
+
+    async def run(self) -> None:
+        me, dominators = self.net.me, self.schedule.dominators
+        work = [self.push(), self.measure()]
+        if me in dominators:
+            work.append(self.dominate())
+        if set(dominators) - {me}:
+            work.append(self.collaborate())
+        if self.target_loss is not None and me != self.evaluation.root:
+            work.append(self.heed())
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(step) for step in work]
+            await self.window.ends()
+            await tasks[1]
+            for task in tasks:
+                task.cancel()
+
+    async def push(self) -> None:
+        """Send shares of other dominators' rounds as early as the window allows (Algorithm 1)."""
+        for number in range(self.schedule.rounds):
+            root = self.schedule.dominator(number)
+            if root == self.net.me:
+                continue
+            if not await self.window.opens(number):
+                return
+            await self.sum.sum(await self.scores(number), root=root, tag=tag_of(Topic.TRAIN, number))
+
+    async def dominate(self) -> None:
+        """Algorithm 2, on an active party."""
+        assert self.y is not None  # noqa: S101  only label holders dominate
+        for number in range(self.schedule.rounds):
+            if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
+                continue
+            tag = tag_of(Topic.TRAIN, number)
+            z = await self.sum.sum(await self.scores(number), root=self.net.me, tag=tag)
+            assert z is not None  # noqa: S101  this party is the root
+            batch = self.schedule.round(number)
+            order, _ = self.block.rows(batch.epoch)
+            theta = self.loss.dz(z, self.y[order[batch.start : batch.end]])
+            if not np.isfinite(theta).all():
+                raise Diverged(f"theta of round {number} is not finite; use a smaller step or step = 'auto'")
+            await self.net.broadcast(Backward(tag, theta))
+            await self.update([(batch, theta)])
+
+    async def collaborate(self) -> None:
+        """Algorithm 3, on every party: whatever thetas wait become one update, on any idle thread."""
+        idle = asyncio.Semaphore(self.threads)
+        async with asyncio.TaskGroup() as updates:
+            async for waiting in self.net.stream(Backward):
+                thetas = [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
+                if self.threads == 1:
+                    await self.update(thetas)
+                    continue
+                await idle.acquire()
+                updates.create_task(self.update(thetas)).add_done_callback(lambda _: idle.release())
+
+    async def measure(self) -> None:
+        """Evaluate at the end of every `evaluate_every`-th epoch, and at the end of the run."""
+        epoch = 0
+        final = False
+        while not final:
+            epoch = min(epoch + (self.evaluate_every or self.schedule.epochs), self.schedule.epochs)
+            reached = await self.window.reaches(epoch * self.schedule.per_epoch)
+            final = not reached or epoch == self.schedule.epochs
+            rounds = epoch * self.schedule.per_epoch if reached else self.window.base
+            epoch = epoch if reached else rounds // self.schedule.per_epoch
+            loss = await self.evaluation.measure(
+                self.block.w, self.block.penalty(), self.sent_bytes(), epoch=epoch, rounds=rounds, final=final
+            )
+            if loss is not None and self.target_loss is not None and loss <= self.target_loss and not final:
+                # no theta of a round that we have not begun can exist, so nobody is past this one
+                stop = min(self.window.begun + self.window.ahead, self.schedule.rounds)
+                self.window.stop_at(stop)
+                await self.net.broadcast(Stop(stop))
+
+    async def heed(self) -> None:
+        for _, message in await self.net.drain(Stop, patient=True):
+            self.window.stop_at(message.at)
+
+    async def scores(self, number: int) -> Floats:
+        batch = self.schedule.round(number)
+        await self.charge([batch])
+        self.delays.read(number, self.window.finished)
+        return await self.compute(self.block.scores, batch)
+
+    async def update(self, thetas: Sequence[tuple[Round, Floats]]) -> None:
+        batches = [batch for batch, _ in thetas]
+        await self.charge(batches)
+        await self.compute(self.block.step, thetas, self.rate(self.delays.recent()))
+        finished = self.window.finished
+        for batch in batches:
+            self.delays.apply(batch.number, finished)
+        self.updates += len(batches)
+        epoch = self.schedule.round(self.window.base).epoch
+        self.window.finish(batch.number for batch in batches)
+        if (now := self.schedule.round(self.window.base).epoch) > epoch:
+            self.delays.turn()
+            self.block.forget_before(now)
+
+    async def charge(self, batches: Sequence[Round]) -> None:
+        """In the simulated world, let the time pass that the kernels would take."""
+        if self.net.clock.virtual:
+            await self.net.clock.work(self.cost.seconds(self.block.values(batches)))
+
+    async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a kernel here, or on a worker thread that shares the weights without locks."""
+        if self.pool is None:
+            return work(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)

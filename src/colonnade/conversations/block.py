@@ -1,0 +1,121 @@
+"""One party's block of the model: its columns, its weights, and how a batch of thetas changes them."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from colonnade.conversations.schedule import Round, Schedule
+from colonnade.models.linear import Rows, rows_of
+from colonnade.optim.sgd import Estimator
+from colonnade.regularizers import Regularizer
+
+Floats = NDArray[np.float64]
+Thetas = Sequence[tuple[Round, Floats]]
+
+
+class Block:
+    """w_l and everything needed to score rows and to step, all local."""
+
+    def __init__(
+        self,
+        X: Floats | csr_array,
+        schedule: Schedule,
+        estimator: Estimator,
+        regularizer: Regularizer,
+        l2: float,
+    ) -> None:
+        self.X = X
+        self.w = np.zeros(X.shape[1])
+        self.regularizer = regularizer
+        self.l2 = l2
+        self._schedule = schedule
+        self._estimator = estimator
+        self._shuffled: dict[int, tuple[NDArray[np.int64], Rows]] = {}
+
+    def rows(self, epoch: int) -> tuple[NDArray[np.int64], Rows]:
+        """The epoch's order and the block's rows in it. At most the epochs in flight are kept."""
+        known = self._shuffled.get(epoch)
+        if known is None:
+            order = self._schedule.order(epoch)
+            known = self._shuffled[epoch] = (order, rows_of(self.X, order))
+        return known
+
+    def forget_before(self, epoch: int) -> None:
+        for old in [known for known in self._shuffled if known < epoch]:
+            self._shuffled.pop(old, None)
+
+    def scores(self, batch: Round) -> Floats:
+        """The block's share of the scores of a batch."""
+        _, rows = self.rows(batch.epoch)
+        return rows.scores(batch.start, batch.end, self.w)
+
+    def step(self, thetas: Thetas, rate: float) -> None:
+        """All waiting thetas as one update; consecutive batches as one matrix product."""
+        direction = np.zeros_like(self.w)
+        for run in _alike(thetas):
+            first, last = run[0][0], run[-1][0]
+            order, rows = self.rows(first.epoch)
+            which = order[first.start : last.end]
+            theta = run[0][1] if len(run) == 1 else np.concatenate([theta for _, theta in run])
+            gradient = rows.gradient(first.start, last.end, self._estimator.news(which, theta))
+            direction += gradient / first.size
+            self._estimator.learn(which, theta, gradient)
+        direction += len(thetas) * (self._estimator.mean() + self.l2 * self.regularizer.gradient(self.w))
+        # in place and without a lock: several threads may step on the same weights
+        self.w -= rate * direction
+
+    def penalty(self) -> float:
+        return self.l2 * self.regularizer.value(self.w)
+
+    def values(self, batches: Sequence[Round]) -> int:
+        return sum(self.rows(batch.epoch)[1].values(batch.start, batch.end) for batch in batches)
+
+
+def _alike(thetas: Thetas) -> list[list[tuple[Round, Floats]]]:
+    """Runs of neighbouring batches of one epoch and one size.
+
+    >>> rounds = [Round(4, 0, 40, 50), Round(5, 0, 50, 60), Round(7, 0, 70, 80), Round(8, 1, 0, 10)]
+    >>> [[batch.number for batch, _ in run] for run in _alike([(r, np.zeros(1)) for r in rounds])]
+    [[4, 5], [7], [8]]
+    """
+    if len(thetas) == 1:
+        return [list(thetas)]
+    ordered = sorted(thetas, key=lambda pair: pair[0].number)
+    runs = itertools.groupby(
+        enumerate(ordered), key=lambda item: (item[1][0].epoch, item[1][0].size, item[1][0].number - item[0])
+    )
+    return [[pair for _, pair in run] for _, run in runs]
+
+
+class Delays:
+    """How old the weights behind a theta were when the theta was applied, counted in updates."""
+
+    def __init__(self, bound: int) -> None:
+        self.counts: Counter[int] = Counter()
+        self._read_at: dict[int, int] = {}
+        self._last_epoch = bound
+        self._this_epoch = 0
+
+    def read(self, number: int, finished: int) -> None:
+        """The weights are read for a round, after this many updates."""
+        self._read_at[number] = finished
+
+    def apply(self, number: int, finished: int) -> None:
+        """The round's theta is applied, after this many updates."""
+        delay = finished - self._read_at.pop(number)
+        self.counts[delay] += 1
+        self._this_epoch = max(self._this_epoch, delay)
+
+    def recent(self) -> int:
+        """The largest delay of this epoch and the one before; the bound while nothing is known."""
+        return max(self._last_epoch, self._this_epoch)
+
+    def turn(self) -> None:
+        """An epoch ends."""
+        self._last_epoch, self._this_epoch = self._this_epoch, 0

@@ -1,0 +1,54 @@
+"""Which rows belong to which round, and who dominates it: derived from the job's seed by everyone.
+
+Because every party knows the schedule, a partial score can be sent before anybody asks for it, and a
+message names its rows by the number of its round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Round(NamedTuple):
+    number: int
+    epoch: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Every epoch is one shuffled pass over the rows, cut into batches; dominators take turns."""
+
+    rows: int
+    batch: int
+    epochs: int
+    seed: int
+    dominators: tuple[str, ...]
+
+    @property
+    def per_epoch(self) -> int:
+        return -(-self.rows // self.batch)
+
+    @property
+    def rounds(self) -> int:
+        return self.per_epoch * self.epochs
+
+    def order(self, epoch: int) -> NDArray[np.int64]:
+        return np.random.default_rng([self.seed, epoch]).permutation(self.rows)
+
+    def round(self, number: int) -> Round:
+        epoch, position = divmod(number, self.per_epoch)
+        start = position * self.batch
+        return Round(number, epoch, start, min(start + self.batch, self.rows))
+
+    def dominator(self, number: int) -> str:
+        return self.dominators[number % len(self.dominators)]

@@ -1,0 +1,207 @@
+"""A whole federation: deal the data, run the parties in a world, gather the result.
+
+The pooled comparison is made here, by whoever has dealt the columns; no party takes part in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from colonnade import __version__
+from colonnade.baselines.pooled import PooledFit, fit_pooled, pool
+from colonnade.config import Job
+from colonnade.data.deal import Deal, deal
+from colonnade.data.table import Table
+from colonnade.errors import JobError
+from colonnade.losses import LOSSES
+from colonnade.party import Assignment, Share
+from colonnade.presets import batches_in_flight, preset_of
+from colonnade.regularizers import REGULARIZERS
+from colonnade.result import Cost, Moment, Privacy, Result, Staleness
+from colonnade.secure.tree import unsafe_reason
+from colonnade.worlds import Progress, run_local, run_simulated
+
+DEFAULT_LOSS = {"binary": "logistic", "regression": "squared"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished federation: the result, every party's share, and who was who."""
+
+    job: Job
+    result: Result
+    shares: dict[str, Share]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Every party's prepared columns."""
+
+    dataset: str
+    train: dict[str, Table]
+    test: dict[str, Table] | None
+    active: tuple[str, ...]
+
+
+def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | None = None) -> Run:
+    """Run the job from its files to its result."""
+    preset_of(job)
+    loss = job.train.loss
+    dealt = deal(job.data, task=LOSSES[loss].task if loss else None, seed=job.seed)  # type: ignore[arg-type]
+    job = resolved(job, dealt.labels.task)
+    check(job, tuple(dealt.hands), dealt.active)
+    if job.world == "network":
+        from colonnade.processes import run_processes
+
+        return _conclude(job, _prepared(dealt), lambda target: run_processes(job, dealt, target, out, progress))
+    setting = _prepared(dealt)
+    return run_tables(job, setting, progress=progress)
+
+
+def run_tables(job: Job, setting: Setting, *, progress: Progress = lambda moment: None) -> Run:
+    """Run a job on tables that are ready, in this process."""
+    launch = {"local": run_local, "simulated": run_simulated}[job.world]
+    check(job, tuple(setting.train), setting.active)
+
+    def start(target: float | None) -> dict[str, Share]:
+        assignments = {
+            party: Assignment(job, table, setting.test[party] if setting.test else None, setting.active, target)
+            for party, table in setting.train.items()
+        }
+        return launch(assignments, progress)
+
+    return _conclude(job, setting, start)
+
+
+def resolved(job: Job, task: str) -> Job:
+    """The job with everything spelt out, as the parties will agree on it."""
+    if job.train.loss is None:
+        if task not in DEFAULT_LOSS:
+            raise JobError(f"train.loss: no loss for {task} labels yet; use data.positive to make two classes")
+        job = msgspec.structs.replace(job, train=msgspec.structs.replace(job.train, loss=DEFAULT_LOSS[task]))
+    return job
+
+
+def check(job: Job, parties: tuple[str, ...], active: tuple[str, ...]) -> None:
+    """Refuse what cannot work or leaks more than it says, before anything starts."""
+    preset_of(job)
+    batches_in_flight(job, len(active))
+    reason = unsafe_reason(len(parties)) if job.secure.sum == "tree" else None
+    if reason and not job.secure.accept_leak:
+        raise JobError(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")
+
+
+def privacy_notes(job: Job, parties: int) -> list[str]:
+    """What the user should know before trusting the sum."""
+    notes = []
+    if job.secure.sum == "plain":
+        notes.append("plain sum: the dominators see every party's partial scores in clear")
+    if parties == 2:
+        notes.append("two parties: the total minus the own share is the other's share, no sum can hide it")
+    if job.secure.sum == "tree" and (reason := unsafe_reason(parties)):
+        notes.append(f"tree sum: {reason}")
+    if job.train.loss == "logistic":
+        notes.append("theta is sent to every party: it gives away the label and the total score of its row")
+    return notes
+
+
+def _prepared(dealt: Deal) -> Setting:
+    train, test = {}, {}
+    for party, hand in dealt.hands.items():
+        _, train[party], tested = hand.prepare()
+        if tested is not None:
+            test[party] = tested
+    return Setting(dealt.dataset, train, test or None, dealt.active)
+
+
+def _conclude(job: Job, setting: Setting, start: Callable[[float | None], dict[str, Share]]) -> Run:
+    fit, pooled = _pooled(job, setting)
+    target = fit.loss + job.train.target if job.train.target is not None else None
+    shares = start(target)
+    return Run(job, _result(job, setting, shares, fit, pooled), shares)
+
+
+def _pooled(job: Job, setting: Setting) -> tuple[PooledFit, dict[str, float]]:
+    loss, regularizer = LOSSES[job.train.loss or ""], REGULARIZERS[job.train.regularizer]
+    first = setting.active[0]
+    y = setting.train[first].y
+    assert y is not None  # noqa: S101  an active party holds the label
+    fit = fit_pooled(pool([table.X for table in setting.train.values()]), y, loss, regularizer, job.train.l2)
+    metrics = {"train_loss": fit.loss}
+    if setting.test is not None and (y_test := setting.test[first].y) is not None:
+        X_test = pool([table.X for table in setting.test.values()])
+        metrics = fit.metrics(loss, X_test, y_test, job.train.l2 * regularizer.value(fit.w))
+    return fit, metrics
+
+
+def _result(
+    job: Job, setting: Setting, shares: dict[str, Share], fit: PooledFit, pooled: dict[str, float]
+) -> Result:
+    evaluator = shares[setting.active[0]]
+    metrics = {
+        "train_loss": evaluator.metrics["train_loss"],
+        "suboptimality": evaluator.metrics["train_loss"] - fit.loss,
+        **{key: value for key, value in evaluator.metrics.items() if key != "train_loss"},
+    }
+    kinds: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    delays: Counter[int] = Counter()
+    for share in shares.values():
+        kinds.update(share.bytes_by_kind)
+        refused.update(share.refused)
+        delays.update(share.delays)
+    last: Moment = evaluator.history[-1]
+    return Result(
+        algorithm=job.algorithm,
+        dataset=setting.dataset,
+        parties=list(setting.train),
+        active=list(setting.active),
+        world=job.world,
+        seed=job.seed,
+        version=__version__,
+        step={party: share.step for party, share in shares.items()},
+        metrics=metrics,
+        pooled=pooled,
+        cost=Cost(
+            seconds=last.seconds,
+            virtual_seconds=last.virtual_seconds,
+            epochs=last.epoch,
+            rounds=last.rounds,
+            messages=sum(share.messages for share in shares.values()),
+            bytes_sent=sum(sum(share.bytes_by_kind.values()) for share in shares.values()),
+            bytes_by_kind=dict(sorted(kinds.items())),
+            bytes_by_party={party: sum(share.bytes_by_kind.values()) for party, share in shares.items()},
+            bytes_by_pair={party: share.bytes_by_peer for party, share in shares.items()},
+            evaluation_bytes=sum(share.evaluation_bytes for share in shares.values()),
+            updates_by_party={party: share.updates for party, share in shares.items()},
+            refused=dict(refused),
+        ),
+        staleness=_staleness(delays),
+        privacy=Privacy(
+            secure_sum=job.secure.sum,
+            mechanism="none",
+            epsilon=None,
+            delta=None,
+            notes=privacy_notes(job, len(shares)),
+        ),
+        history=evaluator.history,
+    )
+
+
+def _staleness(delays: Counter[int]) -> Staleness:
+    if not delays:
+        return Staleness(mean=0.0, p95=0, max=0)
+    ages = np.array(sorted(delays))
+    counts = np.array([delays[int(age)] for age in ages])
+    at_most = np.cumsum(counts) / counts.sum()
+    return Staleness(
+        mean=float((ages * counts).sum() / counts.sum()),
+        p95=int(ages[np.searchsorted(at_most, 0.95)]),
+        max=int(ages[-1]),
+    )

@@ -1,0 +1,38 @@
+"""How large a step may be: from smoothness, batch size and delay.
+
+Without delay the step is 1 / L_b, where L_b is the expected smoothness of a batch of b out of n rows
+(Gower et al. 2019): it lies between the smoothness L of the whole objective (b = n) and that of the
+worst row (b = 1). A gradient that is tau updates old is stable only below pi / ((2 tau + 1) L), the
+classical bound for delayed gradient descent; we stay at 2 / ((2 tau + 1) L).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """L of the mean loss and of the worst single row, regulariser included."""
+
+    mean: float
+    worst_row: float
+
+    def of_batch(self, batch: int, rows: int) -> float:
+        """
+        >>> s = Smoothness(mean=1.0, worst_row=9.0)
+        >>> s.of_batch(1, 100), s.of_batch(100, 100)
+        (9.0, 1.0)
+        """
+        if rows == 1:
+            return self.worst_row
+        b, n = min(batch, rows), rows
+        return ((n - b) * self.worst_row + n * (b - 1) * self.mean) / (b * (n - 1))
+
+
+def automatic_step(smoothness: Smoothness, batch: int, rows: int, delay: int) -> float:
+    """
+    >>> automatic_step(Smoothness(1.0, 1.0), batch=10, rows=100, delay=8) == 2 / 17
+    True
+    """
+    return min(1 / smoothness.of_batch(batch, rows), 2 / ((2 * delay + 1) * smoothness.mean))

@@ -1,0 +1,126 @@
+"""The three worlds a set of parties can be started in: the same party program in each.
+
+Local and simulated parties share this process; network parties are processes of their own
+(`colonnade.processes`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from colonnade.config import FaultPlan, Job
+from colonnade.net.clock import RealClock, VirtualClock
+from colonnade.net.local import LocalHub
+from colonnade.net.mailbox import Endpoint
+from colonnade.net.simulated import Faults, Link, Partition, SimulatedHub, run_virtual
+from colonnade.net.transport import Clock, Wire
+from colonnade.party import Assignment, Party, Share, first_cause
+from colonnade.result import Moment
+from colonnade.secure.keys import InProcessIdentity
+
+T = TypeVar("T")
+Progress = Callable[[Moment], None]
+
+
+def run_id(job: Job) -> int:
+    """A number that frames of this job carry and frames of another do not."""
+    return int.from_bytes(hashlib.sha256(job.digest().encode()).digest()[:4], "little")
+
+
+def run_local(assignments: dict[str, Assignment], progress: Progress) -> dict[str, Share]:
+    """All parties in this process on the real clock."""
+    hub = LocalHub()
+    clock = RealClock()  # one for all: a pause of one party is a pause of the process
+    return _apart(
+        asyncio.run, _together(assignments, hub.wire, lambda _: clock, evaluation=None, progress=progress)
+    )
+
+
+def run_simulated(assignments: dict[str, Assignment], progress: Progress) -> dict[str, Share]:
+    """All parties in this process on a virtual clock."""
+    job = next(iter(assignments.values())).job
+    net = job.network
+    hub = SimulatedHub(
+        Link(net.latency_ms / 1e3, net.bandwidth_mbps * 1e6), _faults(net.faults), seed=job.seed
+    )
+    parties = sorted(assignments)
+    speeds = dict(zip(assignments, net.speeds or [1.0] * len(parties), strict=True))
+
+    def clock(party: str) -> VirtualClock:
+        return VirtualClock(speeds[party], job.train.threads)
+
+    # measurement must not cost virtual time, so it has an ideal network of its own
+    ideal = SimulatedHub()
+    return _apart(
+        run_virtual,
+        _together(assignments, hub.wire, clock, evaluation=ideal.wire, progress=progress),
+    )
+
+
+async def _together(
+    assignments: dict[str, Assignment],
+    wire: Callable[[str], Wire],
+    clock: Callable[[str], Clock],
+    *,
+    evaluation: Callable[[str], Wire] | None,
+    progress: Progress,
+) -> dict[str, Share]:
+    names = tuple(sorted(assignments))
+    identities = InProcessIdentity.for_all(names)
+    job = next(iter(assignments.values())).job
+    deadline = job.network.deadline_s
+
+    def endpoint(party: str, line: Callable[[str], Wire], time: Clock) -> Endpoint:
+        return Endpoint(party, names, line(party), time, run=run_id(job), deadline=deadline)
+
+    parties = {}
+    for party, assignment in assignments.items():
+        time = clock(party)
+        parties[party] = Party(
+            endpoint(party, wire, time),
+            identities[party],
+            assignment,
+            endpoint(party, evaluation, time) if evaluation else None,
+            progress=progress,
+        )
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {party: group.create_task(program.run()) for party, program in parties.items()}
+    except BaseExceptionGroup as errors:
+        raise first_cause(errors) from errors
+    finally:
+        for program in parties.values():
+            await program.close()
+    return {party: task.result() for party, task in tasks.items()}
+
+
+def _apart(run: Callable[[Coroutine[Any, Any, T]], T], program: Coroutine[Any, Any, T]) -> T:
+    """Run on a thread of its own, so that it also works where a loop already runs (a notebook)."""
+
+    def alone() -> T:
+        # small products are faster on one core than handed to a pool of them
+        with threadpool_limits(1):
+            return run(program)
+
+    with ThreadPoolExecutor(1, thread_name_prefix="federation") as thread:
+        return thread.submit(alone).result()
+
+
+def _faults(plan: FaultPlan) -> Faults:
+    return Faults(
+        drop=plan.drop,
+        duplicate=plan.duplicate,
+        corrupt=plan.corrupt,
+        delay=plan.delay,
+        delay_s=plan.delay_s,
+        partitions=tuple(
+            Partition(cut["start"], cut["end"], frozenset(cut["side"])) for cut in plan.partitions
+        ),
+        crash=plan.crash,
+    )
