@@ -31,13 +31,18 @@ def read_libsvm(path: Path, n_features: int | None) -> Parsed:
         k = int(bad.argmax())
         row = int(np.searchsorted(X.indptr, k, side="right"))
         raise DataError(f"{path}: column 'f{X.indices[k] + 1}', row {row} is infinite")
-    sparse = csr_array((X.data, X.indices.astype(np.int32), X.indptr), shape=X.shape)
-    if X.indptr[-1] <= np.iinfo(np.int32).max:
-        sparse.indptr = sparse.indptr.astype(np.int32)
+    sparse = int32(csr_array((X.data, X.indices, X.indptr), shape=X.shape))
     columns = tuple(f"f{j}" for j in range(1, X.shape[1] + 1))
     # 12 bytes a stored value against 8 a cell: a file more than 2/3 full is smaller as an array
     full = 3 * X.nnz > 2 * X.shape[0] * X.shape[1]
     return Parsed(columns, sparse.toarray() if full else sparse, None, y)
+
+
+def int32(X: csr_array) -> csr_array:
+    """The same matrix with 32-bit indices, unless it holds too much for them."""
+    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+        return X
+    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
 
 
 def _libsvm_fault(path: Path, n_features: int | None) -> str | None:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from colonnade.data import formats, scaling
+from colonnade.data import formats
 from colonnade.data.labels import Labels
+from colonnade.data.numbered import int32
 from colonnade.data.table import Matrix, RawTable, Rows, Table, load
 from colonnade.errors import DataError
 
@@ -28,7 +29,7 @@ def split_by_count(columns: Sequence[str], parties: int, seed: int) -> Split:
     """Near-equal random split of the columns over party-0, party-1, ...
 
     >>> split_by_count(["a", "b", "c", "d", "e"], parties=2, seed=0)
-    {'party-0': (0, 2, 4), 'party-1': (1, 3)}
+    {'party-0': (2, 3, 4), 'party-1': (0, 1)}
     """
     if not 1 <= parties <= len(columns):
         raise DataError(
@@ -207,7 +208,7 @@ def _matrix(X: Any) -> tuple[tuple[str, ...], Matrix]:
     if values.ndim != 2 or 0 in values.shape:
         raise DataError(f"X has shape {values.shape}; it needs rows and columns")
     if issparse(X):
-        values = scaling.int32(csr_array(X, dtype=np.float64))
+        values = int32(csr_array(X, dtype=np.float64))
     names = names or tuple(f"x{j}" for j in range(values.shape[1]))
     stored = values.data if issparse(values) else values
     if not np.isfinite(stored).all():
@@ -223,7 +224,7 @@ def _matrix(X: Any) -> tuple[tuple[str, ...], Matrix]:
 
 
 def _columns(X: Matrix, js: Sequence[int]) -> Matrix:
-    return scaling.int32(X[:, list(js)]) if issparse(X) else np.ascontiguousarray(X[:, list(js)])
+    return int32(X[:, list(js)]) if issparse(X) else np.ascontiguousarray(X[:, list(js)])
 
 
 def _labels(y: Any, rows: int, known: Labels | None) -> tuple[Labels | None, NDArray[np.float64] | None]:

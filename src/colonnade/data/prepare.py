@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, hstack
 
 from colonnade.data import scaling
 from colonnade.data.labels import category_codes, category_names
+from colonnade.data.numbered import int32
 from colonnade.data.scaling import Floats, Scale
 from colonnade.data.table import Matrix, RawTable, Table
 from colonnade.errors import DataError
@@ -112,7 +113,7 @@ class Preparation:
         if not np.isfinite(X.data if self.sparse else X).all():
             raise DataError(f"{raw.name}: values too large to scale; look for outliers or use scale = 'none'")
         if self.sparse and self.intercept:
-            X = scaling.int32(csr_array(hstack([X, np.ones((raw.rows, 1))], format="csr")))
+            X = int32(csr_array(hstack([X, np.ones((raw.rows, 1))], format="csr")))
         elif self.categories or self.intercept:
             X = self._assemble(raw, X)
         return Table(raw.name, self.outputs, X, y, raw.ids)
@@ -209,4 +210,4 @@ def _sparse(
     i = np.concatenate([ones[0], r])
     j = np.concatenate([ones[1], np.array(places, dtype=np.int64)[k]])
     values = np.concatenate([np.ones(len(ones[0])), numbers[r, k]])
-    return scaling.int32(csr_array((values, (i, j)), shape=shape))
+    return int32(csr_array((values, (i, j)), shape=shape))

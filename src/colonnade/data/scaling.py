@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from colonnade.data.numbered import int32
 from colonnade.data.table import Matrix, RawTable
 from colonnade.errors import DataError
 
@@ -127,13 +128,6 @@ def apply(X: Matrix, shift: Floats, divisor: Floats, keep: NDArray[np.bool_]) ->
         X -= shift
         X /= divisor
     X[:, ~keep] = 0.0
-
-
-def int32(X: csr_array) -> csr_array:
-    """The same matrix with 32-bit indices, unless it holds too many values for that."""
-    if X.nnz <= np.iinfo(np.int32).max and max(X.shape) <= np.iinfo(np.int32).max:
-        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return X
 
 
 def _row(values: Any) -> Floats:
