@@ -12,6 +12,8 @@ from contextlib import contextmanager, nullcontext
 class RealClock:
     """The wall clock, less the time spent on measurement."""
 
+    virtual = False
+
     def __init__(self) -> None:
         self._start = time.perf_counter()
         self._excluded = 0.0
@@ -37,6 +39,8 @@ class VirtualClock:
     Work queues for the lane that is free first, so a slow party falls behind just as a slow machine
     would. Nothing here depends on how fast the simulation itself runs.
     """
+
+    virtual = True
 
     def __init__(self, speed: float = 1.0, threads: int = 1) -> None:
         self._speed = speed

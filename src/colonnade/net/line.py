@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 ACK_EVERY = 64
+ACK_BYTES = 2**20
 EARLY_LIMIT = 4096
 
 
@@ -23,6 +24,7 @@ class Line:
     unacknowledged: deque[tuple[int, bytes]] = field(default_factory=deque)
     early: dict[int, bytes] = field(default_factory=dict)
     reported: int = 0  # the last `taken` the peer was told of
+    unreported_bytes: int = 0
     gap_reported: int = -1
 
     def number(self) -> int:
@@ -32,22 +34,27 @@ class Line:
     def keep(self, sequence: int, frame: bytes) -> None:
         self.unacknowledged.append((sequence, frame))
 
-    def acknowledge(self, upto: int) -> None:
-        if upto > self.acknowledged:
-            self.acknowledged = upto
-            kept = self.unacknowledged
-            while kept and kept[0][0] <= upto:
-                kept.popleft()
+    def acknowledge(self, upto: int) -> bool:
+        """The peer has all frames up to this one. Whether that is news."""
+        if upto <= self.acknowledged:
+            return False
+        self.acknowledged = upto
+        kept = self.unacknowledged
+        while kept and kept[0][0] <= upto:
+            kept.popleft()
+        return True
 
     def take(self, sequence: int, frame: bytes) -> list[bytes] | None:
         """The frames that may be delivered now, in order; None for a repeat."""
         if sequence == self.taken + 1:
             self.taken = sequence
+            self.unreported_bytes += len(frame)
             if not self.early:
                 return [frame]
             ready = [frame]
             while (following := self.early.pop(self.taken + 1, None)) is not None:
                 self.taken += 1
+                self.unreported_bytes += len(following)
                 ready.append(following)
             return ready
         if sequence <= self.taken or sequence in self.early:
@@ -56,8 +63,14 @@ class Line:
             self.early[sequence] = frame
         return []
 
+    def report(self) -> None:
+        """The peer is being told of `taken`."""
+        self.reported = self.taken
+        self.unreported_bytes = 0
+
     def owes_ack(self) -> bool:
-        return self.taken - self.reported >= ACK_EVERY
+        # by number and by size: until then the peer keeps every frame in memory
+        return self.taken - self.reported >= ACK_EVERY or self.unreported_bytes >= ACK_BYTES
 
     def gap_is_news(self) -> bool:
         """True once for every gap, so that one missing frame leads to one request."""

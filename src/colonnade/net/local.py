@@ -34,7 +34,7 @@ class LocalWire:
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self._hub.deliver[self._party] = deliver
 
-    async def send(self, to: str, frame: bytes) -> None:
+    def send(self, to: str, frame: bytes) -> None:
         deliver = self._hub.deliver.get(to)
         if deliver is None:
             raise UnknownParty(f"{to!r} is not on this hub")

@@ -9,6 +9,7 @@ generator or a fixed plan, never from real time.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict, deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,21 +18,10 @@ import async_solipsism
 import numpy as np
 
 from colonnade.errors import PeerLost
+from colonnade.net.framing import tls_framing
 from colonnade.net.transport import Deliver, Lost, Restored
 
 T = TypeVar("T")
-
-# what a TLS 1.3 record and a length prefix add to a frame on a real line
-RECORD, RECORD_OVERHEAD, LENGTH_PREFIX = 16384, 22, 4
-
-
-def tls_framing(size: int) -> int:
-    """Bytes that a length prefix and TLS 1.3 records add to a frame of `size` bytes.
-
-    >>> tls_framing(100), tls_framing(20_000)
-    (26, 48)
-    """
-    return LENGTH_PREFIX + RECORD_OVERHEAD * -(-(size + LENGTH_PREFIX) // RECORD)
 
 
 @dataclass(frozen=True)
@@ -79,12 +69,15 @@ class SimulatedHub:
         self._rng = np.random.default_rng([seed, 0x6E6574])
         self._link_free: dict[tuple[str, str], float] = {}
         self._crashed: set[str] = set()
+        self._in_flight: defaultdict[tuple[str, str], deque[bytes]] = defaultdict(deque)
 
     def wire(self, party: str) -> SimulatedWire:
         return SimulatedWire(self, party)
 
     def crash(self, party: str) -> None:
         """The party's machine dies: nothing from it or to it passes any more, and the peers notice."""
+        if party in self._crashed:
+            return
         self._crashed.add(party)
         for peer, lost in self.lost.items():
             if peer != party:
@@ -97,7 +90,7 @@ class SimulatedHub:
         copies = 1
         extra = 0.0
         if faults.any():
-            if self._gone(now, sender) or self._gone(now, to):
+            if sender in self._crashed or to in self._crashed:
                 return
             if any(partition.cuts(now, sender, to) for partition in faults.partitions):
                 return
@@ -113,17 +106,18 @@ class SimulatedHub:
         start = max(now, self._link_free.get((sender, to), 0.0))
         sent = start + size * 8 / self.link.bandwidth_bps
         self._link_free[sender, to] = sent
+        if not extra:
+            self._in_flight[sender, to].extend([frame] * copies)
         for _ in range(copies):
-            loop.call_at(sent + self.link.latency_s + extra, self._arrive, sender, to, frame)
+            arrival = sent + self.link.latency_s + extra
+            loop.call_at(arrival, self._arrive, sender, to, frame if extra else None)
 
-    def _arrive(self, sender: str, to: str, frame: bytes) -> None:
+    def _arrive(self, sender: str, to: str, frame: bytes | None) -> None:
+        # events of the same instant come in any order, but a line keeps its own: whichever of its events
+        # comes first takes the frame that was sent first; a delayed frame travels on its own
+        arrived = self._in_flight[sender, to].popleft() if frame is None else frame
         if to not in self._crashed:
-            self.deliver[to](sender, frame)
-
-    def _gone(self, now: float, party: str) -> bool:
-        if party not in self._crashed and now >= self.faults.crash.get(party, float("inf")):
-            self.crash(party)
-        return party in self._crashed
+            self.deliver[to](sender, arrived)
 
     def _flip(self, frame: bytes) -> bytes:
         broken = bytearray(frame)
@@ -144,8 +138,12 @@ class SimulatedWire:
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self._hub.deliver[self._party] = deliver
         self._hub.lost[self._party] = lost
+        at = self._hub.faults.crash.get(self._party)
+        if at is not None:
+            # an event of its own: peers that only wait must notice too
+            asyncio.get_running_loop().call_at(at, self._hub.crash, self._party)
 
-    async def send(self, to: str, frame: bytes) -> None:
+    def send(self, to: str, frame: bytes) -> None:
         self._hub.carry(self._party, to, frame, self.framing(len(frame)))
 
     async def close(self) -> None:
@@ -156,7 +154,8 @@ def run_virtual(main: Coroutine[Any, Any, T]) -> T:
     """Run a program on an event loop whose time jumps from event to event."""
     loop = async_solipsism.EventLoop()
     try:
-        return loop.run_until_complete(main)
+        result: T = loop.run_until_complete(main)
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
+    return result

@@ -7,7 +7,7 @@ between named parties and does not know what is in them. A new engine is a new w
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
@@ -17,6 +17,8 @@ M = TypeVar("M", bound=Message)
 
 
 class Clock(Protocol):
+    virtual: bool
+
     def now(self) -> float:
         """Seconds since the run began."""
         ...
@@ -61,8 +63,11 @@ class Network(Protocol):
         """One message of this kind and tag from every peer."""
         ...
 
-    async def drain(self, kind: type[M]) -> list[tuple[str, M]]:
-        """Everything of a queued kind that waits, at least one message, in the order of arrival."""
+    async def drain(self, kind: type[M], *, patient: bool = False) -> list[tuple[str, M]]:
+        """Everything of a queued kind that waits, at least one message, in the order of arrival.
+
+        A patient wait has no deadline: for what may rightly never come.
+        """
         ...
 
     def stream(self, kind: type[M]) -> AsyncIterator[list[tuple[str, M]]]:
@@ -96,6 +101,8 @@ class Wire(Protocol):
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None: ...
 
-    async def send(self, to: str, frame: bytes) -> None: ...
+    def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
+        """Hand over a frame. What comes back, if anything, is to be awaited before sending more."""
+        ...
 
     async def close(self) -> None: ...

@@ -1,0 +1,67 @@
+"""What a wire over a real network needs from its engine (TLS sockets, gRPC): channels, and who is there.
+
+An engine dials and listens. A channel is one encrypted connection whose other end has proven to own a
+certificate; bytes go in and come out in order until it breaks. Everything else (frames, reconnecting,
+resending, pinning) is the wire's and is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+Address = tuple[str, int]
+
+CLOSE_S = 2.0
+"""How long a closing channel waits for its last bytes to be taken."""
+
+
+class Ear(Protocol):
+    """Who listens to a channel."""
+
+    def received(self, data: bytes) -> None: ...
+
+    def drained(self) -> None:
+        """A write that came back False has left."""
+        ...
+
+    def gone(self, error: Exception) -> None:
+        """Called once, last: the channel is closed. The error is a CertificateError if that was it."""
+        ...
+
+
+class Channel(Protocol):
+    @property
+    def certificate(self) -> bytes:
+        """The other end's certificate (DER), which the authority signed."""
+        ...
+
+    def open(self, ear: Ear) -> None:
+        """Begin to hand over what arrives."""
+        ...
+
+    def write(self, data: bytes) -> bool:
+        """Take the bytes; False when they have not left yet: then nothing more before `drained`."""
+        ...
+
+    def close(self) -> None:
+        """Send what was written, then end; at the latest after `CLOSE_S`."""
+        ...
+
+    def abort(self) -> None:
+        """End now."""
+        ...
+
+
+class Engine(Protocol):
+    async def dial(self, peer: str, host: str, port: int) -> Channel: ...
+
+    async def listen(
+        self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
+    ) -> None:
+        """Hand over a channel for everybody the authority vouches for; name why others are refused."""
+        ...
+
+    async def close(self) -> None:
+        """Stop listening."""
+        ...

@@ -1,0 +1,87 @@
+"""Waiting for messages: every wait has a deadline, and one timer watches them all.
+
+A wait names what is missing and from whom, so that the error of a wait that came to nothing can say it.
+When the run fails, every wait, now and later, ends with that reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from colonnade.errors import ColonnadeError, DeadlineExceeded
+
+
+class _Wait:
+    """Somebody waits until every sender in `missing` has delivered."""
+
+    __slots__ = ("due", "future", "missing", "what")
+
+    def __init__(self, missing: set[str], what: str, due: float, future: asyncio.Future[None]) -> None:
+        self.missing = missing
+        self.what = what
+        self.due = due
+        self.future = future
+
+
+class Waits:
+    def __init__(self, me: str, deadline: float) -> None:
+        self.failure: ColonnadeError | None = None
+        self._me = me
+        self._deadline = deadline
+        self._waits: dict[object, list[_Wait]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def until(self, key: object, missing: set[str], what: str, *, patient: bool = False) -> None:
+        """Wait until `release` was called for `key` and each of `missing`; a patient wait, for ever."""
+        if self.failure is not None:
+            raise self.failure
+        loop = asyncio.get_running_loop()
+        due = float("inf") if patient else loop.time() + self._deadline
+        wait = _Wait(missing, what, due, loop.create_future())
+        self._waits.setdefault(key, []).append(wait)
+        if self._timer is None and not patient:
+            self._timer = loop.call_at(wait.due, self._check)
+        try:
+            await wait.future
+        finally:
+            waits = self._waits[key]
+            waits.remove(wait)
+            if not waits:
+                del self._waits[key]
+
+    def release(self, key: object, sender: str) -> None:
+        for wait in self._waits.get(key, ()):
+            wait.missing.discard(sender)
+            if not wait.missing and not wait.future.done():
+                wait.future.set_result(None)
+
+    def fail(self, error: ColonnadeError) -> None:
+        if self.failure is None:
+            self.failure = error
+            for waits in self._waits.values():
+                for wait in waits:
+                    if not wait.future.done():
+                        wait.future.set_exception(error)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _check(self) -> None:
+        """The oldest wait may be overdue; then look again when the next one would be."""
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        upcoming = float("inf")
+        for waits in self._waits.values():
+            for wait in waits:
+                if wait.future.done():
+                    continue
+                if wait.due > now:
+                    upcoming = min(upcoming, wait.due)
+                    continue
+                silent = ", ".join(sorted(wait.missing - {""})) or "any peer"
+                text = f"{self._me} waited {self._deadline:g} s for {wait.what} from {silent}"
+                wait.future.set_exception(DeadlineExceeded(f"{text}; is it running and reachable?"))
+        if upcoming < float("inf"):
+            self._timer = loop.call_at(upcoming, self._check)
