@@ -196,3 +196,17 @@ def test_read_takes_files_or_names(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("a.csv").write_text("k,town,y\n1,01,2\n")
     raw = read("a.csv", label="y", id="k", categorical=("town",)).train
     assert raw.column("town").tolist() == ["01"]
+
+
+def test_another_test_file_of_a_named_set_is_read_like_its_own(empty: Path) -> None:
+    header = "ID,SEX,default.payment.next.month\n"
+    (empty / "UCI_Credit_Card.csv").write_text(header + "1,1,0\n2,2,1\n")
+    (empty / "later.csv").write_text(header + "3,2,1\n")
+    test = read("uci-credit", empty / "later.csv").test
+    assert test is not None
+    assert test.columns == ("SEX",)
+    assert test.column("SEX").tolist() == ["2"]
+    assert test.ids is not None
+    assert test.ids.tolist() == ["3"]
+    assert test.y is not None
+    assert test.y.tolist() == [1.0]

@@ -223,6 +223,17 @@ def test_constant_columns_are_named_and_become_zero(scale: Any) -> None:
         Preparation.fit(train.select(["a", "town"]), scale=scale, categorical=["town"])
 
 
+@pytest.mark.parametrize("scale", ["none", "minmax", "maxabs"])
+def test_constant_columns_of_a_sparse_file_are_no_longer_stored(scale: Any) -> None:
+    X = np.array([[4.0, 0.0, 0.0], [4.0, 1.0, 0.0], [4.0, 0.0, 0.0]])
+    prep = Preparation.fit(table(csr_array(X)), scale=scale)
+    prepared = prep.transform(table(csr_array(X)))
+    assert prep.constant == ("c0", "c2")
+    assert full(prepared.X).tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    assert isinstance(prepared.X, csr_array)
+    assert prepared.X.nnz == 1
+
+
 def test_values_too_large_to_scale_are_an_error_not_a_nan() -> None:
     with pytest.raises(DataError, match="column 'c0' has values too large"):
         Preparation.fit(table(np.array([[1e308], [-1e308]])), scale="zscore")
@@ -250,6 +261,7 @@ def test_columns_are_matched_by_name() -> None:
     prep = Preparation.fit(table(np.array([[1.0, 2.0], [3.0, 5.0]]), "a", "b"))
     swapped = prep.transform(table(np.array([[7.0, 8.0, 9.0]]), "b", "extra", "a"))
     assert swapped.X.tolist() == [[9.0, 7.0]]
+    assert prep.transform(table(np.array([[7.0, 9.0]]), "b", "a")).X.tolist() == [[9.0, 7.0]]
     with pytest.raises(DataError, match="no column 'b'"):
         prep.transform(table(np.array([[7.0]]), "a"))
 

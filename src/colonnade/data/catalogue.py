@@ -78,9 +78,8 @@ def _sk(name: str, summary: str, rows: int, columns: int, defaults: Defaults, bu
 
 
 def _images(name: str, summary: str, source: str) -> Dataset:
-    files = {"train": "train-images-idx3-ubyte", "test": "t10k-images-idx3-ubyte"}
-    pixels = Defaults("multiclass", 255.0)
-    return Dataset(name, summary, 60_000, 784, pixels, source, test_rows=10_000, folder=name, **files)  # type: ignore[arg-type]
+    train, test, pixels = "train-images-idx3-ubyte", "t10k-images-idx3-ubyte", Defaults("multiclass", 255.0)
+    return Dataset(name, summary, 60_000, 784, pixels, source, "", train, test, 10_000, folder=name)
 
 
 _NEWS20 = _svm(

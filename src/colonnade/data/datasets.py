@@ -42,9 +42,13 @@ def read(
 ) -> DatasetFiles:
     """What a job's [data] names: a file, or a name from the catalogue where there is no such file."""
     if str(train) in DATASETS and not Path(train).is_file():
-        named = load_dataset(str(train))
-        return (
-            named if test is None else replace(named, test=_test(named.train, test, label, id, categorical))
+        named, dataset = load_dataset(str(train)), DATASETS[str(train)]
+        if test is None:
+            return named
+        # another test file of a known set has the same columns as the known ones
+        columns = label or dataset.label, dataset.id if id is None else id
+        return replace(
+            named, test=_test(named.train, test, *columns, categorical or dataset.defaults.categorical)
         )
     path = Path(train)
     if not path.exists() and path.parent == Path() and "." not in path.name:
