@@ -1,0 +1,1 @@
+"""What people read of a run: a summary, a figure, a page."""

@@ -1,0 +1,90 @@
+"""The command line: `colonnade COMMAND`.
+
+Whatever goes wrong ends in one line on standard error and a number: 2 when the input has to change, 1 for
+anything else, 130 when the user stopped it. Commands import what they need when they run, so that help
+and mistakes answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from colonnade import __version__
+from colonnade.cli.certificates import certs
+from colonnade.cli.lists import algorithms, datasets
+from colonnade.cli.run import run
+from colonnade.errors import ColonnadeError
+
+INTERRUPTED = 130
+
+
+class Colonnade(click.Group):
+    """A group of commands whose failures are one line each."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(*args, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            code = error.exit_code
+        except click.ClickException as error:
+            _say(_usage(error))
+            code = error.exit_code
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except (KeyboardInterrupt, click.Abort):
+            _say("stopped; no result was written")
+            return INTERRUPTED
+        except Exception as error:
+            if ctx.params.get("debug"):
+                traceback.print_exception(error)
+            else:
+                _say(_failure(error))
+            return error.exit_code if isinstance(error, ColonnadeError) else 1
+
+
+def _failure(error: Exception) -> str:
+    if isinstance(error, ColonnadeError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the system'}: {error.strerror or error}"
+    return f"unexpected {type(error).__name__}: {error}; `colonnade --debug ...` shows where"
+
+
+def _say(text: str) -> None:
+    click.echo(f"colonnade: {' '.join(text.split())}", err=True)
+
+
+def _usage(error: click.ClickException) -> str:
+    text = error.format_message().rstrip(".")
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        text += f"{'' if text.endswith('?') else ';'} `{error.ctx.command_path} --help` tells more"
+    return text
+
+
+@click.group(
+    cls=Colonnade, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the whole traceback when something fails.")
+def main(debug: bool) -> None:
+    """Train one model over columns that different organisations hold.
+
+    \b
+    colonnade demo             see it work: four parties, four processes, one model
+    colonnade run JOB.toml     run your own
+    """
+
+
+for command in (run, algorithms, datasets, certs):
+    main.add_command(command)

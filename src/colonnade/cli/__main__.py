@@ -1,0 +1,3 @@
+from colonnade.cli import main
+
+main(prog_name="colonnade")

@@ -1,0 +1,56 @@
+"""The folder of a run: claimed before the run, filled after it.
+
+A folder that holds something else is refused before any work is done, and so is one that cannot be
+written. An earlier run is replaced; a figure of the earlier run must not stay beside the new result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from colonnade.errors import JobError
+from colonnade.result import Result
+
+RESULT = "result.json"
+FIGURES = ("loss.png", "loss.svg")
+PARTIES = "parties"  # what the network world leaves behind, also where a run failed
+
+
+def claim(folder: Path) -> Path:
+    """The folder, if a run may be written there."""
+    if folder.exists() and not folder.is_dir():
+        raise JobError(f"{folder}: this is a file; give --out a folder")
+    if folder.is_dir() and not _free(folder):
+        raise JobError(f"{folder}: holds files that are no earlier run; choose another folder with --out")
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise JobError(f"{folder}: cannot be written, {nearest} does not allow it; choose another with --out")
+    return folder
+
+
+def store(folder: Path, result: Result, *, plot: bool) -> list[Path]:
+    """Write the result, and its figure if asked for; the files that were written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FIGURES:
+        (folder / name).unlink(missing_ok=True)
+    result.write(folder / RESULT)
+    if not plot:
+        return [folder / RESULT]
+    from colonnade.report.figures import loss_figure, save
+
+    figure = loss_figure(result)
+    return [folder / RESULT, *(save(figure, folder / name) for name in FIGURES)]
+
+
+def _free(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} <= {PARTIES} or _is_run(folder / RESULT)
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and {"algorithm", "metrics", "history"} <= set(found)

@@ -1,0 +1,88 @@
+"""`colonnade algorithms` and `colonnade datasets`: what there is, with one line each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from colonnade.cli.show import console, table
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+def algorithms(as_json: bool) -> None:
+    """List the algorithms that a job may name.
+
+    \b
+    Example:
+      colonnade algorithms
+    """
+    from colonnade.presets import PRESETS
+
+    if as_json:
+        click.echo(json.dumps([asdict(preset) for preset in PRESETS.values()], indent=2))
+        return
+    rows = [(preset.name, preset.schedule, preset.paper, preset.summary) for preset in PRESETS.values()]
+    console().print(table(["algorithm", "schedule", "paper", "what it is"], rows))
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+@click.option("--verify", is_flag=True, help="Compare the files on this machine with their checksums.")
+def datasets(as_json: bool, verify: bool) -> None:
+    """List the data sets that a job may name, and which of them are on this machine.
+
+    Those that come with scikit-learn are always here. The files of others are looked for in the folder
+    that COLONNADE_DATA names, then in ~/.cache/colonnade; nothing is downloaded.
+
+    \b
+    Example:
+      COLONNADE_DATA=~/data colonnade datasets --verify
+    """
+    from colonnade.data.catalogue import DATASETS
+
+    states = {name: _state(name, verify=verify) for name in DATASETS}
+    if as_json:
+        found = [
+            {
+                "name": name,
+                "summary": known.summary,
+                "task": known.task,
+                "rows": known.rows,
+                "test_rows": known.test_rows,
+                "columns": known.columns,
+                "source": known.source,
+                "state": states[name],
+            }
+            for name, known in DATASETS.items()
+        ]
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows = [
+        (name, known.task, f"{known.rows:,}", f"{known.columns:,}", states[name], known.summary)
+        for name, known in DATASETS.items()
+    ]
+    out = console()
+    out.print(table(["data set", "task", "rows", "columns", "here", "what it is"], rows, right=(2, 3)))
+    missing = sum(state == "no" for state in states.values())
+    if missing:
+        out.print(f"{missing} are not on this machine; a job that names one says where to get it.")
+
+
+def _state(name: str, *, verify: bool) -> str:
+    """yes or no; with `verify` also whether the files are the recorded ones."""
+    from colonnade.data import datasets as store
+    from colonnade.data.catalogue import DATASETS
+    from colonnade.errors import DataError
+
+    if not store.available(name):
+        return "no"
+    if not verify or DATASETS[name].bundled:
+        return "yes"
+    try:
+        known = all(state == "ok" for state in store.verify(name).values())
+    except DataError:
+        return "damaged"
+    return "checked" if known else "no checksum"

@@ -1,0 +1,52 @@
+"""Tables on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from colonnade.report import summary
+from colonnade.result import Result
+
+WIDE = 140
+
+
+def console() -> Console:
+    """Standard output, without guesses about what a number in a text might mean."""
+    terminal = Console(highlight=False, emoji=False)
+    if not terminal.is_terminal:
+        terminal.width = WIDE  # a pipe has no width; lines that are whole are easier to search
+    return terminal
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    title: str | None = None,
+) -> Table:
+    """A plain table; the columns numbered in `right` hold numbers."""
+    made = Table(box=None, title=title, title_justify="left", title_style="bold", padding=(0, 2, 0, 0))
+    for number, name in enumerate(columns):
+        made.add_column(name, justify="right" if number in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(cell) for cell in row))
+    return made
+
+
+def show_result(out: Console, result: Result) -> None:
+    """Metrics beside pooled training, cost, and what the parties learn of each other."""
+    out.print(Text(summary.headline(result), style="bold"))
+    out.print()
+    out.print(table(["", "federated", "pooled"], summary.metric_rows(result), right=(1, 2)))
+    out.print()
+    pairs = Table.grid(padding=(0, 2, 0, 0))
+    for name, value in [*summary.cost_rows(result), *summary.privacy_rows(result)]:
+        pairs.add_row(Text(name, style="dim"), Text(value))
+    for note in result.privacy.notes:
+        pairs.add_row(Text("note", style="bold yellow"), Text(note))
+    out.print(pairs)

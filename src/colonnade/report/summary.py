@@ -1,0 +1,104 @@
+"""A result in words: rows of text that the terminal and the page show alike.
+
+Numbers are rounded for reading here and nowhere else; result.json keeps every digit.
+"""
+
+from __future__ import annotations
+
+from colonnade.result import Moment, Result
+
+NAMES = {
+    "train_loss": "training loss",
+    "suboptimality": "above the optimum",
+    "test_loss": "test loss",
+    "test_accuracy": "test accuracy",
+    "test_auc": "test AUC",
+    "rmse": "test RMSE",
+    "r2": "test R2",
+}
+Pair = tuple[str, str]
+
+
+def headline(result: Result) -> str:
+    """What was run, in one line."""
+    q, active = len(result.parties), len(result.active)
+    holders = "all of them hold" if active == q else f"{active} {'holds' if active == 1 else 'hold'}"
+    parties = "1 party, which holds" if q == 1 else f"{q} parties, {holders}"
+    return f"{result.algorithm} on {result.dataset}: {parties} the label, {result.world} world"
+
+
+def metric_rows(result: Result) -> list[tuple[str, str, str]]:
+    """(name, federated, pooled) of every metric."""
+    return [
+        (NAMES.get(key, key.replace("_", " ")), _metric(key, value), _metric(key, result.pooled.get(key)))
+        for key, value in result.metrics.items()
+    ]
+
+
+def cost_rows(result: Result) -> list[Pair]:
+    """What the run took: time, work and traffic, and how old gradients were when they arrived."""
+    cost, late = result.cost, result.staleness
+    rows = [("time", duration(cost.seconds))]
+    if cost.virtual_seconds is not None:
+        rows = [("simulated time", duration(cost.virtual_seconds)), ("real time", duration(cost.seconds))]
+    sums, busiest = cost.bytes_by_party, max(cost.bytes_by_party.values(), default=0)
+    rows += [
+        ("epochs, rounds", f"{cost.epochs:,}, {cost.rounds:,}"),
+        ("messages", f"{cost.messages:,}"),
+        ("bytes sent", f"{size(cost.bytes_sent)}, at most {size(busiest)} by one of {len(sums)} parties"),
+        ("to evaluate", f"{size(cost.evaluation_bytes)} more, not counted above"),
+        ("staleness", f"mean {late.mean:.2f}, 95% within {late.p95}, at most {late.max} updates"),
+    ]
+    if cost.refused:
+        refused = ", ".join(f"{count} {name}" for name, count in cost.refused.items())
+        rows.append(("refused messages", refused))
+    return rows
+
+
+def privacy_rows(result: Result) -> list[Pair]:
+    privacy = result.privacy
+    noise = "none" if privacy.mechanism == "none" else privacy.mechanism
+    if privacy.epsilon is not None:
+        noise += f", epsilon {privacy.epsilon:.3g} at delta {privacy.delta:.1g}"
+    return [("partial scores", f"{privacy.secure_sum} sum"), ("noise", noise)]
+
+
+def moment_line(moment: Moment, epochs: int) -> str:
+    """One evaluation as a line of text, for a log."""
+    when = moment.seconds if moment.virtual_seconds is None else moment.virtual_seconds
+    return f"epoch {moment.epoch}/{epochs}  loss {moment.loss:.6f}  {size(moment.bytes)}  {duration(when)}"
+
+
+def size(count: float) -> str:
+    """Bytes as people write them.
+
+    >>> size(0), size(999), size(1500), size(12_345_678)
+    ('0 B', '999 B', '1.5 kB', '12.3 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.{0 if count >= 99.95 else 1}f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(0.00234), duration(1.5), duration(75), duration(7322)
+    ('2.3 ms', '1.5 s', '1 min 15 s', '2 h 02 min')
+    """
+    if seconds < 1:
+        return f"{seconds * 1000:.{1 if seconds < 0.01 else 0}f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes:02} min"
+
+
+def _metric(key: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2e}" if key == "suboptimality" else f"{value:.4f}"
