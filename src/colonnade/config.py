@@ -84,7 +84,7 @@ class Net(Section):
     """Links and machines of the simulated world; transport and deadlines of the real one."""
 
     latency_ms: float = 0.0
-    bandwidth_mbps: float = float("inf")
+    bandwidth_mbps: float | None = None
     speeds: list[float] | None = None
     ns_per_value: float = 1.0
     us_per_call: float = 20.0
@@ -93,7 +93,7 @@ class Net(Section):
     deadline_s: float = 60.0
 
 
-class Job(Section, kw_only=True):
+class Job(Section, frozen=True, kw_only=True):
     """Everything the parties agree on."""
 
     algorithm: str
@@ -141,7 +141,9 @@ def _refuse_unknown(plain: Any, kind: type[Section], where: str, path: str) -> N
     for key, value in plain.items():
         if key not in fields:
             near = difflib.get_close_matches(key, fields, n=1)
-            hint = f"; did you mean {path}{near[0]!s}?" if near else f"; known here: {', '.join(sorted(fields))}"
+            hint = (
+                f"; did you mean {path}{near[0]!s}?" if near else f"; known here: {', '.join(sorted(fields))}"
+            )
             raise JobError(f"{where}: unknown key {path}{key}{hint}")
         inner = fields[key]
         if isinstance(inner, type) and issubclass(inner, Section):
@@ -166,7 +168,9 @@ def _check(job: Job, where: str) -> None:
         refuse("data: give either train = FILE (split into columns here) or files = {PARTY = FILE, ...}")
     splits = [key for key in ("parties", "columns", "files") if getattr(data, key) is not None]
     if len(splits) != 1:
-        refuse("data: say who holds which columns by exactly one of parties = N, columns = {...}, files = {...}")
+        refuse(
+            "data: say who holds which columns by exactly one of parties = N, columns = {...}, files = {...}"
+        )
     if data.parties is not None and data.parties < 1:
         refuse(f"data.parties: {data.parties} parties cannot hold anything; at least 1")
     q = len(data.columns or data.files or ()) or data.parties or 0
@@ -189,7 +193,7 @@ def _check(job: Job, where: str) -> None:
         refuse(f"train.l2: {train.l2} is not a number >= 0")
     if train.target is not None and train.target <= 0:
         refuse(f"train.target: {train.target} is not a positive sub-optimality")
-    if net.latency_ms < 0 or net.bandwidth_mbps <= 0 or net.deadline_s <= 0:
+    if net.latency_ms < 0 or (net.bandwidth_mbps or 1) <= 0 or net.deadline_s <= 0:
         refuse("network: latency_ms must be >= 0, bandwidth_mbps and deadline_s must be > 0")
     if net.speeds is not None and (len(net.speeds) != q or min(net.speeds) <= 0):
         refuse(f"network.speeds: give one positive speed for each of the {q} parties")
@@ -207,5 +211,7 @@ def _rooted(data: Data, folder: Path) -> Data:
         train=rooted(data.train) if data.train else None,
         test=rooted(data.test) if data.test else None,
         files={party: rooted(name) for party, name in data.files.items()} if data.files else None,
-        test_files={party: rooted(name) for party, name in data.test_files.items()} if data.test_files else None,
+        test_files={party: rooted(name) for party, name in data.test_files.items()}
+        if data.test_files
+        else None,
     )

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from colonnade import __version__
-from colonnade.baselines.pooled import PooledFit, fit_pooled, pool
+from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.config import Job
 from colonnade.data.deal import Deal, deal
 from colonnade.data.table import Table
@@ -39,6 +39,14 @@ class Run:
     shares: dict[str, Share]
 
 
+@dataclass(frozen=True)
+class Pooled:
+    """The same model on pooled data: its loss, from which sub-optimality is counted, and its metrics."""
+
+    optimum: float
+    metrics: dict[str, float]
+
+
 @dataclass(frozen=True, eq=False)
 class Setting:
     """Every party's prepared columns."""
@@ -59,7 +67,9 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
     if job.world == "network":
         from colonnade.processes import run_processes
 
-        return _conclude(job, _prepared(dealt), lambda target: run_processes(job, dealt, target, out, progress))
+        return _conclude(
+            job, _prepared(dealt), lambda target: run_processes(job, dealt, target, out, progress)
+        )
     setting = _prepared(dealt)
     return run_tables(job, setting, progress=progress)
 
@@ -71,7 +81,9 @@ def run_tables(job: Job, setting: Setting, *, progress: Progress = lambda moment
 
     def start(target: float | None) -> dict[str, Share]:
         assignments = {
-            party: Assignment(job, table, setting.test[party] if setting.test else None, setting.active, target)
+            party: Assignment(
+                job, table, setting.test[party] if setting.test else None, setting.active, target
+            )
             for party, table in setting.train.items()
         }
         return launch(assignments, progress)
@@ -83,7 +95,9 @@ def resolved(job: Job, task: str) -> Job:
     """The job with everything spelt out, as the parties will agree on it."""
     if job.train.loss is None:
         if task not in DEFAULT_LOSS:
-            raise JobError(f"train.loss: no loss for {task} labels yet; use data.positive to make two classes")
+            raise JobError(
+                f"train.loss: no loss for {task} labels yet; use data.positive to make two classes"
+            )
         job = msgspec.structs.replace(job, train=msgspec.structs.replace(job.train, loss=DEFAULT_LOSS[task]))
     return job
 
@@ -121,13 +135,14 @@ def _prepared(dealt: Deal) -> Setting:
 
 
 def _conclude(job: Job, setting: Setting, start: Callable[[float | None], dict[str, Share]]) -> Run:
-    fit, pooled = _pooled(job, setting)
-    target = fit.loss + job.train.target if job.train.target is not None else None
+    pooled = POOLED[preset_of(job).conversation](job, setting)
+    target = pooled.optimum + job.train.target if job.train.target is not None else None
     shares = start(target)
-    return Run(job, _result(job, setting, shares, fit, pooled), shares)
+    return Run(job, _result(job, setting, shares, pooled), shares)
 
 
-def _pooled(job: Job, setting: Setting) -> tuple[PooledFit, dict[str, float]]:
+def _pooled_linear(job: Job, setting: Setting) -> Pooled:
+    """The linear model at its pooled optimum."""
     loss, regularizer = LOSSES[job.train.loss or ""], REGULARIZERS[job.train.regularizer]
     first = setting.active[0]
     y = setting.train[first].y
@@ -137,16 +152,17 @@ def _pooled(job: Job, setting: Setting) -> tuple[PooledFit, dict[str, float]]:
     if setting.test is not None and (y_test := setting.test[first].y) is not None:
         X_test = pool([table.X for table in setting.test.values()])
         metrics = fit.metrics(loss, X_test, y_test, job.train.l2 * regularizer.value(fit.w))
-    return fit, metrics
+    return Pooled(fit.loss, metrics)
 
 
-def _result(
-    job: Job, setting: Setting, shares: dict[str, Share], fit: PooledFit, pooled: dict[str, float]
-) -> Result:
+POOLED: dict[str, Callable[[Job, Setting], Pooled]] = {"backward": _pooled_linear}
+
+
+def _result(job: Job, setting: Setting, shares: dict[str, Share], pooled: Pooled) -> Result:
     evaluator = shares[setting.active[0]]
     metrics = {
         "train_loss": evaluator.metrics["train_loss"],
-        "suboptimality": evaluator.metrics["train_loss"] - fit.loss,
+        "suboptimality": evaluator.metrics["train_loss"] - pooled.optimum,
         **{key: value for key, value in evaluator.metrics.items() if key != "train_loss"},
     }
     kinds: Counter[str] = Counter()
@@ -167,7 +183,7 @@ def _result(
         version=__version__,
         step={party: share.step for party, share in shares.items()},
         metrics=metrics,
-        pooled=pooled,
+        pooled=pooled.metrics,
         cost=Cost(
             seconds=last.seconds,
             virtual_seconds=last.virtual_seconds,

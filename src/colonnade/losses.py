@@ -17,9 +17,16 @@ Floats = NDArray[np.float64]
 
 
 class Loss(Protocol):
-    name: str
-    task: str  # "binary", "multiclass" or "regression"
-    smoothness: float
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def task(self) -> str:
+        """binary, multiclass or regression"""
+        ...
+
+    @property
+    def smoothness(self) -> float: ...
 
     def value(self, z: Floats, y: Floats) -> Floats: ...
 
@@ -40,7 +47,8 @@ class Logistic:
         return np.logaddexp(0.0, -y * z)
 
     def dz(self, z: Floats, y: Floats) -> Floats:
-        return -y * expit(-y * z)
+        dz: Floats = -y * expit(-y * z)
+        return dz
 
     def predict(self, z: Floats) -> Floats:
         return np.where(z >= 0, 1.0, -1.0)

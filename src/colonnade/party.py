@@ -6,31 +6,21 @@ The program knows a network, a clock, an identity and its own table. It is the s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from colonnade import __version__
 from colonnade.config import Job
-from colonnade.conversations.backward import BackwardConversation, WorkCost
-from colonnade.conversations.block import Block
-from colonnade.conversations.evaluate import Evaluation
-from colonnade.conversations.schedule import Schedule
-from colonnade.conversations.tune import SAMPLE, smoothness
-from colonnade.conversations.window import Window
+from colonnade.conversations import backward
+from colonnade.conversations.context import Context, Outcome
 from colonnade.data.table import Table
 from colonnade.errors import ColonnadeError
-from colonnade.losses import LOSSES
 from colonnade.net.mailbox import Endpoint
-from colonnade.optim.sgd import Sgd
-from colonnade.optim.steps import automatic_step
-from colonnade.presets import batches_in_flight
-from colonnade.regularizers import REGULARIZERS
+from colonnade.presets import preset_of
 from colonnade.result import Moment
 from colonnade.secure.keys import Identity, agree
 from colonnade.secure.masked import MaskedSum
@@ -38,7 +28,7 @@ from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
 
-Floats = NDArray[np.float64]
+CONVERSATIONS: dict[str, Callable[[Context], Awaitable[Outcome]]] = {"backward": backward.converse}
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ class Share(msgspec.Struct, kw_only=True):
     """What a party hands back: its weights stay its own, its books become part of the result."""
 
     party: str
-    weights: list[float]
+    weights: dict[str, Any]
     step: float
     rounds: int
     updates: int
@@ -65,10 +55,11 @@ class Share(msgspec.Struct, kw_only=True):
     bytes_by_kind: dict[str, int]
     bytes_by_peer: dict[str, int]
     evaluation_bytes: int
+    received_messages: int
     received_bytes: int
     refused: dict[str, int]
     seconds: float
-    cpu_seconds: float
+    cpu_seconds: float | None = None
     history: list[Moment]
     metrics: dict[str, float]
 
@@ -78,13 +69,16 @@ class Party:
     net: Endpoint
     identity: Identity
     assignment: Assignment
-    evaluation_net: Endpoint | None = None  # apart from training where the world can do that for free
+    evaluation_net: Endpoint | None = None
     progress: Callable[[Moment], None] = lambda moment: None
+    _sums: list[SecureSum] = field(default_factory=list)
 
     async def run(self) -> Share:
         """Take part in the run to its end; on failure tell the peers why before raising it here."""
         try:
-            share = await self._train()
+            share = await self._converse()
+            for secure in self._sums:
+                await secure.settle()
             for net in self._nets():
                 await net.finish()
         except BaseException as error:
@@ -96,106 +90,71 @@ class Party:
             raise
         return share
 
-    async def _train(self) -> Share:
-        job, net = self.assignment.job, self.net
-        train = job.train
-        measuring = self.evaluation_net or net
-        secrets = await agree(net, self.identity, version=__version__, job=job.digest())
-        secure, secure_evaluation = self._secure_sum(net, secrets), self._secure_sum(measuring, secrets)
-        loss, regularizer = LOSSES[train.loss or "logistic"], REGULARIZERS[train.regularizer]
-        root = self.assignment.active[0]
-        table, test = self.assignment.train, self.assignment.test
-        schedule = Schedule(table.rows, train.batch, train.epochs, job.seed, self.assignment.active)
-        window = Window(batches_in_flight(job, len(self.assignment.active)), schedule.rounds)
-
-        if train.step == "auto":
-            found = await smoothness(
-                net,
-                secure,
-                table.X,
-                loss=loss,
-                penalty=train.l2 * regularizer.smoothness,
-                root=root,
-                rng=np.random.default_rng([job.seed, net.parties.index(net.me), 1]),
-                sample=schedule.order(0)[:SAMPLE],
-            )
-
-            def rate(delay: int) -> float:
-                return automatic_step(found, train.batch, table.rows, delay)
-        else:
-            fixed = float(train.step)
-
-            def rate(delay: int) -> float:
-                return fixed
-
-        block = Block(table.X, schedule, Sgd(), regularizer, train.l2)
-        evaluation = Evaluation(
-            measuring,
-            secure_evaluation,
-            root,
-            loss,
-            table.X,
-            test.X if test else None,
-            table.y,
-            test.y if test else None,
-            self.progress,
-        )
-        with _workers(train.threads, virtual=net.clock.virtual) as pool:
-            conversation = BackwardConversation(
-                net=net,
-                sum=secure,
-                schedule=schedule,
-                window=window,
-                block=block,
-                loss=loss,
-                y=table.y if net.me in self.assignment.active else None,
-                rate=rate,
-                evaluation=evaluation,
-                evaluate_every=train.evaluate_every,
-                target_loss=self.assignment.target_loss,
-                sent_bytes=net.meter.bytes,
-                cost=WorkCost(job.network.ns_per_value, job.network.us_per_call),
-                threads=train.threads,
-                pool=pool,
-            )
-            await conversation.run()
-        return self._share(conversation)
-
     async def close(self) -> None:
+        for secure in self._sums:
+            with suppress(ColonnadeError):  # whatever failed there has ended the run already
+                await secure.close()
         for net in self._nets():
             await net.close()
 
+    async def _converse(self) -> Share:
+        given, net = self.assignment, self.net
+        measuring = self.evaluation_net or net
+        preset = preset_of(given.job)
+        secrets = await agree(net, self.identity, version=__version__, job=given.job.digest())
+        secure = self._secure_sum(net, secrets)
+        outcome = await CONVERSATIONS[preset.conversation](
+            Context(
+                job=given.job,
+                preset=preset,
+                net=net,
+                sum=secure,
+                evaluation_net=measuring,
+                # the same sum serves both where they share a network: topics keep their tags apart
+                evaluation_sum=secure if measuring is net else self._secure_sum(measuring, secrets),
+                train=given.train,
+                test=given.test,
+                active=given.active,
+                target_loss=given.target_loss,
+                progress=self.progress,
+            )
+        )
+        return self._share(outcome)
+
     def _secure_sum(self, net: Endpoint, secrets: dict[str, bytes]) -> SecureSum:
+        secure: SecureSum
         match self.assignment.job.secure.sum:
             case "masked":
-                return MaskedSum(net, secrets)
+                secure = MaskedSum(net, secrets)
             case "tree":
-                return TreeSum(net)
+                secure = TreeSum(net)
             case "plain":
-                return PlainSum(net)
+                secure = PlainSum(net)
+        self._sums.append(secure)
+        return secure
 
     def _nets(self) -> list[Endpoint]:
         return [self.net] if self.evaluation_net is None else [self.net, self.evaluation_net]
 
-    def _share(self, done: BackwardConversation) -> Share:
+    def _share(self, outcome: Outcome) -> Share:
         meter, evaluation_meter = self.net.meter, (self.evaluation_net or self.net).meter
         return Share(
             party=self.net.me,
-            weights=done.block.w.tolist(),
-            step=done.rate(done.delays.recent()),
-            rounds=done.window.base,
-            updates=done.updates,
-            delays=dict(sorted(done.delays.counts.items())),
+            weights=dict(outcome.weights),
+            step=outcome.step,
+            rounds=outcome.rounds,
+            updates=outcome.updates,
+            delays=dict(sorted(outcome.delays.items())),
             messages=meter.messages(),
             bytes_by_kind=meter.bytes_by_kind(),
             bytes_by_peer=meter.bytes_by_peer(),
             evaluation_bytes=evaluation_meter.bytes(evaluation=True),
+            received_messages=meter.received_messages,
             received_bytes=meter.received_bytes,
             refused=dict(meter.refused),
             seconds=self.net.clock.now(),
-            cpu_seconds=0.0,
-            history=done.evaluation.history,
-            metrics=done.evaluation.metrics,
+            history=outcome.evaluation.history,
+            metrics=outcome.evaluation.metrics,
         )
 
 
@@ -207,13 +166,3 @@ def first_cause(error: BaseException) -> BaseException:
             error.exceptions[0],
         )
     return error
-
-
-@contextmanager
-def _workers(threads: int, *, virtual: bool) -> Iterator[ThreadPoolExecutor | None]:
-    """Real threads, except in the simulated world, where the clock has as many lanes instead."""
-    if threads == 1 or virtual:
-        yield None
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="block") as pool:
-        yield pool

@@ -16,35 +16,33 @@ from colonnade.errors import JobError
 
 @dataclass(frozen=True)
 class Preset:
+    """One algorithm: a conversation and the choices that plug into it."""
+
     name: str
     summary: str
     paper: str
-    conversation: Literal["backward"]
-    estimator: Literal["sgd"]
+    conversation: Literal["backward", "pull", "kernel", "cascade"]
     schedule: Literal["async", "sync"]
+    estimator: Literal["sgd", "svrg", "saga"] = "sgd"
 
 
-PRESETS = {
-    preset.name: preset
-    for preset in (
-        Preset(
-            "vfb2-sgd",
-            "asynchronous SGD; label holders send theta back to all",
-            "VFB2",
-            "backward",
-            "sgd",
-            "async",
-        ),
-        Preset(
-            "vfb-sgd",
-            "its synchronous twin: mini-batch SGD, exactly as on pooled data",
-            "VFB2",
-            "backward",
-            "sgd",
-            "sync",
-        ),
-    )
-}
+_TABLE = (
+    Preset(
+        "vfb2-sgd",
+        "asynchronous SGD: label holders send theta back, every party updates its block",
+        "VFB2",
+        "backward",
+        "async",
+    ),
+    Preset(
+        "vfb-sgd",
+        "the synchronous twin of vfb2-sgd: mini-batch SGD exactly as on pooled data",
+        "VFB2",
+        "backward",
+        "sync",
+    ),
+)
+PRESETS = {preset.name: preset for preset in _TABLE}
 
 
 def preset_of(job: Job) -> Preset:
@@ -56,7 +54,8 @@ def preset_of(job: Job) -> Preset:
         raise JobError(f"algorithm: there is no {job.algorithm!r}; {hint}")
     if preset.schedule == "sync" and job.train.ahead not in (None, 1):
         raise JobError(
-            f"train.ahead: {preset.name} is synchronous, one batch at a time; drop ahead or use an asynchronous algorithm"
+            f"train.ahead: {preset.name} is synchronous, one batch at a time; "
+            "drop ahead or use an asynchronous algorithm"
         )
     return preset
 
@@ -73,7 +72,7 @@ def batches_in_flight(job: Job, active: int) -> int:
     bound = 2 * (ahead - 1)
     if job.train.max_delay is not None and bound > job.train.max_delay:
         raise JobError(
-            f"train: ahead = {ahead} batches in flight can be {bound} updates late, over max_delay = {job.train.max_delay}; "
-            f"set ahead = {job.train.max_delay // 2 + 1} or max_delay = {bound}"
+            f"train: ahead = {ahead} batches in flight can be {bound} updates late, over max_delay = "
+            f"{job.train.max_delay}; set ahead = {job.train.max_delay // 2 + 1} or max_delay = {bound}"
         )
     return ahead

@@ -15,8 +15,11 @@ Floats = NDArray[np.float64]
 
 
 class Regularizer(Protocol):
-    name: str
-    smoothness: float
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def smoothness(self) -> float: ...
 
     def value(self, w: Floats) -> float: ...
 

@@ -47,7 +47,9 @@ def run_simulated(assignments: dict[str, Assignment], progress: Progress) -> dic
     job = next(iter(assignments.values())).job
     net = job.network
     hub = SimulatedHub(
-        Link(net.latency_ms / 1e3, net.bandwidth_mbps * 1e6), _faults(net.faults), seed=job.seed
+        Link(net.latency_ms / 1e3, (net.bandwidth_mbps or float("inf")) * 1e6),
+        _faults(net.faults),
+        seed=job.seed,
     )
     parties = sorted(assignments)
     speeds = dict(zip(assignments, net.speeds or [1.0] * len(parties), strict=True))

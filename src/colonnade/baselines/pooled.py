@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, hstack
 
+from colonnade.data.table import Matrix
 from colonnade.losses import Loss
 from colonnade.metrics import metrics_of
 from colonnade.models.linear import Rows, rows_of
 from colonnade.regularizers import Regularizer
 
 Floats = NDArray[np.float64]
-Matrix = Floats | csr_array
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class PooledFit:
 def pool(blocks: list[Matrix]) -> Matrix:
     """All columns side by side; sparse if any block is."""
     if all(isinstance(block, np.ndarray) for block in blocks):
-        return np.hstack(blocks)
+        joined: Floats = np.hstack(blocks)
+        return joined
     return csr_array(hstack(blocks, format="csr"))
 
 

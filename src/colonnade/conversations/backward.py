@@ -12,23 +12,27 @@ row, and with it, for the logistic loss, the label and the total score (docs/thr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.conversations.block import Block, Delays
-from colonnade.conversations.evaluate import Evaluation
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.conversations.schedule import Round, Schedule
+from colonnade.conversations.tune import rate_of
 from colonnade.conversations.window import Window
 from colonnade.errors import Diverged
-from colonnade.losses import Loss
 from colonnade.messages import Backward, Stop, Topic, tag_of
-from colonnade.net.transport import Network
-from colonnade.secure.protocol import SecureSum
+from colonnade.models.linear import rows_of
+from colonnade.optim.sgd import Sgd
+from colonnade.presets import batches_in_flight
 
 Floats = NDArray[np.float64]
 
@@ -44,27 +48,49 @@ class WorkCost:
         return self.us_per_call * 1e-6 + values * self.ns_per_value * 1e-9
 
 
+async def converse(context: Context) -> Outcome:
+    """Train the party's block through the backward conversation."""
+    train = context.job.train
+    schedule = Schedule(context.train.rows, train.batch, train.epochs, context.job.seed, context.active)
+    with _workers(train.threads, virtual=context.net.clock.virtual) as pool:
+        conversation = BackwardConversation(
+            context=context,
+            schedule=schedule,
+            window=Window(batches_in_flight(context.job, len(context.active)), schedule.rounds),
+            block=Block(context.train.X, schedule, Sgd(), context.regularizer, train.l2),
+            rate=await rate_of(context, sample=schedule.order(0)),
+            evaluation=context.evaluation(),
+            cost=WorkCost(context.job.network.ns_per_value, context.job.network.us_per_call),
+            pool=pool,
+        )
+        await conversation.run()
+    return Outcome(
+        weights={"w": conversation.block.w},
+        step=conversation.rate(conversation.delays.recent()),
+        rounds=conversation.window.base,
+        updates=conversation.updates,
+        evaluation=conversation.evaluation,
+        delays=conversation.delays.counts,
+    )
+
+
 @dataclass
 class BackwardConversation:
-    net: Network
-    sum: SecureSum
+    context: Context
     schedule: Schedule
     window: Window
     block: Block
-    loss: Loss
-    y: Floats | None
     rate: Callable[[int], float]  # the step for gradients that are this many updates old
     evaluation: Evaluation
-    evaluate_every: int
-    target_loss: float | None
-    sent_bytes: Callable[[], int]
     cost: WorkCost
-    threads: int = 1
-    pool: Executor | None = None
+    pool: Executor | None
     updates: int = 0
     delays: Delays = field(init=False)
 
     def __post_init__(self) -> None:
+        self.net = self.context.net
+        self.sum = self.context.sum
+        self.threads = self.context.job.train.threads
         self.delays = Delays(self.window.delay_bound)
 
     async def run(self) -> None:
@@ -74,7 +100,7 @@ class BackwardConversation:
             work.append(self.dominate())
         if set(dominators) - {me}:
             work.append(self.collaborate())
-        if self.target_loss is not None and me != self.evaluation.root:
+        if self.context.target_loss is not None and me != self.context.evaluator:
             work.append(self.heed())
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
@@ -95,7 +121,8 @@ class BackwardConversation:
 
     async def dominate(self) -> None:
         """Algorithm 2, on an active party."""
-        assert self.y is not None  # noqa: S101  only label holders dominate
+        y, loss = self.context.y, self.context.loss
+        assert y is not None  # noqa: S101  only label holders dominate
         for number in range(self.schedule.rounds):
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
                 continue
@@ -104,7 +131,7 @@ class BackwardConversation:
             assert z is not None  # noqa: S101  this party is the root
             batch = self.schedule.round(number)
             order, _ = self.block.rows(batch.epoch)
-            theta = self.loss.dz(z, self.y[order[batch.start : batch.end]])
+            theta = loss.dz(z, y[order[batch.start : batch.end]])
             if not np.isfinite(theta).all():
                 raise Diverged(f"theta of round {number} is not finite; use a smaller step or step = 'auto'")
             await self.net.broadcast(Backward(tag, theta))
@@ -124,22 +151,30 @@ class BackwardConversation:
 
     async def measure(self) -> None:
         """Evaluate at the end of every `evaluate_every`-th epoch, and at the end of the run."""
-        epoch = 0
-        final = False
+        every = self.context.job.train.evaluate_every or self.schedule.epochs
+        target = self.context.target_loss
+        epoch, final = 0, False
         while not final:
-            epoch = min(epoch + (self.evaluate_every or self.schedule.epochs), self.schedule.epochs)
+            epoch = min(epoch + every, self.schedule.epochs)
             reached = await self.window.reaches(epoch * self.schedule.per_epoch)
             final = not reached or epoch == self.schedule.epochs
             rounds = epoch * self.schedule.per_epoch if reached else self.window.base
             epoch = epoch if reached else rounds // self.schedule.per_epoch
             loss = await self.evaluation.measure(
-                self.block.w, self.block.penalty(), self.sent_bytes(), epoch=epoch, rounds=rounds, final=final
+                partial(self.all_scores, final=final), self.block.penalty(), Mark(epoch, rounds, final)
             )
-            if loss is not None and self.target_loss is not None and loss <= self.target_loss and not final:
+            if loss is not None and target is not None and loss <= target and not final:
                 # no theta of a round that we have not begun can exist, so nobody is past this one
                 stop = min(self.window.begun + self.window.ahead, self.schedule.rounds)
                 self.window.stop_at(stop)
                 await self.net.broadcast(Stop(stop))
+
+    def all_scores(self, *, final: bool) -> list[Floats]:
+        """This block's share of the scores of all training rows and, in the end, of the test rows."""
+        tables = (
+            [self.context.train, self.context.test] if final and self.context.test else [self.context.train]
+        )
+        return [rows_of(table.X).scores(0, table.rows, self.block.w) for table in tables if table]
 
     async def heed(self) -> None:
         for _, message in await self.net.drain(Stop, patient=True):
@@ -149,7 +184,8 @@ class BackwardConversation:
         batch = self.schedule.round(number)
         await self.charge([batch])
         self.delays.read(number, self.window.finished)
-        return await self.compute(self.block.scores, batch)
+        scores: Floats = await self.compute(self.block.scores, batch)
+        return scores
 
     async def update(self, thetas: Sequence[tuple[Round, Floats]]) -> None:
         batches = [batch for batch, _ in thetas]
@@ -175,3 +211,13 @@ class BackwardConversation:
         if self.pool is None:
             return work(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
+
+
+@contextmanager
+def _workers(threads: int, *, virtual: bool) -> Iterator[ThreadPoolExecutor | None]:
+    """Real threads, except in the simulated world, where the clock has as many lanes instead."""
+    if threads == 1 or virtual:
+        yield None
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="block") as pool:
+        yield pool

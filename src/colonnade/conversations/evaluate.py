@@ -9,17 +9,15 @@ which it learns in training as well.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from colonnade.losses import Loss
 from colonnade.messages import Topic, tag_of
 from colonnade.metrics import metrics_of
-from colonnade.models.linear import rows_of
 from colonnade.net.transport import Network
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
@@ -30,16 +28,24 @@ Floats = NDArray[np.float64]
 _MEGA = 1e6
 
 
+@dataclass(frozen=True)
+class Mark:
+    """When something was measured: after how many epochs and rounds, and whether it is the last time."""
+
+    epoch: int
+    rounds: int
+    final: bool
+
+
 @dataclass
 class Evaluation:
     net: Network
     sum: SecureSum
     root: str
     loss: Loss
-    train: Floats | csr_array
-    test: Floats | csr_array | None
     y_train: Floats | None
     y_test: Floats | None
+    sent_bytes: Callable[[], int]
     progress: Callable[[Moment], None] = lambda moment: None
     history: list[Moment] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
@@ -47,59 +53,53 @@ class Evaluation:
     _started: float = field(default_factory=time.perf_counter)
 
     async def measure(
-        self, w: Floats, penalty: float, sent_bytes: int, *, epoch: int, rounds: int, final: bool
+        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark
     ) -> float | None:
-        """One evaluation; the loss at the evaluator, None elsewhere."""
-        tag = tag_of(Topic.EVALUATE, self._number)
-        self._number += 1
-        when, real = self.net.clock.now(), time.perf_counter() - self._started
-        with self.net.clock.uncharged():
-            scores = [_scores(self.train, w)]
-            if final and self.test is not None:
-                scores.append(_scores(self.test, w))
-            piece = np.concatenate([*(score.ravel() for score in scores), [penalty, sent_bytes / _MEGA]])
-        total = await self.sum.sum(piece, root=self.root, tag=tag)
+        """Add up what all parties score; the loss at the evaluator, None elsewhere.
+
+        `scores` gives this party's share of the scores of the training rows and, at the last mark, of the
+        test rows.
+        """
+        clock = self.net.clock
+        when = clock.now()
+        with clock.uncharged():
+            shares = scores()
+            piece = np.concatenate(
+                [*(share.ravel() for share in shares), [penalty, self.sent_bytes() / _MEGA]]
+            )
+        total = await self.sum.sum(piece, root=self.root, tag=self.next_tag())
         if total is None:
             return None
-        virtual = self.net.clock.virtual
-        if virtual:
-            when, real = self.net.clock.now(), time.perf_counter() - self._started
-        with self.net.clock.uncharged():
-            return self._record(total, scores, when, real if virtual else when, epoch, rounds, final=final)
+        with clock.uncharged():
+            ends = np.cumsum([share.size for share in shares])
+            z = [
+                part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)
+            ]
+            # in virtual time the last party's share is what makes the moment; in real time it is our own
+            when = clock.now() if clock.virtual else when
+            return self.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
 
-    def _record(
-        self,
-        total: Floats,
-        shapes: list[Floats],
-        when: float,
-        seconds: float,
-        epoch: int,
-        rounds: int,
-        *,
-        final: bool,
-    ) -> float:
+    def next_tag(self) -> int:
+        self._number += 1
+        return tag_of(Topic.EVALUATE, self._number - 1)
+
+    def record(self, z: Sequence[Floats], penalty: float, sent: int, when: float, mark: Mark) -> float:
+        """Write down one moment, at the evaluator; z are the scores of training and test rows."""
         assert self.y_train is not None  # noqa: S101  the evaluator is an active party
-        size = shapes[0].size
-        z = total[:size].reshape(shapes[0].shape)
-        penalty, megabytes = total[-2:]
-        loss = float(self.loss.value(z, self.y_train).mean() + penalty)
+        loss = float(self.loss.value(z[0], self.y_train).mean() + penalty)
+        virtual = self.net.clock.virtual
         moment = Moment(
-            seconds=seconds,
-            virtual_seconds=when if self.net.clock.virtual else None,
-            epoch=epoch,
-            rounds=rounds,
-            bytes=round(megabytes * _MEGA),
+            seconds=time.perf_counter() - self._started if virtual else when,
+            virtual_seconds=when if virtual else None,
+            epoch=mark.epoch,
+            rounds=mark.rounds,
+            bytes=sent,
             loss=loss,
         )
         self.history.append(moment)
-        self.progress(moment)
-        if final:
+        if mark.final:
             self.metrics["train_loss"] = loss
-            if self.y_test is not None and len(shapes) > 1:
-                z_test = total[size:-2].reshape(shapes[1].shape)
-                self.metrics.update(metrics_of(self.loss, z_test, self.y_test, penalty))
+            if self.y_test is not None and len(z) > 1:
+                self.metrics.update(metrics_of(self.loss, z[1], self.y_test, penalty))
+        self.progress(moment)
         return loss
-
-
-def _scores(X: Floats | csr_array, w: Floats) -> Floats:
-    return rows_of(X).scores(0, X.shape[0], w)

@@ -10,15 +10,18 @@ the sampled rows for a few random directions; in training they see the like for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from colonnade.conversations.context import Context
 from colonnade.losses import Loss
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of, squared_norms
 from colonnade.net.transport import Network
-from colonnade.optim.steps import Smoothness
+from colonnade.optim.steps import Smoothness, automatic_step
 from colonnade.secure.protocol import SecureSum
 
 Floats = NDArray[np.float64]
@@ -27,6 +30,25 @@ SAMPLE = 4096
 ITERATIONS = 12
 # the Rayleigh quotient climbs towards the eigenvalue from below
 MARGIN = 1.05
+
+
+async def rate_of(context: Context, sample: NDArray[np.int64]) -> Callable[[int], float]:
+    """The step as a function of the delay: what the job says, or what the data allow."""
+    train = context.job.train
+    if train.step != "auto":
+        fixed = float(train.step)
+        return lambda delay: fixed
+    found = await smoothness(
+        context.net,
+        context.sum,
+        context.train.X,
+        loss=context.loss,
+        penalty=train.l2 * context.regularizer.smoothness,
+        root=context.evaluator,
+        rng=context.rng(1),
+        sample=sample[:SAMPLE],
+    )
+    return lambda delay: automatic_step(found, train.batch, context.train.rows, delay)
 
 
 async def smoothness(
@@ -43,7 +65,7 @@ async def smoothness(
     """L of the mean loss and of the worst row; `penalty` is what the regulariser adds to both."""
     rows = rows_of(X, sample)
     n = len(sample)
-    v = rng.standard_normal(X.shape[1])
+    v: Floats = rng.standard_normal(int(X.shape[1]))
     worst = float(squared_norms(X).max(initial=0.0))
     eigenvalue = 0.0
     for iteration in range(ITERATIONS):

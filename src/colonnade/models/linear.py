@@ -46,7 +46,7 @@ class DenseRows:
         return gradient
 
     def values(self, start: int, end: int) -> int:
-        return (end - start) * self._X.shape[1]
+        return (end - start) * int(self._X.shape[1])
 
 
 class SparseRows:

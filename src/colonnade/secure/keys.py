@@ -63,7 +63,9 @@ async def agree(net: Network, identity: Identity, *, version: str, job: str) -> 
     secrets = {}
     for peer, hello in (await net.gather(Hello)).items():
         if hello.version != version:
-            raise JobError(f"{peer} runs Colonnade {hello.version}, {net.me} runs {version}; install the same version")
+            raise JobError(
+                f"{peer} runs Colonnade {hello.version}, {net.me} runs {version}; install the same version"
+            )
         if hello.job != job:
             raise JobError(f"{peer} was started with another job ({hello.job[:12]} against {job[:12]})")
         identity.verify(peer, _statement(peer, hello.version, hello.job, hello.public_key), hello.signature)

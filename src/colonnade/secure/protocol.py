@@ -21,6 +21,14 @@ class SecureSum(Protocol):
         """The total at the root; None elsewhere, as soon as the own piece is on its way."""
         ...
 
+    async def settle(self) -> None:
+        """Wait until nobody's sum needs this party any more: only then may it leave."""
+        ...
+
+    async def close(self) -> None:
+        """Give up whatever is still under way."""
+        ...
+
 
 class UsedTags:
     """Remembers which tags were used, in memory that does not grow with an orderly run.

@@ -33,7 +33,8 @@ def encode(values: Floats, q: int) -> Ring:
     largest = np.abs(values).max(initial=0.0)
     if not largest < limit(q):  # also catches NaN, which is never smaller
         raise FixedPointOverflow(
-            f"a value of size {largest:g} does not fit the fixed-point range (below {limit(q):g} with {q} parties); "
+            f"a value of size {largest:g} does not fit the fixed-point range "
+            f"(below {limit(q):g} with {q} parties); "
             "scale the columns (prepare = 'zscore' or 'minmax') or use a smaller step"
         )
     return np.rint(values * _SCALE).astype(np.int64).view(np.uint64)

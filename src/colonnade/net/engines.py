@@ -1,0 +1,27 @@
+"""Which engine carries the frames of the network world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from colonnade.net.certificates import Credentials
+from colonnade.net.channel import Address
+from colonnade.net.tls import tls_wire
+from colonnade.net.wire import NetworkWire
+
+
+def network_wire(
+    transport: Literal["tls", "grpc"],
+    me: str,
+    addresses: Mapping[str, Address],
+    credentials: Credentials,
+    deadline: float,
+) -> NetworkWire:
+    """A wire of the kind the job names; connecting and reconnecting share the job's deadline."""
+    if transport == "tls":
+        return tls_wire(me, addresses, credentials, connect_s=deadline, reconnect_s=deadline)
+    # gRPC starts threads of its own, so it is imported only where it is used
+    from colonnade.net.grpc import grpc_wire
+
+    return grpc_wire(me, addresses, credentials, connect_s=deadline, reconnect_s=deadline)
