@@ -1,0 +1,114 @@
+"""Parties for the tests of sums: q endpoints on one simulated hub, and everything they hear."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from colonnade.errors import ColonnadeError
+from colonnade.messages import Message, decode
+from colonnade.net.clock import VirtualClock
+from colonnade.net.frame import DATA, unpack
+from colonnade.net.mailbox import Endpoint
+from colonnade.net.simulated import Faults, Link, SimulatedHub, run_virtual
+from colonnade.net.transport import Deliver
+from colonnade.secure.masked import MaskedSum
+from colonnade.secure.plain import PlainSum
+from colonnade.secure.protocol import Floats, SecureSum
+from colonnade.secure.tree import TreeSum
+
+Make = Callable[[Endpoint], SecureSum]
+
+T = TypeVar("T")
+
+RUN = 7
+
+
+def masked(net: Endpoint) -> MaskedSum:
+    """With pair secrets that need no handshake."""
+    return MaskedSum(
+        net, {peer: hashlib.sha256(repr(sorted((net.me, peer))).encode()).digest() for peer in net.peers}
+    )
+
+
+SUMS: dict[str, Make] = {"plain": PlainSum, "masked": masked, "tree": TreeSum}
+
+
+@dataclass
+class Parties:
+    """q parties that can sum, in the order of their names."""
+
+    nets: list[Endpoint]
+    sums: list[SecureSum]
+    heard: list[tuple[str, str, Message]] = field(default_factory=list)
+    """(sender, receiver, message) of everything that arrived."""
+
+    @property
+    def names(self) -> list[str]:
+        return [net.me for net in self.nets]
+
+    async def sum(self, pieces: Sequence[Floats], root: int, tag: int) -> list[Floats | None]:
+        """Everybody sums; what `sum` returned at each party."""
+        root_name = self.names[root]
+        both = zip(self.sums, pieces, strict=True)
+        return list(await asyncio.gather(*(each.sum(piece, root=root_name, tag=tag) for each, piece in both)))
+
+    async def failures(self) -> list[ColonnadeError]:
+        """What went wrong in the background, at parties that add up for others."""
+        failed = []
+        for each in self.sums:
+            if isinstance(each, TreeSum):
+                try:
+                    await each.settle()
+                except ColonnadeError as error:
+                    failed.append(error)
+        return failed
+
+    def heard_by(self, party: int) -> list[Message]:
+        return [message for _, to, message in self.heard if to == self.names[party]]
+
+
+def with_parties(
+    q: int,
+    make: Make,
+    program: Callable[[Parties], Awaitable[T]],
+    *,
+    link: Link | None = None,
+    faults: Faults | None = None,
+    seed: int = 0,
+) -> T:
+    """Run a program of q parties on a virtual clock, and leave nothing behind."""
+
+    async def main() -> T:
+        hub = SimulatedHub(link, faults, seed)
+        names = tuple(f"party{i:02}" for i in range(q))
+        nets = [Endpoint(name, names, hub.wire(name), VirtualClock(), run=RUN) for name in names]
+        parties = Parties(nets, [make(net) for net in nets])
+        for name, deliver in list(hub.deliver.items()):
+
+            def listen(sender: str, frame: bytes, name: str = name, deliver: Deliver = deliver) -> None:
+                header, payload = unpack(frame)
+                if header.kind == DATA:
+                    parties.heard.append((sender, name, decode(payload)))
+                deliver(sender, frame)
+
+            hub.deliver[name] = listen
+        try:
+            return await program(parties)
+        finally:
+            for each in parties.sums:
+                if isinstance(each, TreeSum):
+                    await each.close()
+            for net in nets:
+                await net.close()
+
+    return run_virtual(main())
+
+
+def random_pieces(q: int, shape: tuple[int, ...], seed: int = 0, size: float = 10.0) -> list[Floats]:
+    return list(np.random.default_rng([seed, q]).normal(scale=size, size=(q, *shape)))
