@@ -1,0 +1,23 @@
+"""What several test files share: where real data lies, and how hard hypothesis tries."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("colonnade", deadline=None)
+settings.load_profile("colonnade")
+
+
+@pytest.fixture
+def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with the real data sets, named to the code under test; skips where there is none."""
+    named = os.environ.get("COLONNADE_DATA")
+    folder = Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no data sets in {folder}; set COLONNADE_DATA to the folder that holds them")
+    monkeypatch.setenv("COLONNADE_DATA", str(folder))
+    return folder

@@ -1,0 +1,57 @@
+"""The schedule: every epoch is every row once, the same at every party."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colonnade.conversations.schedule import Schedule
+
+schedules = st.builds(
+    Schedule,
+    rows=st.integers(1, 60),
+    batch=st.integers(1, 70),
+    epochs=st.integers(1, 4),
+    seed=st.integers(0, 2**32),
+    dominators=st.sampled_from([("a",), ("a", "b"), ("c", "a", "b")]),
+)
+
+
+@given(schedules)
+@settings(max_examples=60)
+def test_every_epoch_covers_every_row_exactly_once(schedule: Schedule) -> None:
+    seen: dict[int, list[int]] = {epoch: [] for epoch in range(schedule.epochs)}
+    for number in range(schedule.rounds):
+        batch = schedule.round(number)
+        seen[batch.epoch] += schedule.order(batch.epoch)[batch.start : batch.end].tolist()
+    assert all(sorted(rows) == list(range(schedule.rows)) for rows in seen.values())
+
+
+@given(schedules)
+@settings(max_examples=60)
+def test_every_batch_is_full_except_the_last_of_an_epoch(schedule: Schedule) -> None:
+    for number in range(schedule.rounds):
+        batch = schedule.round(number)
+        assert batch.number == number
+        assert batch.size == batch.end - batch.start
+        last = number % schedule.per_epoch == schedule.per_epoch - 1
+        remainder = schedule.rows % schedule.batch or schedule.batch
+        assert batch.size == (min(remainder, schedule.rows) if last else schedule.batch)
+
+
+@given(schedules)
+def test_dominators_take_turns(schedule: Schedule) -> None:
+    turns = [schedule.dominator(number) for number in range(2 * len(schedule.dominators))]
+    assert turns == list(schedule.dominators) * 2
+
+
+@given(schedules, st.integers(0, 3))
+def test_two_parties_derive_the_same_order_without_a_word(schedule: Schedule, epoch: int) -> None:
+    twin = Schedule(schedule.rows, schedule.batch, schedule.epochs, schedule.seed, schedule.dominators)
+    np.testing.assert_array_equal(schedule.order(epoch), twin.order(epoch))
+
+
+def test_another_epoch_or_another_seed_is_another_order() -> None:
+    orders = [Schedule(50, 8, 3, seed, ("a",)).order(epoch).tolist() for seed in (0, 1) for epoch in (0, 1)]
+    assert len({tuple(order) for order in orders}) == 4

@@ -1,0 +1,42 @@
+"""Mini-batch SGD on pooled data, as short as it can be said: what a synchronous federation must equal."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.losses import Loss
+from colonnade.regularizers import Regularizer
+
+Floats = NDArray[np.float64]
+
+
+def pooled_sgd(
+    X: Floats,
+    y: Floats,
+    loss: Loss,
+    regularizer: Regularizer,
+    *,
+    l2: float,
+    step: float,
+    batch: int,
+    epochs: int,
+    seed: int,
+) -> Floats:
+    """Weights after `epochs` shuffled passes from zero; the last batch of a pass may be smaller."""
+    n, d = X.shape
+    w = np.zeros(d)
+    for epoch in range(epochs):
+        order = np.random.default_rng([seed, epoch]).permutation(n)
+        for start in range(0, n, batch):
+            rows = order[start : start + batch]
+            theta = loss.dz(X[rows] @ w, y[rows])
+            w = w - step * (X[rows].T @ theta / len(rows) + l2 * regularizer.gradient(w))
+    return w
+
+
+def objective(X: Floats, y: Floats, w: Floats, loss: Loss, regularizer: Regularizer, l2: float) -> float:
+    """The mean loss plus the penalty."""
+    return float(np.mean([loss.value(x @ w, label) for x, label in zip(X, y, strict=True)])) + l2 * float(
+        regularizer.value(w)
+    )

@@ -1,0 +1,129 @@
+"""Losses and regularisers: derivatives are derivatives, bounds are bounds, predictions are signs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colonnade.losses import LOSSES, Loss, SmoothHinge
+from colonnade.regularizers import REGULARIZERS, Regularizer
+
+every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+binary_loss = pytest.mark.parametrize("loss", [loss for loss in LOSSES.values() if loss.task == "binary"])
+every_regularizer = pytest.mark.parametrize("regularizer", REGULARIZERS.values(), ids=REGULARIZERS.keys())
+
+scores = st.floats(-30, 30)
+
+
+def label_for(loss: Loss, raw: float) -> float:
+    return raw if loss.task == "regression" else (1.0 if raw >= 0 else -1.0)
+
+
+@every_loss
+@given(z=scores, raw=st.floats(-5, 5))
+@settings(max_examples=60)
+def test_dz_is_the_derivative_of_the_value(loss: Loss, z: float, raw: float) -> None:
+    y, h = np.array([label_for(loss, raw)]), 1e-5
+    slope = (loss.value(np.array([z + h]), y) - loss.value(np.array([z - h]), y)) / (2 * h)
+    np.testing.assert_allclose(loss.dz(np.array([z]), y), slope, atol=2e-5)
+
+
+@every_loss
+@given(a=scores, b=scores, raw=st.floats(-5, 5))
+@settings(max_examples=60)
+def test_smoothness_bounds_how_fast_dz_changes(loss: Loss, a: float, b: float, raw: float) -> None:
+    y = np.array([label_for(loss, raw)] * 2)
+    first, second = loss.dz(np.array([a, b]), y)
+    assert abs(first - second) <= loss.smoothness * abs(a - b) + 1e-12
+
+
+@every_loss
+def test_smoothness_is_attained_so_no_smaller_constant_would_do(loss: Loss) -> None:
+    y, z, h = 1.0, np.linspace(-3, 3, 6001), 1e-4
+    second = (loss.dz(z + h, np.full_like(z, y)) - loss.dz(z - h, np.full_like(z, y))) / (2 * h)
+    assert second.max() == pytest.approx(loss.smoothness, rel=1e-6)
+
+
+@every_loss
+@given(a=scores, b=scores, t=st.floats(0, 1), raw=st.floats(-5, 5))
+@settings(max_examples=60)
+def test_every_loss_is_convex_and_not_negative(loss: Loss, a: float, b: float, t: float, raw: float) -> None:
+    y = np.array([label_for(loss, raw)] * 3)
+    left, right, middle = loss.value(np.array([a, b, t * a + (1 - t) * b]), y)
+    assert middle <= t * left + (1 - t) * right + 1e-9
+    assert min(left, right, middle) >= 0
+
+
+@binary_loss
+@given(z=scores)
+def test_a_binary_loss_sees_only_the_margin(loss: Loss, z: float) -> None:
+    one = np.ones(1)
+    np.testing.assert_array_equal(loss.value(np.array([z]), one), loss.value(np.array([-z]), -one))
+    np.testing.assert_array_equal(loss.dz(np.array([z]), one), -loss.dz(np.array([-z]), -one))
+
+
+@binary_loss
+def test_theta_of_a_binary_loss_points_against_the_label_and_stays_below_one(loss: Loss) -> None:
+    z = np.linspace(-50, 50, 1001)
+    for y in (1.0, -1.0):
+        theta = loss.dz(z, np.full_like(z, y))
+        assert (theta * y <= 0).all()
+        assert np.abs(theta).max() <= 1.0
+
+
+@binary_loss
+def test_a_binary_prediction_is_the_sign_and_zero_counts_as_positive(loss: Loss) -> None:
+    assert loss.predict(np.array([-2.0, -1e-300, 0.0, 3.0])).tolist() == [-1.0, -1.0, 1.0, 1.0]
+
+
+def test_a_regression_predicts_its_score() -> None:
+    assert LOSSES["squared"].predict(np.array([-2.5, 0.0])).tolist() == [-2.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("margin", "value", "slope"),
+    [(-2.0, 2.5, -1.0), (0.0, 0.5, -1.0), (0.5, 0.125, -0.5), (1.0, 0.0, 0.0), (7.0, 0.0, 0.0)],
+)
+@pytest.mark.parametrize("y", [1.0, -1.0])
+def test_smooth_hinge_is_a_line_then_a_parabola_then_nothing(
+    margin: float, value: float, slope: float, y: float
+) -> None:
+    z, label = np.array([y * margin]), np.array([y])
+    assert SmoothHinge().value(z, label) == pytest.approx([value])
+    assert SmoothHinge().dz(z, label) == pytest.approx([slope * y])
+
+
+def test_logistic_loss_of_huge_scores_neither_overflows_nor_warns() -> None:
+    z, y = np.array([-1e8, 1e8]), np.ones(2)
+    assert LOSSES["logistic"].value(z, y).tolist() == [1e8, 0.0]
+    assert LOSSES["logistic"].dz(z, y).tolist() == [-1.0, 0.0]
+
+
+@every_regularizer
+@given(w=st.lists(st.floats(-10, 10), min_size=1, max_size=5))
+@settings(max_examples=60)
+def test_a_regularizer_s_gradient_is_its_derivative(regularizer: Regularizer, w: list[float]) -> None:
+    x, h = np.array(w), 1e-5
+    slopes = [(regularizer.value(x + h * e) - regularizer.value(x - h * e)) / (2 * h) for e in np.eye(len(x))]
+    np.testing.assert_allclose(regularizer.gradient(x), slopes, atol=1e-7)
+
+
+@every_regularizer
+@given(a=st.floats(-10, 10), b=st.floats(-10, 10))
+def test_a_regularizer_s_smoothness_bounds_how_fast_its_gradient_changes(
+    regularizer: Regularizer, a: float, b: float
+) -> None:
+    first, second = regularizer.gradient(np.array([a, b]))
+    assert abs(first - second) <= regularizer.smoothness * abs(a - b) + 1e-12
+
+
+@every_regularizer
+def test_a_penalty_of_blocks_is_the_penalty_of_the_whole(regularizer: Regularizer) -> None:
+    w = np.random.default_rng(0).standard_normal(9)
+    assert regularizer.value(w) == pytest.approx(sum(regularizer.value(part) for part in np.split(w, 3)))
+
+
+def test_the_nonconvex_penalty_of_a_huge_weight_is_one_half() -> None:
+    assert REGULARIZERS["nonconvex"].value(np.array([1e9])) == pytest.approx(0.5)
