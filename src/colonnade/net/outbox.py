@@ -61,8 +61,9 @@ class Outbox:
     def hang_up(self) -> None:
         """Write all that waits, and that nothing follows."""
         if self._channel is not None:
-            self._pieces.append(HANG_UP)
-            self._channel.write(b"".join(self._pieces))
+            while self._pieces:
+                self._channel.write(self._next())
+            self._channel.write(HANG_UP)
             self._channel.close()
             self.disconnect()
 
