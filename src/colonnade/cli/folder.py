@@ -15,7 +15,7 @@ from colonnade.result import Result
 
 RESULT = "result.json"
 FIGURES = ("loss.png", "loss.svg")
-PARTIES = "parties"  # what the network world leaves behind, also where a run failed
+LEFT_BY_PARTIES = {"parties", "authority"}  # of the network world, also where a run failed
 
 
 def claim(folder: Path) -> Path:
@@ -45,7 +45,7 @@ def store(folder: Path, result: Result, *, plot: bool) -> list[Path]:
 
 
 def _free(folder: Path) -> bool:
-    return {path.name for path in folder.iterdir()} <= {PARTIES} or _is_run(folder / RESULT)
+    return {path.name for path in folder.iterdir()} <= LEFT_BY_PARTIES or _is_run(folder / RESULT)
 
 
 def _is_run(path: Path) -> bool:

@@ -1,0 +1,279 @@
+"""The scikit-learn-style front: fit on parties' columns, predict from parties' columns.
+
+All parties are in this process (world local or simulated), as for experiments; companies run
+`colonnade run` or a daemon each. `fit` starts the very conversation that the job file would, so what the
+parties learn of each other is what docs/threat-model.md says; `result_` is the same as result.json.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from colonnade.config import Job, job_from
+from colonnade.data.partition import Parties
+from colonnade.data.prepare import INTERCEPT
+from colonnade.data.table import Table
+from colonnade.errors import DataError, JobError
+from colonnade.federation import Setting, run_tables
+from colonnade.losses import LOSSES
+from colonnade.result import Result
+
+Floats = NDArray[np.float64]
+WORLDS = ("local", "simulated")
+
+
+class _Vertical(BaseEstimator):  # type: ignore[misc]
+    """A linear model whose columns lie with several parties."""
+
+    _task: str
+    result_: Result
+    coef_: dict[str, Floats]  # a party's own weights, in the order of its columns
+    intercept_: float
+
+    def __init__(
+        self,
+        algorithm: str = "vfb2-sgd",
+        *,
+        epochs: int = 10,
+        batch: int = 256,
+        step: float | str = "auto",
+        l2: float = 1e-4,
+        loss: str | None = None,
+        regularizer: str = "l2",
+        ahead: int | None = None,
+        threads: int = 1,
+        secure_sum: str = "masked",
+        world: str = "local",
+        seed: int = 0,
+        intercept: bool = False,
+    ) -> None:
+        self.algorithm = algorithm
+        self.epochs = epochs
+        self.batch = batch
+        self.step = step
+        self.l2 = l2
+        self.loss = loss
+        self.regularizer = regularizer
+        self.ahead = ahead
+        self.threads = threads
+        self.secure_sum = secure_sum
+        self.world = world
+        self.seed = seed
+        self.intercept = intercept
+
+    def fit(self, parties: Parties, y: Any = None) -> Self:
+        """Train on what `split_columns` gave; `y` replaces the labels that the active parties hold."""
+        labels = self._encode(_truth(parties, y))
+        job = self._job(parties)
+        tables = {
+            name: replace(table, y=labels if name in parties.active else None)
+            for name, table in _tables(parties).items()
+        }
+        holder = parties.active[0]
+        if self.intercept:
+            tables[holder] = _with_ones(tables[holder])
+        setting = Setting("parties", tables, None, parties.active)
+        done = run_tables(job, setting)
+        self.result_ = done.result
+        self.coef_ = {name: np.asarray(share.weights["w"]) for name, share in done.shares.items()}
+        self.intercept_ = 0.0
+        if self.intercept:
+            self.coef_[holder], self.intercept_ = self.coef_[holder][:-1], float(self.coef_[holder][-1])
+        self.columns_ = {name: parties.tables[name].columns for name in parties.tables}
+        return self
+
+    def decision_function(self, parties: Parties) -> Floats:
+        """The score of every row: each party's columns times its own weights, summed."""
+        check_is_fitted(self, "coef_")
+        tables = self._same_columns(parties)
+        z: Floats = np.full(parties.rows, self.intercept_)
+        for name, table in tables.items():
+            z += table.X @ self.coef_[name]
+        return z
+
+    def report(self, path: str | Path) -> Path:
+        """Write how training went: a figure (.png, .svg) or a page that needs nothing else (.html)."""
+        check_is_fitted(self, "result_")
+        from colonnade.report.page import write_report
+
+        return write_report(self.result_, Path(path))
+
+    def _job(self, parties: Parties) -> Job:
+        """The job file that these parameters stand for; its own checks name what is wrong."""
+        where = type(self).__name__
+        if self.world not in WORLDS:
+            raise JobError(
+                f"{where}: world = {self.world!r} is not for one process; use 'local' or 'simulated' here, "
+                "and `colonnade run` for parties that are processes of their own"
+            )
+        keys = ("epochs", "batch", "step", "l2", "regularizer", "ahead", "threads")
+        train = {key: _plain(getattr(self, key)) for key in keys}
+        if isinstance(train["step"], int) and not isinstance(train["step"], bool):
+            train["step"] = float(train["step"])
+        data = {"train": "parties", "parties": len(parties.tables), "active": list(parties.active)}
+        job = job_from(
+            {
+                "algorithm": self.algorithm,
+                "world": self.world,
+                "seed": _plain(self.seed),
+                "data": data,
+                "train": {**train, "loss": self._loss()},
+                "secure": {"sum": self.secure_sum},
+            },
+            where=where,
+        )
+        if LOSSES[job.train.loss or ""].task != self._task:
+            raise JobError(f"{where}: loss = {job.train.loss!r} is not for {self._task} labels")
+        return job
+
+    def _loss(self) -> str:
+        raise NotImplementedError
+
+    def _encode(self, y: NDArray[Any]) -> Floats:
+        """The labels as the loss wants them."""
+        raise NotImplementedError
+
+    def _same_columns(self, parties: Parties) -> dict[str, Table]:
+        tables = _tables(parties)
+        if set(tables) != set(self.columns_):
+            raise DataError(
+                f"fitted with the parties {', '.join(self.columns_)}, not {', '.join(tables)}; "
+                "split with split_columns(X, like=...)"
+            )
+        for name, columns in self.columns_.items():
+            if tables[name].columns != columns:
+                raise DataError(
+                    f"{name} holds {_difference(tables[name].columns, columns)}; "
+                    "split with split_columns(X, like=...)"
+                )
+        return tables
+
+
+class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
+    """Two classes from columns that several parties hold.
+
+    >>> from colonnade import VerticalClassifier, split_columns
+    >>> X, y = [[0.0, 1.0], [2.0, 0.5], [0.5, 2.0], [3.0, 0.0]], ["no", "yes", "no", "yes"]
+    >>> parties = split_columns(X, y, parties=2, active=1)
+    >>> clf = VerticalClassifier(epochs=50, batch=4).fit(parties)
+    >>> clf.predict(parties).tolist(), clf.score(parties)
+    (['no', 'yes', 'no', 'yes'], 1.0)
+    """
+
+    _task = "binary"
+    classes_: NDArray[Any]
+
+    def predict(self, parties: Parties) -> NDArray[Any]:
+        """The class of every row, in the values that y had."""
+        z = self.decision_function(parties)
+        return np.asarray(self.classes_[(z >= 0).astype(np.int64)])
+
+    @available_if(lambda self: (self.loss or "logistic") == "logistic")
+    def predict_proba(self, parties: Parties) -> Floats:
+        """The probability of each class of `classes_`; for the logistic loss only."""
+        p = expit(self.decision_function(parties))
+        return np.column_stack([1 - p, p])
+
+    def score(self, parties: Parties, y: Any = None) -> float:
+        """The share of rows whose class is right."""
+        predicted = self.predict(parties)
+        return float(np.mean(predicted == _truth(parties, y)))
+
+    def _loss(self) -> str:
+        return self.loss or "logistic"
+
+    def _encode(self, y: NDArray[Any]) -> Floats:
+        classes = np.unique(y)
+        if len(classes) == 1:
+            raise DataError(f"every label is {classes[0]}; training needs two classes")
+        if len(classes) > 2:
+            raise DataError(
+                f"y has {len(classes)} classes, and VerticalClassifier takes two classes only for now; "
+                f"make two of them first, e.g. y = (y == {classes[0].item()!r})"
+            )
+        self.classes_ = classes
+        return np.where(y == classes[1], 1.0, -1.0)
+
+
+class VerticalRegressor(RegressorMixin, _Vertical):  # type: ignore[misc]
+    """A number from columns that several parties hold."""
+
+    _task = "regression"
+
+    def predict(self, parties: Parties) -> Floats:
+        return self.decision_function(parties)
+
+    def score(self, parties: Parties, y: Any = None) -> float:
+        """R2: 1 for a perfect prediction, 0 for the mean."""
+        predicted = self.predict(parties)
+        truth = _numbers(_truth(parties, y))
+        spread = float(np.sum((truth - truth.mean()) ** 2))
+        if spread == 0:
+            raise DataError("every y is the same; R2 needs y that differ")
+        return 1 - float(np.sum((truth - predicted) ** 2)) / spread
+
+    def _loss(self) -> str:
+        return self.loss or "squared"
+
+    def _encode(self, y: NDArray[Any]) -> Floats:
+        return _numbers(y)
+
+
+def _tables(parties: Any) -> dict[str, Table]:
+    if not isinstance(parties, Parties):
+        raise DataError(f"parties is {type(parties).__name__}; give what split_columns(X, y, ...) returns")
+    return parties.tables
+
+
+def _truth(parties: Parties, y: Any) -> NDArray[Any]:
+    """The labels of the rows in the user's own values: given here, or held by an active party."""
+    held = _tables(parties)[parties.active[0]].y
+    if y is not None:
+        values = np.asarray(y)
+        if values.shape != (parties.rows,):
+            raise DataError(f"y has shape {values.shape} where the parties have {parties.rows} rows")
+        return values.astype(str) if values.dtype == object else values
+    if held is None:
+        raise DataError("no labels: give y to split_columns, or here")
+    if parties.labels is not None:
+        return np.array(parties.labels.classes)[held.astype(np.int64)]
+    whole = held.astype(np.int64)
+    return whole if np.array_equal(whole, held) else held
+
+
+def _numbers(y: NDArray[Any]) -> Floats:
+    if y.dtype.kind not in "biuf":
+        raise DataError("y is text; VerticalRegressor predicts numbers, VerticalClassifier predicts classes")
+    if not np.isfinite(y).all():
+        raise DataError(f"y: the label of row {int((~np.isfinite(y)).argmax()) + 1} is NaN or infinite")
+    return y.astype(np.float64)
+
+
+def _with_ones(table: Table) -> Table:
+    """One more column, always 1: its weight is the intercept."""
+    wider = pool([table.X, np.ones((table.rows, 1))])
+    return replace(table, columns=(*table.columns, INTERCEPT), X=wider)
+
+
+def _difference(found: tuple[str, ...], fitted: tuple[str, ...]) -> str:
+    """What is wrong with a party's columns, in a few words."""
+    missing, new = [c for c in fitted if c not in found], [c for c in found if c not in fitted]
+    if missing:
+        return f"no column '{missing[0]}', which it was fitted with"
+    if new:
+        return f"a column '{new[0]}', which it was not fitted with"
+    return "its columns in another order than it was fitted with"
+
+
+def _plain(value: Any) -> Any:
+    """A number of a parameter grid as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
