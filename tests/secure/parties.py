@@ -62,11 +62,10 @@ class Parties:
         """What went wrong in the background, at parties that add up for others."""
         failed = []
         for each in self.sums:
-            if isinstance(each, TreeSum):
-                try:
-                    await each.settle()
-                except ColonnadeError as error:
-                    failed.append(error)
+            try:
+                await each.settle()
+            except ColonnadeError as error:
+                failed.append(error)
         return failed
 
     def heard_by(self, party: int) -> list[Message]:
@@ -102,8 +101,7 @@ def with_parties(
             return await program(parties)
         finally:
             for each in parties.sums:
-                if isinstance(each, TreeSum):
-                    await each.close()
+                await each.close()
             for net in nets:
                 await net.close()
 
