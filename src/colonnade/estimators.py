@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from colonnade.baselines.pooled import pool
 from colonnade.config import Job, job_from
 from colonnade.data.partition import Parties
 from colonnade.data.prepare import INTERCEPT
