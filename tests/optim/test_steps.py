@@ -1,4 +1,4 @@
-"""Steps: their limits, their order, and that delayed gradient descent is stable below the bound and not above."""
+"""Steps: their limits, their order, and where delayed gradient descent stops being stable."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def pooled(setting: Setting) -> tuple[Floats, Floats]:
 
 def weights(run: Run) -> Floats:
     """The weights of all parties side by side, in the order of the pooled columns."""
-    return np.concatenate([share.weights for share in run.shares.values()])
+    return np.concatenate([share.weights["w"] for share in run.shares.values()])
 
 
 def random_job(setting: Setting, algorithm: str = "vfb2-sgd", **sections: Any) -> Job:
