@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 from colonnade.config import FaultPlan, Job
+from colonnade.errors import Aborted
 from colonnade.net.clock import RealClock, VirtualClock
 from colonnade.net.local import LocalHub
 from colonnade.net.mailbox import Endpoint
@@ -37,9 +39,11 @@ def run_local(assignments: dict[str, Assignment], progress: Progress) -> dict[st
     """All parties in this process on the real clock."""
     hub = LocalHub()
     clock = RealClock()  # one for all: a pause of one party is a pause of the process
-    return _apart(
-        asyncio.run, _together(assignments, hub.wire, lambda _: clock, evaluation=None, progress=progress)
-    )
+
+    def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
+        return _together(assignments, hub.wire, lambda _: clock, evaluation=None, progress=heard)
+
+    return _apart(asyncio.run, program, progress)
 
 
 def run_simulated(assignments: dict[str, Assignment], progress: Progress) -> dict[str, Share]:
@@ -59,10 +63,11 @@ def run_simulated(assignments: dict[str, Assignment], progress: Progress) -> dic
 
     # measurement must not cost virtual time, so it has an ideal network of its own
     ideal = SimulatedHub()
-    return _apart(
-        run_virtual,
-        _together(assignments, hub.wire, clock, evaluation=ideal.wire, progress=progress),
-    )
+
+    def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
+        return _together(assignments, hub.wire, clock, evaluation=ideal.wire, progress=heard)
+
+    return _apart(run_virtual, program, progress)
 
 
 async def _together(
@@ -102,16 +107,37 @@ async def _together(
     return {party: task.result() for party, task in tasks.items()}
 
 
-def _apart(run: Callable[[Coroutine[Any, Any, T]], T], program: Coroutine[Any, Any, T]) -> T:
-    """Run on a thread of its own, so that it also works where a loop already runs (a notebook)."""
+def _apart(
+    run: Callable[[Coroutine[Any, Any, T]], T],
+    program: Callable[[Progress], Coroutine[Any, Any, T]],
+    progress: Progress,
+) -> T:
+    """Run on a thread of its own, so that it also works where a loop already runs (a notebook).
 
-    def alone() -> T:
-        # small products are faster on one core than handed to a pool of them
-        with threadpool_limits(1):
-            return run(program)
+    An interrupt ends the wait for the thread at once, and what runs there at its next evaluation.
+    """
+    outcome: Future[T] = Future()
+    given_up = threading.Event()
 
-    with ThreadPoolExecutor(1, thread_name_prefix="federation") as thread:
-        return thread.submit(alone).result()
+    def heard(moment: Moment) -> None:
+        if given_up.is_set():
+            raise Aborted("stopped by the user")
+        progress(moment)
+
+    def alone() -> None:
+        try:
+            # small products are faster on one core than handed to a pool of them
+            with threadpool_limits(1):
+                outcome.set_result(run(program(heard)))
+        except BaseException as error:  # raised again where the result is awaited
+            outcome.set_exception(error)
+
+    threading.Thread(target=alone, name="federation", daemon=True).start()
+    try:
+        return outcome.result()
+    except BaseException:
+        given_up.set()
+        raise
 
 
 def _faults(plan: FaultPlan) -> Faults:
