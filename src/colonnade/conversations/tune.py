@@ -80,8 +80,9 @@ async def smoothness(
             await net.broadcast(Announce(tag, news))
         else:
             news = (await net.recv(Announce, root, tag)).values
-        v = rows.gradient(0, n, news[:-2]) / n
         eigenvalue, worst_sum = float(news[-2]), float(news[-1])
+        # of length near 1 whatever the columns' scale, or it would leave the range of the fixed-point sum
+        v = rows.gradient(0, n, news[:-2]) / (n * eigenvalue or 1.0)
     return Smoothness(
         mean=loss.smoothness * MARGIN * eigenvalue + penalty,
         worst_row=loss.smoothness * max(worst_sum, MARGIN * eigenvalue) + penalty,
