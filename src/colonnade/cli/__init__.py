@@ -15,6 +15,7 @@ import click
 
 from colonnade import __version__
 from colonnade.cli.certificates import certs
+from colonnade.cli.demo import demo
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.run import run
 from colonnade.errors import ColonnadeError
@@ -86,5 +87,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (run, algorithms, datasets, certs):
+for command in (demo, run, algorithms, datasets, certs):
     main.add_command(command)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from colonnade.errors import JobError
@@ -18,11 +19,11 @@ FIGURES = ("loss.png", "loss.svg")
 LEFT_BY_PARTIES = {"parties", "authority"}  # of the network world, also where a run failed
 
 
-def claim(folder: Path) -> Path:
-    """The folder, if a run may be written there."""
+def claim(folder: Path, also: Iterable[str] = ()) -> Path:
+    """The folder, if a run may be written there; `also` names more files that may be replaced."""
     if folder.exists() and not folder.is_dir():
         raise JobError(f"{folder}: this is a file; give --out a folder")
-    if folder.is_dir() and not _free(folder):
+    if folder.is_dir() and not _free(folder, {*LEFT_BY_PARTIES, *also}):
         raise JobError(f"{folder}: holds files that are no earlier run; choose another folder with --out")
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
@@ -44,8 +45,8 @@ def store(folder: Path, result: Result, *, plot: bool) -> list[Path]:
     return [folder / RESULT, *(save(figure, folder / name) for name in FIGURES)]
 
 
-def _free(folder: Path) -> bool:
-    return {path.name for path in folder.iterdir()} <= LEFT_BY_PARTIES or _is_run(folder / RESULT)
+def _free(folder: Path, ours: set[str]) -> bool:
+    return {path.name for path in folder.iterdir()} <= ours or _is_run(folder / RESULT)
 
 
 def _is_run(path: Path) -> bool:

@@ -40,8 +40,8 @@ def _bar(console: Console) -> Progress:
 
 
 def _on_bar(bar: Progress, epochs: int) -> Report:
-    # no total yet: the bar pulses while data is read and the pooled model is trained
-    task = bar.add_task("reading data, training pooled", total=None, status="")
+    # no total yet: the bar pulses while data is read, the pooled model trained, the parties started
+    task = bar.add_task("reading data, starting parties", total=None, status="")
 
     def report(moment: Moment) -> None:
         status = f"loss {moment.loss:.6f}  {size(moment.bytes)}"
