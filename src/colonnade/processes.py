@@ -154,8 +154,9 @@ def _collect(folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes
 
 
 def _relay(lines: IO[bytes], progress: Progress) -> None:
-    for line in lines:
-        progress(msgspec.json.decode(line, type=Moment))
+    with lines:
+        for line in lines:
+            progress(msgspec.json.decode(line, type=Moment))
 
 
 def _free_addresses(count: int) -> list[tuple[str, int]]:
