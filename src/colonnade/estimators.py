@@ -178,7 +178,7 @@ class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
         z = self.decision_function(parties)
         return np.asarray(self.classes_[(z >= 0).astype(np.int64)])
 
-    @available_if(lambda self: (self.loss or "logistic") == "logistic")
+    @available_if(lambda self: (self.loss or "logistic") == "logistic")  # type: ignore[untyped-decorator]
     def predict_proba(self, parties: Parties) -> Floats:
         """The probability of each class of `classes_`; for the logistic loss only."""
         p = expit(self.decision_function(parties))
