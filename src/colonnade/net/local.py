@@ -22,7 +22,7 @@ class LocalHub:
 
 class LocalWire:
     lossless = True
-    retry_after = None
+    retry_after: float | None = None
 
     def __init__(self, hub: LocalHub, party: str) -> None:
         self._hub = hub

@@ -247,7 +247,10 @@ class Endpoint:
             self._control(sender, ACK)
 
     def _dispatch(self, sender: str, frame: bytes, payload: memoryview) -> None:
-        message = decode(payload)
+        try:
+            message = decode(payload)
+        except RecursionError as error:
+            raise MalformedMessage(f"{sender} sent a message that is nested too deep") from error
         self.meter.received(len(frame) + self._wire.framing(len(frame)))
         kind = type(message)
         if kind is Abort:

@@ -10,6 +10,8 @@ import asyncio
 
 from colonnade.errors import ColonnadeError, DeadlineExceeded
 
+RESOLUTION = 1e-5
+
 
 class _Wait:
     """Somebody waits until every sender in `missing` has delivered."""
@@ -71,7 +73,8 @@ class Waits:
         """The oldest wait may be overdue; then look again when the next one would be."""
         self._timer = None
         loop = asyncio.get_running_loop()
-        now = loop.time()
+        # a loop may call a little early, within the resolution of its clock
+        now = loop.time() + RESOLUTION
         upcoming = float("inf")
         for waits in self._waits.values():
             for wait in waits:

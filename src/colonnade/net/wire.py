@@ -50,7 +50,7 @@ class NetworkWire:
     """A `Wire` over any `Engine`. Attach an endpoint to it, then `await start()`."""
 
     lossless = False
-    retry_after = None
+    retry_after: float | None = None
 
     def __init__(
         self,

@@ -1,0 +1,112 @@
+"""Bytes from outside: whatever they are, they become a message or a named refusal, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from colonnade.errors import MalformedMessage, OversizedMessage
+from colonnade.messages import Array, Message, Piece, decode, encode
+from colonnade.net.frame import HEADER_SIZE, Header, pack, unpack
+from colonnade.net.framing import LENGTH_PREFIX, RECORD, Splitter, prefix, tls_framing
+
+headers = st.builds(
+    Header,
+    run=st.integers(0, 2**32 - 1),
+    sender=st.integers(0, 255),
+    receiver=st.integers(0, 255),
+    kind=st.integers(0, 2**16 - 1),
+    sequence=st.integers(0, 2**32 - 1),
+    acknowledged=st.integers(0, 2**32 - 1),
+)
+json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.binary(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_message_or_malformed(data: bytes) -> None:
+    with contextlib.suppress(MalformedMessage):
+        assert isinstance(decode(data), Message)
+
+
+@given(st.lists(json, max_size=6))
+@example([1, 0, [0, [2**62, 2**62], b""]])
+@example([1, 0, [0, [-1], b"12345678"]])
+@example([1, 0, [-1, [1], b"12345678"]])
+@example([1, 0, [0, {}, b""]])
+@example([1, 2**70 % 2**64, [0.0, [0], b""]])
+def test_any_msgpack_is_a_message_or_malformed(data: list[object]) -> None:
+    with contextlib.suppress(MalformedMessage):
+        assert isinstance(decode(msgspec.msgpack.encode(data)), Message)
+
+
+@given(
+    values=hnp.arrays(
+        dtype=st.sampled_from(["<f8", "<u8", "<f4", "<i8", "<u4", "<i4", "<u2", "u1"]),
+        shape=hnp.array_shapes(min_dims=1, max_dims=4, min_side=0),
+    )
+)
+def test_arrays_arrive_bit_for_bit_and_cannot_be_changed(values: Array) -> None:
+    got = decode(encode(Piece(tag=1, values=values)))
+    assert isinstance(got, Piece)
+    assert got.values.dtype == values.dtype
+    assert got.values.shape == values.shape
+    assert got.values.tobytes() == values.tobytes()
+    assert not got.values.flags.writeable
+
+
+@given(headers, st.binary(max_size=100))
+def test_a_frame_is_unpacked_as_it_was_packed(header: Header, payload: bytes) -> None:
+    got, rest = unpack(pack(header, payload))
+    assert (got, bytes(rest)) == (header, payload)
+
+
+@given(headers, st.binary(max_size=100), st.data())
+def test_one_flipped_bit_is_found(header: Header, payload: bytes, data: st.DataObject) -> None:
+    broken = bytearray(pack(header, payload))
+    broken[data.draw(st.integers(0, len(broken) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(MalformedMessage):
+        unpack(bytes(broken))
+
+
+@given(st.binary(max_size=HEADER_SIZE - 1))
+def test_a_frame_without_a_header_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedMessage, match="shorter than its header"):
+        unpack(data)
+
+
+@given(st.lists(st.binary(max_size=50)), st.lists(st.integers(1, 60)))
+def test_a_stream_splits_into_its_frames_however_it_is_cut(frames: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(prefix(len(frame)) + frame for frame in frames)
+    splitter = Splitter(50)
+    got: list[bytes] = []
+    for cut in cuts:
+        got += splitter.feed(stream[:cut])
+        stream = stream[cut:]
+    assert got + splitter.feed(stream) == frames
+
+
+def test_a_length_over_the_limit_is_refused_before_its_frame_is_there() -> None:
+    splitter = Splitter(1000)
+    assert splitter.feed(prefix(1000)) == []
+    with pytest.raises(OversizedMessage, match="1001 bytes is announced, the limit is 1000"):
+        Splitter(1000).feed(prefix(1001))
+
+
+@given(st.integers(0, 5 * RECORD))
+def test_framing_is_a_prefix_and_an_overhead_for_every_record(size: int) -> None:
+    records = -(-(size + LENGTH_PREFIX) // RECORD)
+    assert tls_framing(size) == LENGTH_PREFIX + 22 * records

@@ -1,0 +1,104 @@
+"""Numbering, acknowledging, resending: whatever the line does, frames arrive once and in order."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colonnade.net.line import ACK_BYTES, ACK_EVERY, EARLY_LIMIT, Line
+
+
+def test_frames_in_order_are_taken_as_they_come() -> None:
+    line = Line()
+    assert [line.take(i, b"%d" % i) for i in (1, 2, 3)] == [[b"1"], [b"2"], [b"3"]]
+
+
+def test_early_frames_wait_for_the_gap_to_close() -> None:
+    line = Line()
+    assert line.take(2, b"2") == []
+    assert line.take(4, b"4") == []
+    assert line.gap_is_news()
+    assert not line.gap_is_news()
+    assert line.take(1, b"1") == [b"1", b"2"]
+    assert line.gap_is_news()
+    assert line.take(3, b"3") == [b"3", b"4"]
+    assert not line.gap_is_news()
+
+
+def test_repeats_are_told_from_news() -> None:
+    line = Line()
+    line.take(1, b"1")
+    line.take(3, b"3")
+    assert line.take(1, b"1") is None
+    assert line.take(3, b"3") is None
+
+
+def test_what_is_acknowledged_is_forgotten() -> None:
+    line = Line()
+    for i in range(1, 6):
+        assert line.number() == i
+        line.keep(i, b"%d" % i)
+    assert line.acknowledge(3)
+    assert not line.acknowledge(2)
+    assert [frame for _, frame in line.unacknowledged] == [b"4", b"5"]
+
+
+def test_an_acknowledgement_is_owed_by_number_and_by_size() -> None:
+    line = Line()
+    for i in range(1, ACK_EVERY):
+        line.take(i, b"")
+        assert not line.owes_ack()
+    line.take(ACK_EVERY, b"")
+    assert line.owes_ack()
+    line.report()
+    assert not line.owes_ack()
+    line.take(ACK_EVERY + 1, bytes(ACK_BYTES))
+    assert line.owes_ack()
+
+
+def test_a_peer_cannot_fill_the_memory_with_early_frames() -> None:
+    line = Line()
+    for i in range(2, 2 * EARLY_LIMIT):
+        line.take(i, b"x")
+    assert len(line.early) == EARLY_LIMIT
+
+
+@given(
+    count=st.integers(1, 30),
+    weather=st.lists(
+        st.tuples(st.integers(0, 10**6), st.sampled_from(["take", "drop", "twice"])), max_size=300
+    ),
+)
+def test_any_drop_repeat_and_reorder_gives_each_frame_once_in_order(
+    count: int, weather: list[tuple[int, str]]
+) -> None:
+    """Two ends over the worst possible line: any frame in transit may be next, lost or doubled."""
+    sender, receiver = Line(), Line()
+    transit: list[tuple[int, bytes]] = []
+    for _ in range(count):
+        number = sender.number()
+        sender.keep(number, b"%d" % number)
+        transit.append((number, b"%d" % number))
+    delivered: list[bytes] = []
+
+    def arrive(number: int, frame: bytes) -> None:
+        delivered.extend(receiver.take(number, frame) or [])
+
+    for pick, what in weather:
+        if not transit:
+            sender.acknowledge(receiver.taken)
+            transit.extend(sender.unacknowledged)
+            continue
+        number, frame = transit.pop(pick % len(transit))
+        if what == "twice":
+            transit.append((number, frame))
+        if what != "drop":
+            arrive(number, frame)
+    # the line is restored: what is missing is sent again
+    sender.acknowledge(receiver.taken)
+    for number, frame in list(sender.unacknowledged):
+        arrive(number, frame)
+    assert delivered == [b"%d" % i for i in range(1, count + 1)]
+    sender.acknowledge(receiver.taken)
+    assert not sender.unacknowledged
+    assert not receiver.early

@@ -1,0 +1,126 @@
+"""The worlds that a party program may run in, each as one function: run these parties, give their results.
+
+`tests/net` states what every wire promises; this file is where the wires differ: a virtual or a real
+event loop, certificates, ports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from colonnade.net.certificates import Credentials, issue, make_authority
+from colonnade.net.clock import RealClock, VirtualClock
+from colonnade.net.grpc import grpc_wire
+from colonnade.net.local import LocalHub
+from colonnade.net.mailbox import Endpoint
+from colonnade.net.simulated import Faults, Link, SimulatedHub, run_virtual
+from colonnade.net.tls import tls_wire
+from colonnade.net.transport import Clock, Wire
+from colonnade.net.wire import NetworkWire
+
+RUN = 0xC01
+PARTIES = ("ant", "bee", "cat", "dog")
+NETWORK = {"tls": tls_wire, "grpc": grpc_wire}
+WORLDS = ("local", "simulated", "tls", "grpc")
+
+Program = Callable[[Endpoint], Awaitable[Any]]
+Make = Callable[[str], tuple[Wire, Clock]]
+
+
+class World(Protocol):
+    def __call__(self, program: Program, parties: tuple[str, ...] = PARTIES[:3], **options: Any) -> list[Any]:
+        """Run the program at every party to its end; the parties' results in order."""
+        ...
+
+
+@functools.cache
+def certificates() -> Path:
+    """One authority and a certificate for every party, made once for all tests of a process."""
+    folder = Path(tempfile.mkdtemp(prefix="colonnade-test-"))
+    make_authority(folder)
+    for party in (*PARTIES, "mallory"):
+        issue(folder, party)
+    return folder
+
+
+def credentials(party: str, parties: tuple[str, ...] = PARTIES) -> Credentials:
+    return Credentials.load(certificates(), party, parties)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def addresses(parties: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+    return {party: ("127.0.0.1", port) for party, port in zip(parties, free_ports(len(parties)), strict=True)}
+
+
+def endpoint(me: str, parties: tuple[str, ...], wire: Wire, clock: Clock, **options: Any) -> Endpoint:
+    return Endpoint(me, parties, wire, clock, **{"deadline": 10.0, "run": RUN, **options})
+
+
+async def run_party(net: Endpoint, program: Program) -> Any:
+    try:
+        if isinstance(net._wire, NetworkWire):
+            await net._wire.start()
+        return await program(net)
+    finally:
+        await net.close()
+
+
+async def _together(
+    program: Program,
+    parties: tuple[str, ...],
+    make: Callable[[str], tuple[Wire, Clock]],
+    options: dict[str, Any],
+) -> list[Any]:
+    nets = [endpoint(party, parties, *make(party), **options) for party in parties]
+    return await asyncio.gather(*(run_party(net, program) for net in nets))
+
+
+def local(program: Program, parties: tuple[str, ...] = PARTIES[:3], **options: Any) -> list[Any]:
+    hub = LocalHub()
+    return asyncio.run(_together(program, parties, lambda me: (hub.wire(me), RealClock()), options))
+
+
+def simulated(
+    program: Program,
+    parties: tuple[str, ...] = PARTIES[:3],
+    *,
+    faults: Faults | None = None,
+    link: Link | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> list[Any]:
+    async def main() -> list[Any]:
+        hub = SimulatedHub(link or Link(latency_s=0.01, bandwidth_bps=1e8), faults, seed)
+        return await _together(program, parties, lambda me: (hub.wire(me), VirtualClock()), options)
+
+    return run_virtual(main())
+
+
+def network(kind: str, program: Program, parties: tuple[str, ...] = PARTIES[:3], **options: Any) -> list[Any]:
+    where = addresses(parties)
+
+    def make(me: str) -> tuple[Wire, Clock]:
+        wire = NETWORK[kind](me, where, credentials(me, parties), connect_s=10, reconnect_s=5)
+        return wire, RealClock()
+
+    return asyncio.run(_together(program, parties, make, options))
+
+
+def world(name: str) -> World:
+    if name in NETWORK:
+        return functools.partial(network, name)
+    return {"local": local, "simulated": simulated}[name]
