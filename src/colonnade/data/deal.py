@@ -79,7 +79,7 @@ def deal(data: Data, *, task: Task | None, seed: int) -> Deal:
         train, test = train.take(kept), train.take(tested)
     if train.y is None:
         raise DataError(f"{files.name}: no label; name its column with data.label")
-    labels, y_train, y_test = _labels(train, test, task or _task(files, train), data, files)
+    labels, y_train, y_test = _labels(train, test, task or _task(data, files, train), data, files)
     split = (
         split_by_name(train.columns, data.columns)
         if data.columns is not None
@@ -126,7 +126,7 @@ def _deal_files(data: Data, task: Task | None, seed: int) -> Deal:
         test = {party: raw.take(tested) for party, raw in train.items()}
         train = {party: raw.take(kept) for party, raw in train.items()}
     first = active[0]
-    labels, y_train, y_test = _labels(train[first], test[first], task or _guess(train[first]), data, None)
+    labels, y_train, y_test = _labels(train[first], test[first], task or _task(data, None, train[first]), data, None)
     recipe = _recipe(data, None)
     hands = {
         party: Hand(
@@ -164,8 +164,10 @@ def _labels(
     )
 
 
-def _task(files: DatasetFiles, train: RawTable) -> Task:
-    return files.defaults.task if files.defaults is not None else _guess(train)
+def _task(data: Data, files: DatasetFiles | None, train: RawTable) -> Task:
+    if data.positive is not None:
+        return "binary"
+    return files.defaults.task if files is not None and files.defaults is not None else _guess(train)
 
 
 def _guess(train: RawTable) -> Task:
