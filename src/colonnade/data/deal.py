@@ -126,7 +126,9 @@ def _deal_files(data: Data, task: Task | None, seed: int) -> Deal:
         test = {party: raw.take(tested) for party, raw in train.items()}
         train = {party: raw.take(kept) for party, raw in train.items()}
     first = active[0]
-    labels, y_train, y_test = _labels(train[first], test[first], task or _task(data, None, train[first]), data, None)
+    labels, y_train, y_test = _labels(
+        train[first], test[first], task or _task(data, None, train[first]), data, None
+    )
     recipe = _recipe(data, None)
     hands = {
         party: Hand(
