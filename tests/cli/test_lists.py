@@ -51,7 +51,11 @@ def test_certificates_that_a_party_can_load(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("parties", "says"),
-    [(["bank", "bank"], "twice"), (["new", "bank"], "not overwritten"), (["a/b"], "cannot name a party")],
+    [
+        (["bank", "bank"], "twice"),
+        (["new", "bank"], "not overwritten"),
+        (["new", "a/b"], "cannot name a party"),
+    ],
 )
 def test_certificates_are_never_overwritten(tmp_path: Path, parties: list[str], says: str) -> None:
     CliRunner().invoke(main, ["certs", str(tmp_path), "bank"])

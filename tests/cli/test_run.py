@@ -86,6 +86,12 @@ def test_plot_draws_and_a_later_run_without_it_leaves_no_stale_figure() -> None:
     assert {path.name for path in Path("runs/job").iterdir()} == {"result.json"}
 
 
+def test_positive_labels_make_two_classes_of_several() -> None:
+    done = run("--json", job=JOB.replace('"breast-cancer"', '"iris"\npositive = [0]'))
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["metrics"]["test_auc"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("job", "says"),
     [

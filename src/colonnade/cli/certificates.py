@@ -25,23 +25,25 @@ def certs(folder: Path, parties: tuple[str, ...], days: int) -> None:
       colonnade certs certs bank shop telecom
     """
     from colonnade.errors import CertificateError
-    from colonnade.net.certificates import issue, make_authority
 
     if len(set(parties)) < len(parties):
         raise CertificateError("a party is named twice; every party has one certificate")
-    taken = [
-        path
-        for party in parties
-        for path in (folder / f"{party}.crt", folder / f"{party}.key")
-        if path.exists()
-    ]
-    if taken:
-        raise CertificateError(
-            f"{taken[0]} exists and is not overwritten; remove it or choose another folder"
-        )
+    before = set(folder.iterdir()) if folder.is_dir() else set()
+    try:
+        _make(folder, parties, days)
+    except CertificateError:
+        # all or nothing: half a set of certificates would have to be told from a whole one
+        for path in set(folder.iterdir()) - before if folder.is_dir() else ():
+            path.unlink()
+        raise
+    for path in sorted(set(folder.iterdir()) - before):
+        click.echo(f"{path}{' (secret)' if path.suffix == '.key' else ''}")
+
+
+def _make(folder: Path, parties: tuple[str, ...], days: int) -> None:
+    from colonnade.net.certificates import issue, make_authority
+
     if not (folder / "ca.crt").exists():
         make_authority(folder, days=days)
-        click.echo(f"{folder / 'ca.crt'}: a new authority, its key in {folder / 'ca.key'}")
     for party in parties:
         issue(folder, party, days=days)
-        click.echo(f"{folder / (party + '.crt')}: for {party}, its key in {folder / (party + '.key')}")

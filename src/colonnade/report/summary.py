@@ -41,11 +41,12 @@ def cost_rows(result: Result) -> list[Pair]:
     rows = [("time", duration(cost.seconds))]
     if cost.virtual_seconds is not None:
         rows = [("simulated time", duration(cost.virtual_seconds)), ("real time", duration(cost.seconds))]
-    sums, busiest = cost.bytes_by_party, max(cost.bytes_by_party.values(), default=0)
+    busiest = max(cost.bytes_by_party.values(), default=0)
+    share = f", at most {size(busiest)} by one party" if len(cost.bytes_by_party) > 1 else ""
     rows += [
         ("epochs, rounds", f"{cost.epochs:,}, {cost.rounds:,}"),
         ("messages", f"{cost.messages:,}"),
-        ("bytes sent", f"{size(cost.bytes_sent)}, at most {size(busiest)} by one of {len(sums)} parties"),
+        ("bytes sent", size(cost.bytes_sent) + share),
         ("to evaluate", f"{size(cost.evaluation_bytes)} more, not counted above"),
         ("staleness", f"mean {late.mean:.2f}, 95% within {late.p95}, at most {late.max} updates"),
     ]
