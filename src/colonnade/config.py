@@ -23,7 +23,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A table of the job file."""
 
 
-class Data(Section):
+class Data(Section, frozen=True):
     """Where the columns come from, who holds which, and how each party prepares its own."""
 
     train: str | None = None
@@ -45,7 +45,7 @@ class Data(Section):
     intercept: bool = False
 
 
-class Train(Section):
+class Train(Section, frozen=True):
     """The objective and how it is minimised."""
 
     epochs: int = 10
@@ -61,14 +61,14 @@ class Train(Section):
     evaluate_every: int = 1
 
 
-class Secure(Section):
+class Secure(Section, frozen=True):
     """How partial scores are summed."""
 
     sum: Literal["masked", "tree", "plain"] = "masked"
     accept_leak: bool = False
 
 
-class FaultPlan(Section):
+class FaultPlan(Section, frozen=True):
     """What goes wrong in the simulated world; probabilities are per frame, times in virtual seconds."""
 
     drop: float = 0.0
@@ -80,7 +80,7 @@ class FaultPlan(Section):
     crash: dict[str, float] = {}
 
 
-class Net(Section):
+class Net(Section, frozen=True):
     """Links and machines of the simulated world; transport and deadlines of the real one."""
 
     latency_ms: float = 0.0
@@ -163,6 +163,8 @@ def _check(job: Job, where: str) -> None:
         raise JobError(f"{where}: {text}")
 
     data, train, net = job.data, job.train, job.network
+    if job.seed < 0:
+        refuse(f"seed: {job.seed} is negative; give 0 or more")
     sources = [key for key in ("train", "files") if getattr(data, key) is not None]
     if len(sources) != 1:
         refuse("data: give either train = FILE (split into columns here) or files = {PARTY = FILE, ...}")
@@ -171,6 +173,10 @@ def _check(job: Job, where: str) -> None:
         refuse(
             "data: say who holds which columns by exactly one of parties = N, columns = {...}, files = {...}"
         )
+    if data.files is not None and data.test is not None:
+        refuse("data.test: with files = {...} the test rows come from test_files = {PARTY = FILE, ...}")
+    if data.files is None and data.test_files is not None:
+        refuse("data.test_files: goes with files = {...}; with train = FILE give test = FILE")
     if data.parties is not None and data.parties < 1:
         refuse(f"data.parties: {data.parties} parties cannot hold anything; at least 1")
     q = len(data.columns or data.files or ()) or data.parties or 0
@@ -191,12 +197,22 @@ def _check(job: Job, where: str) -> None:
         refuse(f"train.step: {train.step} is not a positive number")
     if not 0 <= train.l2 < float("inf"):
         refuse(f"train.l2: {train.l2} is not a number >= 0")
-    if train.target is not None and train.target <= 0:
+    if train.max_delay is not None and train.max_delay < 0:
+        refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
+    if train.target is not None and not train.target > 0:
         refuse(f"train.target: {train.target} is not a positive sub-optimality")
-    if net.latency_ms < 0 or (net.bandwidth_mbps or 1) <= 0 or net.deadline_s <= 0:
+    bandwidth = 1.0 if net.bandwidth_mbps is None else net.bandwidth_mbps
+    if not (net.latency_ms >= 0 and bandwidth > 0 and net.deadline_s > 0):  # also catches NaN
         refuse("network: latency_ms must be >= 0, bandwidth_mbps and deadline_s must be > 0")
-    if net.speeds is not None and (len(net.speeds) != q or min(net.speeds) <= 0):
+    if not (net.ns_per_value >= 0 and net.us_per_call >= 0):
+        refuse("network: ns_per_value and us_per_call must be >= 0")
+    if net.speeds is not None and not (len(net.speeds) == q and all(speed > 0 for speed in net.speeds)):
         refuse(f"network.speeds: give one positive speed for each of the {q} parties")
+    for key in ("drop", "duplicate", "corrupt", "delay"):
+        if not 0 <= (chance := getattr(net.faults, key)) < 1:
+            refuse(f"network.faults.{key}: {chance} is not a chance from 0 to below 1")
+    if any(set(cut) != {"start", "end", "side"} for cut in net.faults.partitions):
+        refuse("network.faults.partitions: give each as {start = S, end = S, side = [PARTY, ...]}")
 
 
 def _rooted(data: Data, folder: Path) -> Data:
