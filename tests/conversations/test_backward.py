@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.oracles.sgd import objective, pooled_sgd
+from tests.oracles.sgd import SCALAR_LOSSES, objective, pooled_sgd
 from tests.oracles.tables import pooled, random_setting, run, weights
 
 from colonnade.federation import Run, Setting
@@ -61,7 +61,7 @@ def test_synchronous_training_equals_pooled_sgd_for_any_number_of_parties(partie
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("regularizer", sorted(REGULARIZERS))
-@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("loss", sorted(SCALAR_LOSSES))
 def test_synchronous_training_equals_pooled_sgd_for_any_objective(
     loss: str, regularizer: str, sparse: bool
 ) -> None:

@@ -1,0 +1,96 @@
+"""The layer rule: a module imports only from layers above it, so that every part can be read on its own."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import colonnade
+
+ROOT = Path(colonnade.__file__).parent
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("config", "messages"),
+    ("presets", "losses", "regularizers", "result"),
+    ("metrics", "data", "models", "optim", "privacy", "compress"),
+    ("baselines", "net"),
+    ("secure",),
+    ("conversations",),
+    ("party",),
+    ("worlds", "worker"),
+    ("processes",),
+    ("federation",),
+    ("report", "attacks"),
+    ("estimators",),
+    ("demo", "bench"),
+    ("cli",),
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+
+TOUCH_DISK = {"config", "data", "net", "result", "worker", "processes", "report", "demo", "bench", "cli"}
+DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
+
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def part_of(path: Path) -> str:
+    """The part of the package that a file belongs to: its folder, or itself."""
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imports(path: Path) -> set[str]:
+    """The modules that a file imports, wherever in the file it does so."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                found.update(name.name for name in names)
+            case ast.ImportFrom(module="colonnade", names=names):
+                found.update(f"colonnade.{name.name}" for name in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                found.add(module)
+            case ast.ImportFrom():
+                raise AssertionError(f"{path}: a relative import hides which layer it reaches")
+    return found
+
+
+def parts_imported(path: Path) -> set[str]:
+    found = {name.split(".")[1] for name in imports(path) if name.startswith("colonnade.")}
+    return found - {part_of(path), "__version__"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_from_layers_above_it(path: Path) -> None:
+    part = part_of(path)
+    assert part in RANK, f"{part} has no layer yet: give it one in LAYERS"
+    below = {other for other in parts_imported(path) if RANK[other] >= RANK[part]}
+    assert not below, f"{part} is above or beside {sorted(below)} and must not import it"
+
+
+def test_every_part_of_the_package_has_exactly_one_layer() -> None:
+    names = [name for layer in LAYERS for name in layer]
+    assert len(names) == len(set(names))
+    assert {part_of(path) for path in MODULES} <= set(names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_edges_touch_the_disk(path: Path) -> None:
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    used = {call.attr for call in calls if isinstance(call, ast.Attribute) and call.attr in DISK}
+    used |= {call.id for call in calls if isinstance(call, ast.Name) and call.id == "open"}
+    assert not used or part_of(path) in TOUCH_DISK, f"{sorted(used)} in {path.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("part", ["losses", "regularizers", "metrics", "models", "optim", "baselines"])
+def test_the_mathematics_knows_no_network_and_no_event_loop(part: str) -> None:
+    for path in MODULES:
+        if part_of(path) == part:
+            assert not imports(path) & {"asyncio", "socket", "ssl", "threading", "concurrent.futures"}
+
+
+def test_nothing_is_ever_pickled() -> None:
+    for path in MODULES:
+        assert not imports(path) & {"pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
