@@ -33,7 +33,12 @@ WORLDS = ("local", "simulated")
 
 
 class _Vertical(BaseEstimator):  # type: ignore[misc]
-    """A linear model whose columns lie with several parties."""
+    """A linear model whose columns lie with several parties.
+
+    The parameters are those of the job file: `ahead` bounds the batches in flight, `threads` are workers
+    per party, `step` is a number or "auto". With `intercept` the first active party holds one more column
+    of ones, whose weight is penalised like any other.
+    """
 
     _task: str
     result_: Result
