@@ -98,11 +98,6 @@ def test_a_crash_ends_the_run_with_a_name_and_not_in_silence(party: str, when: f
         run(SETTING, network=network, train={"epochs": 20, "ahead": 3})
 
 
-@pytest.mark.xfail(
-    run=False,
-    reason="net/waiting.py: on the virtual clock a deadline's timer fires up to 1 us early, finds nothing "
-    "overdue and sets itself for the same instant again, for ever",
-)
 def test_a_partition_that_outlasts_the_deadline_is_named() -> None:
     cut = {"start": 0.01, "end": 1e6, "side": ["party3"]}
     with pytest.raises((DeadlineExceeded, Aborted, PeerLost), match="party"):
