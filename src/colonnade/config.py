@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,13 +53,27 @@ class Train(Section, frozen=True):
     batch: int = 256
     step: float | Literal["auto"] = "auto"
     l2: float = 1e-4
-    loss: Literal["logistic", "squared", "smooth_hinge"] | None = None
+    loss: Literal["logistic", "squared", "smooth_hinge", "softmax"] | None = None
     regularizer: Literal["l2", "nonconvex"] = "l2"
     ahead: int | None = None
     max_delay: int | None = None
     threads: int = 1
     target: float | None = None
     evaluate_every: int = 1
+    estimator: Literal["sgd", "svrg", "saga"] | None = None
+    direction: Literal["plain", "lbfgs"] | None = None
+    labels_at: int | None = None
+    classes: int | None = None
+
+
+class Direction(Section, frozen=True):
+    """The quasi-Newton direction, where the algorithm has one."""
+
+    pairs: Literal["joint", "hvp", "batch", "paper"] | None = None
+    memory: int = 40
+    every: int | None = None  # rounds between two pairs
+    delta: float = 0.05
+    step: float | Literal["auto"] = "auto"
 
 
 class Secure(Section, frozen=True):
@@ -66,6 +81,55 @@ class Secure(Section, frozen=True):
 
     sum: Literal["masked", "tree", "plain"] = "masked"
     accept_leak: bool = False
+
+
+class Cascade(Section, frozen=True):
+    """How the cascade conversation asks and answers."""
+
+    directions: int = 4
+    mu: float = 1e-3
+    two_sided: bool = False
+    server: Literal["zeroth", "first"] = "zeroth"
+    server_step: float | Literal["auto"] = "auto"
+    decay: Literal["linear", "none"] = "linear"
+    precision: Literal["float32", "float64"] = "float32"
+
+
+class Model(Section, frozen=True):
+    """One model: what it is made of, or where it comes from."""
+
+    kind: Literal["linear", "mlp", "torch", "function", "program"] = "linear"
+    outputs: int = 1
+    hidden: tuple[int, ...] = (128,)
+    path: str | None = None
+    command: list[str] | None = None
+    parameters: int | None = None
+
+
+class ServerModel(Section, frozen=True):
+    """F0, the server's model on top of all embeddings."""
+
+    kind: Literal["sum", "linear", "mlp", "torch", "function", "program"] = "sum"
+    hidden: tuple[int, ...] = (128,)
+    path: str | None = None
+    command: list[str] | None = None
+    parameters: int | None = None
+
+
+class Models(Model, frozen=True):
+    """The model of every party, those of single parties, and the server's."""
+
+    parties: dict[str, Model] = {}
+    server: ServerModel = ServerModel()
+
+
+class PrivacyTerms(Section, frozen=True):
+    """What the server's replies may give away about a label, in total."""
+
+    mechanism: Literal["none", "scalar"] = "none"
+    epsilon: float | None = None
+    delta: float = 1e-5
+    clip: float = 1.0
 
 
 class FaultPlan(Section, frozen=True):
@@ -88,9 +152,27 @@ class Net(Section, frozen=True):
     speeds: list[float] | None = None
     ns_per_value: float = 1.0
     us_per_call: float = 20.0
+    charge_forward: bool = True
     faults: FaultPlan = FaultPlan()
     transport: Literal["tls", "grpc"] = "tls"
     deadline_s: float = 60.0
+
+
+class Kernel(Section, frozen=True):
+    """The kernel conversation: which kernel, how many random features, and what is kept."""
+
+    kind: Literal["gaussian", "laplace"] = "gaussian"
+    sigma: float | Literal["median"] = "median"
+    fraction: float = 0.6
+    features: int | Literal["auto"] = "auto"
+    block: int = 64
+    step: Literal["falling", "constant"] = "falling"
+    omega: Literal["private", "shared"] = "private"
+    cache: bool = True
+
+
+# what an algorithm takes where the job is silent and the usual value would not do
+TRAIN_DEFAULTS: dict[str, dict[str, Any]] = {"fdskl": {"epochs": 40}}
 
 
 class Job(Section, frozen=True, kw_only=True):
@@ -101,8 +183,13 @@ class Job(Section, frozen=True, kw_only=True):
     seed: int = 0
     data: Data
     train: Train = Train()
+    direction: Direction = Direction()
     secure: Secure = Secure()
     network: Net = Net()
+    kernel: Kernel = Kernel()
+    cascade: Cascade = Cascade()
+    model: Models = Models()
+    privacy: PrivacyTerms = PrivacyTerms()
 
     def digest(self) -> str:
         """Two parties that hold the same digest mean the same job."""
@@ -120,18 +207,26 @@ def read_job(path: Path) -> Job:
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}") from error
     job = job_from(plain, where=str(path))
-    return msgspec.structs.replace(job, data=_rooted(job.data, path.resolve().parent))
+    folder = path.resolve().parent
+    return msgspec.structs.replace(
+        job, data=_rooted(job.data, folder), model=_rooted_models(job.model, folder)
+    )
 
 
 def job_from(plain: dict[str, Any], where: str = "job") -> Job:
     """A job from plain dictionaries, with every mistake named."""
     _refuse_unknown(plain, Job, where, "")
     try:
-        job = msgspec.convert(plain, Job)
+        job = msgspec.convert(_with_defaults(plain), Job)
     except msgspec.ValidationError as error:
         raise JobError(f"{where}: {_readable(str(error))}") from error
     _check(job, where)
     return job
+
+
+def _with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
+    train, defaults = plain.get("train", {}), TRAIN_DEFAULTS.get(str(plain.get("algorithm")))
+    return plain if defaults is None or not isinstance(train, dict) else {**plain, "train": defaults | train}
 
 
 def _refuse_unknown(plain: Any, kind: type[Section], where: str, path: str) -> None:
@@ -201,11 +296,20 @@ def _check(job: Job, where: str) -> None:
         refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
     if train.target is not None and not train.target > 0:
         refuse(f"train.target: {train.target} is not a positive sub-optimality")
+    _check_cascade(job, refuse)
     bandwidth = 1.0 if net.bandwidth_mbps is None else net.bandwidth_mbps
     if not (net.latency_ms >= 0 and bandwidth > 0 and net.deadline_s > 0):  # also catches NaN
         refuse("network: latency_ms must be >= 0, bandwidth_mbps and deadline_s must be > 0")
     if not (net.ns_per_value >= 0 and net.us_per_call >= 0):
         refuse("network: ns_per_value and us_per_call must be >= 0")
+    kernel = job.kernel
+    for key, number in (("block", kernel.block), ("features", kernel.features)):
+        if isinstance(number, int) and number < 1:
+            refuse(f"kernel.{key}: {number} is not a positive number of random features")
+    if isinstance(kernel.sigma, float) and not 0 < kernel.sigma < float("inf"):
+        refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth")
+    if not 0 < kernel.fraction < float("inf"):
+        refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")
     if net.speeds is not None and not (len(net.speeds) == q and all(speed > 0 for speed in net.speeds)):
         refuse(f"network.speeds: give one positive speed for each of the {q} parties")
     for key in ("drop", "duplicate", "corrupt", "delay"):
@@ -213,6 +317,50 @@ def _check(job: Job, where: str) -> None:
             refuse(f"network.faults.{key}: {chance} is not a chance from 0 to below 1")
     if any(set(cut) != {"start", "end", "side"} for cut in net.faults.partitions):
         refuse("network.faults.partitions: give each as {start = S, end = S, side = [PARTY, ...]}")
+
+
+def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
+    cascade, privacy = job.cascade, job.privacy
+    if cascade.directions < 1 or not 0 < cascade.mu < float("inf"):
+        refuse("cascade: directions must be at least 1 and mu a positive number")
+    if isinstance(cascade.server_step, float) and not 0 < cascade.server_step < float("inf"):
+        refuse(f"cascade.server_step: {cascade.server_step} is not a positive number")
+    for name, model in {"model": job.model, "model.server": job.model.server, **job.model.parties}.items():
+        _check_model(model, name, refuse)
+    if privacy.mechanism != "none" and (privacy.epsilon is None or privacy.epsilon <= 0):
+        refuse(f"privacy.epsilon: mechanism = {privacy.mechanism!r} needs a positive epsilon")
+    if not 0 < privacy.delta < 1 or privacy.clip <= 0:
+        refuse("privacy: delta must be between 0 and 1, clip must be > 0")
+
+
+def _check_model(model: Model | ServerModel, name: str, refuse: Callable[[str], None]) -> None:
+    needs = {"function": "path", "torch": "path", "program": "command"}.get(model.kind)
+    if needs and not getattr(model, needs):
+        example = '"mine.py:scores"' if needs == "path" else '["awk", "-f", "mine.awk"]'
+        refuse(f"{name}: kind = {model.kind!r} needs {needs} = {example}")
+    if model.kind == "function" and (model.parameters is None or model.parameters < 0):
+        refuse(f"{name}: kind = 'function' needs parameters = N, the length of its parameter vector")
+
+
+def _rooted_models(models: Models, folder: Path) -> Models:
+    """Programs and Python files named in a job lie beside it."""
+
+    def beside(word: str) -> str:
+        return str(folder / word) if not Path(word).is_absolute() and (folder / word).is_file() else word
+
+    def rooted(model: Any) -> Any:
+        path, command = model.path, model.command
+        if path and ":" in path:
+            file, _, name = path.rpartition(":")
+            path = f"{beside(file)}:{name}"
+        return msgspec.structs.replace(model, path=path, command=command and [beside(c) for c in command])
+
+    rooted_models: Models = msgspec.structs.replace(
+        rooted(models),
+        server=rooted(models.server),
+        parties={party: rooted(model) for party, model in models.parties.items()},
+    )
+    return rooted_models
 
 
 def _rooted(data: Data, folder: Path) -> Data:

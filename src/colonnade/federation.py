@@ -6,20 +6,26 @@ The pooled comparison is made here, by whoever has dealt the columns; no party t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from colonnade import __version__
+from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.pooled import fit_pooled, pool
+from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
 from colonnade.config import Job
+from colonnade.conversations.gram import check_memory
+from colonnade.conversations.kernel_plan import plan_of
 from colonnade.data.deal import Deal, deal
 from colonnade.data.table import Table
 from colonnade.errors import JobError
 from colonnade.losses import LOSSES
+from colonnade.metrics import metrics_of
+from colonnade.models.blackbox import Model
 from colonnade.party import Assignment, Share
 from colonnade.presets import batches_in_flight, preset_of
 from colonnade.regularizers import REGULARIZERS
@@ -27,7 +33,9 @@ from colonnade.result import Cost, Moment, Privacy, Result, Staleness
 from colonnade.secure.tree import unsafe_reason
 from colonnade.worlds import Progress, run_local, run_simulated
 
-DEFAULT_LOSS = {"binary": "logistic", "regression": "squared"}
+# a kernel machine of the same lambda needs a loss that is done with rows that are right by a margin
+KERNEL_LOSS = {"binary": "smooth_hinge", "multiclass": "softmax", "regression": "squared"}
+DEFAULT_LOSS = {"binary": "logistic", "regression": "squared", "multiclass": "softmax"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,8 @@ class Setting:
     train: dict[str, Table]
     test: dict[str, Table] | None
     active: tuple[str, ...]
+    models: Mapping[str, Model] = field(default_factory=dict)  # of single parties, given as objects
+    server_model: Model | None = None
 
 
 def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | None = None) -> Run:
@@ -82,7 +92,13 @@ def run_tables(job: Job, setting: Setting, *, progress: Progress = lambda moment
     def start(target: float | None) -> dict[str, Share]:
         assignments = {
             party: Assignment(
-                job, table, setting.test[party] if setting.test else None, setting.active, target
+                job,
+                table,
+                setting.test[party] if setting.test else None,
+                setting.active,
+                target,
+                setting.models.get(party),
+                setting.server_model,
             )
             for party, table in setting.train.items()
         }
@@ -94,11 +110,13 @@ def run_tables(job: Job, setting: Setting, *, progress: Progress = lambda moment
 def resolved(job: Job, task: str) -> Job:
     """The job with everything spelt out, as the parties will agree on it."""
     if job.train.loss is None:
-        if task not in DEFAULT_LOSS:
+        kernel = preset_of(job).conversation in ("kernel", "gram")
+        defaults = KERNEL_LOSS if kernel else DEFAULT_LOSS
+        if task not in defaults:
             raise JobError(
                 f"train.loss: no loss for {task} labels yet; use data.positive to make two classes"
             )
-        job = msgspec.structs.replace(job, train=msgspec.structs.replace(job.train, loss=DEFAULT_LOSS[task]))
+        job = msgspec.structs.replace(job, train=msgspec.structs.replace(job.train, loss=defaults[task]))
     return job
 
 
@@ -111,17 +129,44 @@ def check(job: Job, parties: tuple[str, ...], active: tuple[str, ...]) -> None:
         raise JobError(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")
 
 
+def _kernel_notes(job: Job) -> list[str]:
+    notes = ["the active parties learn how alike two rows are, from projections on their random features"]
+    if job.kernel.omega == "shared":
+        notes.append(
+            "omega = 'shared': everybody can draw all directions, so an active party with as many features as "
+            "the others have columns can solve for their columns"
+        )
+    return notes
+
+
 def privacy_notes(job: Job, parties: int) -> list[str]:
     """What the user should know before trusting the sum."""
     notes = []
+    if preset_of(job).conversation == "cascade":
+        return cascade_notes(job)
     if job.secure.sum == "plain":
         notes.append("plain sum: the dominators see every party's partial scores in clear")
     if parties == 2:
         notes.append("two parties: the total minus the own share is the other's share, no sum can hide it")
     if job.secure.sum == "tree" and (reason := unsafe_reason(parties)):
         notes.append(f"tree sum: {reason}")
-    if job.train.loss == "logistic":
+    if preset_of(job).conversation == "kernel":
+        notes += _kernel_notes(job)
+    elif job.train.loss == "logistic":
         notes.append("theta is sent to every party: it gives away the label and the total score of its row")
+    return notes
+
+
+def cascade_notes(job: Job) -> list[str]:
+    """What a cascade gives away, whatever its paper says."""
+    notes = ["the server sees every party's outputs for every row in clear"]
+    if job.privacy.mechanism == "none":
+        notes.append("a client can work out the label of every row from the replies to its own questions")
+    else:
+        notes.append(
+            f"labels are protected from every client by differential privacy: the largest of all rows' epsilon is "
+            "reported, for all replies together, against a client that knows everything else"
+        )
     return notes
 
 
@@ -155,7 +200,55 @@ def _pooled_linear(job: Job, setting: Setting) -> Pooled:
     return Pooled(fit.loss, metrics)
 
 
-POOLED: dict[str, Callable[[Job, Setting], Pooled]] = {"backward": _pooled_linear}
+def _pooled_cascade(job: Job, setting: Setting) -> Pooled:
+    """The optimum where there is one to compute, else the same models trained side by side."""
+    models, given = job.model, bool(setting.models) or setting.server_model is not None
+    kinds = {models.kind, *(model.kind for model in models.parties.values())}
+    if kinds == {"linear"} and models.server.kind == "sum" and job.train.loss != "softmax" and not given:
+        return _pooled_linear(job, setting)
+    from colonnade.baselines.pooled_cascade import pooled_cascade
+
+    return Pooled(*pooled_cascade(job, setting.train, setting.test, setting.active, setting))
+
+
+def _pooled_kernel(job: Job, setting: Setting) -> Pooled:
+    """Doubly stochastic gradients on pooled data, in the same blocks and with the same cap."""
+    loss, first = LOSSES[job.train.loss or ""], setting.active[0]
+    X, y = pool([table.X for table in setting.train.values()]), setting.train[first].y
+    assert y is not None  # noqa: S101  an active party holds the label
+    features = plan_of(job, len(y), setting.active).features
+    fit = fit_dsg(X, y, loss, job.kernel, job.train, features=features, seed=job.seed)
+    train_loss = float(loss.value(fit.scores(X), y).mean()) + fit.penalty
+    metrics = {"train_loss": train_loss}
+    if setting.test is not None and (y_test := setting.test[first].y) is not None:
+        X_test = pool([table.X for table in setting.test.values()])
+        metrics |= metrics_of(loss, fit.scores(X_test), y_test, fit.penalty)
+    return Pooled(train_loss, metrics)
+
+
+def _pooled_svc(job: Job, setting: Setting) -> Pooled:
+    """scikit-learn's SVC on pooled data."""
+    loss, first = LOSSES[job.train.loss or ""], setting.active[0]
+    X, y = pool([table.X for table in setting.train.values()]), setting.train[first].y
+    assert y is not None  # noqa: S101  an active party holds the label
+    check_memory(len(y))
+    sigma = job.kernel.sigma
+    sigma = median_bandwidth(X, job.kernel.fraction, job.seed) if sigma == "median" else sigma
+    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2))
+    train_loss = float(loss.value(fit.decision_function(X), y).mean())
+    metrics = {"train_loss": train_loss}
+    if setting.test is not None and (y_test := setting.test[first].y) is not None:
+        X_test = pool([table.X for table in setting.test.values()])
+        metrics |= metrics_of(loss, fit.decision_function(X_test), y_test, 0.0)
+    return Pooled(train_loss, metrics)
+
+
+POOLED: dict[str, Callable[[Job, Setting], Pooled]] = {
+    "backward": _pooled_linear,
+    "kernel": _pooled_kernel,
+    "gram": _pooled_svc,
+    "cascade": _pooled_cascade,
+}
 
 
 def _result(job: Job, setting: Setting, shares: dict[str, Share], pooled: Pooled) -> Result:
@@ -200,10 +293,10 @@ def _result(job: Job, setting: Setting, shares: dict[str, Share], pooled: Pooled
         ),
         staleness=_staleness(delays),
         privacy=Privacy(
-            secure_sum=job.secure.sum,
-            mechanism="none",
-            epsilon=None,
-            delta=None,
+            secure_sum="none" if preset_of(job).conversation == "cascade" else job.secure.sum,
+            mechanism=job.privacy.mechanism,
+            epsilon=evaluator.epsilon,
+            delta=job.privacy.delta if evaluator.epsilon is not None else None,
             notes=privacy_notes(job, len(shares)),
         ),
         history=evaluator.history,

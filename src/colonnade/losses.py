@@ -1,7 +1,7 @@
-"""Losses of a score z and a label y: value, first and second derivative, prediction.
+"""Losses of a score z and a label y: value, theta = dL/dz, and what theta says about the curvature.
 
-Pure functions on arrays. `dz` is the papers' theta; `smoothness` bounds the second derivative and sets
-the step; `curvature` is that second derivative where it exists.
+Pure functions on arrays. Every second derivative here is a function of theta alone, so a party that sees
+only theta can still compute products with the Hessian. `smoothness` bounds the second derivative.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logsumexp, softmax
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +32,14 @@ class Loss(Protocol):
 
     def dz(self, z: Floats, y: Floats) -> Floats: ...
 
+    def bend(self, theta: Floats, u: Floats) -> Floats:
+        """The second derivative times u, row by row."""
+        ...
+
+    def curvature(self, theta: Floats) -> Floats:
+        """A bound on the second derivative of every row."""
+        ...
+
     def predict(self, z: Floats) -> Floats: ...
 
 
@@ -50,6 +58,13 @@ class Logistic:
         dz: Floats = -y * expit(-y * z)
         return dz
 
+    def bend(self, theta: Floats, u: Floats) -> Floats:
+        return self.curvature(theta) * u
+
+    def curvature(self, theta: Floats) -> Floats:
+        size = np.abs(theta)  # the probability of the wrong class
+        return size * (1 - size)
+
     def predict(self, z: Floats) -> Floats:
         return np.where(z >= 0, 1.0, -1.0)
 
@@ -67,6 +82,12 @@ class Squared:
 
     def dz(self, z: Floats, y: Floats) -> Floats:
         return z - y
+
+    def bend(self, theta: Floats, u: Floats) -> Floats:
+        return u
+
+    def curvature(self, theta: Floats) -> Floats:
+        return np.ones(len(theta))
 
     def predict(self, z: Floats) -> Floats:
         return z
@@ -87,8 +108,59 @@ class SmoothHinge:
     def dz(self, z: Floats, y: Floats) -> Floats:
         return -y * np.clip(1 - y * z, 0.0, 1.0)
 
+    def bend(self, theta: Floats, u: Floats) -> Floats:
+        size = np.abs(theta)
+        return np.where((size > 0) & (size < 1), u, 0.0)
+
+    def curvature(self, theta: Floats) -> Floats:
+        # rows cross the kinks during a step, so only the bound is safe
+        return np.ones(len(theta))
+
     def predict(self, z: Floats) -> Floats:
         return np.where(z >= 0, 1.0, -1.0)
 
 
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Squared(), SmoothHinge())}
+@dataclass(frozen=True)
+class Softmax:
+    """-log softmax(z)_y: one score per class in the last axis of z, y = 0, 1, ..., K-1."""
+
+    name: str = "softmax"
+    task: str = "multiclass"
+    smoothness: float = 0.5
+
+    def value(self, z: Floats, y: Floats) -> Floats:
+        own = np.take_along_axis(z, _column(z, y), axis=-1)[..., 0]
+        value: Floats = logsumexp(z, axis=-1) - own
+        return value
+
+    def dz(self, z: Floats, y: Floats) -> Floats:
+        theta: Floats = softmax(z, axis=-1)
+        np.put_along_axis(theta, _column(z, y), np.take_along_axis(theta, _column(z, y), -1) - 1.0, axis=-1)
+        return theta
+
+    def bend(self, theta: Floats, u: Floats) -> Floats:
+        p = _probabilities(theta)
+        bent: Floats = p * (u - (p * u).sum(axis=-1, keepdims=True))
+        return bent
+
+    def curvature(self, theta: Floats) -> Floats:
+        p = _probabilities(theta)
+        return np.minimum(1 - (p**2).sum(axis=-1), self.smoothness)
+
+    def predict(self, z: Floats) -> Floats:
+        return z.argmax(axis=-1).astype(np.float64)
+
+
+def _column(z: Floats, y: Floats) -> NDArray[np.intp]:
+    return np.broadcast_to(y.astype(np.intp), z.shape[:-1])[..., None]
+
+
+def _probabilities(theta: Floats) -> Floats:
+    """p from p - onehot(y): the label is where theta is smallest."""
+    label = theta.argmin(axis=-1)[..., None]
+    p = theta.copy()
+    np.put_along_axis(p, label, np.take_along_axis(p, label, -1) + 1.0, axis=-1)
+    return p
+
+
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Squared(), SmoothHinge(), Softmax())}

@@ -29,6 +29,9 @@ class Topic(IntEnum):
     EVALUATE = 1
     TUNE = 2
     PREDICT = 3
+    SNAPSHOT = 4
+    CURVATURE = 5
+    PAIR = 6
 
 
 def tag_of(topic: Topic, number: int) -> int:
@@ -112,7 +115,54 @@ class Bye(Message, tag=7):
     """The sender has finished; that its line goes silent now is not a fault."""
 
 
-AnyMessage = Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye
+class Upload(Message, tag=20):
+    """A client's outputs for a batch: [vectors, rows, outputs], its own parameters first.
+
+    `tag` is the number of the client's round; everybody derives its rows from that.
+    """
+
+    queued: ClassVar[bool] = True
+    tag: int
+    outputs: Array
+
+
+class Reply(Message, tag=21):
+    """The server's answer to an upload; nothing in `values` says that the run is over.
+
+    `answered` counts the answers of the run so far, from which every client knows how far it has come.
+    """
+
+    tag: int
+    answered: int
+    values: Array
+
+
+class Embeddings(Message, tag=22):
+    """A client's outputs for a stretch of its rows: the first pass, and what evaluation asks for."""
+
+    tag: int
+    outputs: Array
+
+
+class Measure(Message, tag=23):
+    """The server measures the model: send your outputs for all training rows, in the end for test rows."""
+
+    queued: ClassVar[bool] = True
+    tag: int
+    final: bool
+
+
+class Decay(Message, tag=10):
+    """A round of the kernel conversation is over: earlier coefficients decay, later rounds may begin."""
+
+    queued: ClassVar[bool] = True
+    tag: int
+
+
+AnyMessage = (
+    Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay
+    | Upload | Reply | Embeddings | Measure
+)  # fmt: skip
 
 # a dtype is one byte on the wire; what is not in this list cannot be sent
 _DTYPES = tuple(np.dtype(code) for code in ("<f8", "<u8", "<f4", "<i8", "<u4", "<i4", "<u2", "u1"))

@@ -15,10 +15,11 @@ import msgspec
 
 from colonnade import __version__
 from colonnade.config import Job
-from colonnade.conversations import backward
+from colonnade.conversations import backward, cascade, gram, kernel
 from colonnade.conversations.context import Context, Outcome
 from colonnade.data.table import Table
 from colonnade.errors import ColonnadeError
+from colonnade.models.blackbox import Model
 from colonnade.net.mailbox import Endpoint
 from colonnade.presets import preset_of
 from colonnade.result import Moment
@@ -28,7 +29,12 @@ from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
 
-CONVERSATIONS: dict[str, Callable[[Context], Awaitable[Outcome]]] = {"backward": backward.converse}
+CONVERSATIONS: dict[str, Callable[[Context], Awaitable[Outcome]]] = {
+    "backward": backward.converse,
+    "kernel": kernel.converse,
+    "gram": gram.converse,
+    "cascade": cascade.converse,
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class Assignment:
     test: Table | None
     active: tuple[str, ...]
     target_loss: float | None = None
+    model: Model | None = None
+    server_model: Model | None = None
 
 
 class Share(msgspec.Struct, kw_only=True):
@@ -62,6 +70,7 @@ class Share(msgspec.Struct, kw_only=True):
     cpu_seconds: float | None = None
     history: list[Moment]
     metrics: dict[str, float]
+    epsilon: float | None = None
 
 
 @dataclass
@@ -117,6 +126,8 @@ class Party:
                 active=given.active,
                 target_loss=given.target_loss,
                 progress=self.progress,
+                model=given.model,
+                server_model=given.server_model,
             )
         )
         return self._share(outcome)
@@ -155,6 +166,7 @@ class Party:
             seconds=self.net.clock.now(),
             history=outcome.evaluation.history,
             metrics=outcome.evaluation.metrics,
+            epsilon=outcome.epsilon,
         )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from colonnade.config import Job
+from colonnade.config import Job, Models
 from colonnade.errors import JobError
 
 
@@ -21,24 +21,71 @@ class Preset:
     name: str
     summary: str
     paper: str
-    conversation: Literal["backward", "pull", "kernel", "cascade"]
+    conversation: Literal["backward", "pull", "kernel", "cascade", "gram"]
     schedule: Literal["async", "sync"]
     estimator: Literal["sgd", "svrg", "saga"] = "sgd"
+    direction: Literal["plain", "lbfgs"] = "plain"
+    reply: Literal["values", "gradient"] | None = None
+    smoothing: Literal["gaussian", "sphere"] | None = None
 
 
 _TABLE = (
+    *(
+        Preset(f"{name}-{estimator}", f"{how} {what}", "VFB2", "backward", schedule, estimator)  # type: ignore[arg-type]
+        for name, schedule, how in (
+            ("vfb2", "async", "asynchronous: label holders send theta back to every party;"),
+            ("vfb", "sync", "synchronous twin, step for step as on pooled data;"),
+        )
+        for estimator, what in (
+            ("sgd", "plain SGD"),
+            ("svrg", "variance reduced by snapshots"),
+            ("saga", "variance reduced by a memory of thetas"),
+        )
+    ),
+    *(
+        Preset(
+            f"{name}-{short}",
+            f"{how}: black-box models learn from function values, {directions} directions",
+            "AsyREVEL",
+            "cascade",
+            schedule,  # type: ignore[arg-type]
+            reply="values",
+            smoothing=smoothing,  # type: ignore[arg-type]
+        )
+        for name, schedule, how in (("asyrevel", "async", "asynchronous"), ("synrevel", "sync", "synchronous"))
+        for short, smoothing, directions in (
+            ("gau", "gaussian", "Gaussian"),
+            ("uni", "sphere", "unit-sphere"),
+        )
+    ),
     Preset(
-        "vfb2-sgd",
-        "asynchronous SGD: label holders send theta back, every party updates its block",
-        "VFB2",
-        "backward",
+        "tig",
+        "asynchronous, the server sends the gradient of every output: what AsyREVEL is compared with",
+        "AsyREVEL",
+        "cascade",
+        "async",
+        reply="gradient",
+    ),
+    Preset(
+        "syntig",
+        "the synchronous twin of tig: back-propagation split between client and server",
+        "AsyREVEL",
+        "cascade",
+        "sync",
+        reply="gradient",
+    ),
+    Preset(
+        "fdskl",
+        "kernel machine by doubly stochastic gradients: random features of all columns, summed securely",
+        "FDSKL",
+        "kernel",
         "async",
     ),
     Preset(
-        "vfb-sgd",
-        "the synchronous twin of vfb2-sgd: mini-batch SGD exactly as on pooled data",
-        "VFB2",
-        "backward",
+        "pp-svmv",
+        "support vector machine on the whole kernel matrix, summed securely to one active party",
+        "FDSKL",
+        "gram",
         "sync",
     ),
 )
@@ -57,7 +104,67 @@ def preset_of(job: Job) -> Preset:
             f"train.ahead: {preset.name} is synchronous, one batch at a time; "
             "drop ahead or use an asynchronous algorithm"
         )
+    check_kernel(job, preset)
+    (check_cascade if preset.conversation == "cascade" else refuse_cascade)(job, preset)
     return preset
+
+
+def check_cascade(job: Job, preset: Preset) -> None:
+    """What a cascade preset cannot do with these models or this privacy."""
+    models, privacy = job.model, job.privacy
+    black = {"function", "program"}
+    named = {"model": models, **{f"model.parties.{name}": m for name, m in models.parties.items()}}
+    if preset.reply != "values":
+        for name, model in {**named, "model.server": models.server}.items():
+            if model.kind in black:
+                raise JobError(
+                    f"{name}: {preset.name} needs gradients, and a {model.kind} is a black box that has none; "
+                    "use asyrevel-gau or asyrevel-uni"
+                )
+    if job.cascade.server == "first" and models.server.kind in black:
+        raise JobError(
+            f"cascade.server = 'first' needs the gradient of F0, and a {models.server.kind} has none; "
+            "use server = 'zeroth'"
+        )
+    if privacy.mechanism == "none":
+        return
+    if preset.reply != "values":
+        raise JobError(
+            f"privacy: {preset.name} sends a gradient per row, which no scalar mechanism protects; "
+            "use asyrevel-gau or asyrevel-uni"
+        )
+    if models.server.kind != "sum":
+        raise JobError(
+            "privacy: the server's own weights would carry labels into every reply; use model.server.kind = 'sum'"
+        )
+    if job.train.target is not None:
+        raise JobError("privacy: when a run stops at a target tells something of the labels; drop train.target")
+
+
+def refuse_cascade(job: Job, preset: Preset) -> None:
+    """Sections that say something only to the cascade conversation."""
+    if job.model != Models():
+        raise JobError(f"model: {preset.name} trains linear models only; use asyrevel-gau, tig, ...")
+    if job.privacy.mechanism != "none":
+        raise JobError(f"privacy: {preset.name} has no private replies; use asyrevel-gau or asyrevel-uni")
+
+
+class Choices(NamedTuple):
+    """What is left open by a preset or overridden by its job."""
+
+    estimator: Literal["sgd", "svrg", "saga"]
+    direction: Literal["plain", "lbfgs"]
+
+
+def choices_of(job: Job) -> Choices:
+    preset = preset_of(job)
+    return Choices(job.train.estimator or preset.estimator, job.train.direction or preset.direction)
+
+
+def check_kernel(job: Job, preset: Preset) -> None:
+    """What kernel machines cannot do."""
+    if preset.conversation in ("kernel", "gram") and job.train.regularizer != "l2":
+        raise JobError(f"train.regularizer: {preset.name} has the norm of its kernel's space; use l2")
 
 
 def batches_in_flight(job: Job, active: int) -> int:
@@ -68,7 +175,11 @@ def batches_in_flight(job: Job, active: int) -> int:
     """
     if preset_of(job).schedule == "sync":
         return 1
-    ahead = job.train.ahead or active
+    if preset_of(job).conversation == "cascade":
+        return job.train.ahead or 1
+    # a kernel's projections run ahead by themselves, so one round at a time unless the job says otherwise
+    alone = preset_of(job).conversation == "kernel"
+    ahead = job.train.ahead or (1 if alone else active)
     bound = 2 * (ahead - 1)
     if job.train.max_delay is not None and bound > job.train.max_delay:
         raise JobError(

@@ -13,6 +13,7 @@ from colonnade.config import Job
 from colonnade.conversations.evaluate import Evaluation
 from colonnade.data.table import Table
 from colonnade.losses import LOSSES, Loss
+from colonnade.models.blackbox import Model
 from colonnade.net.mailbox import Endpoint
 from colonnade.net.transport import Network
 from colonnade.presets import Preset
@@ -38,6 +39,8 @@ class Context:
     active: tuple[str, ...]
     target_loss: float | None
     progress: Callable[[Moment], None]
+    model: Model | None = None  # this party's own, if it was given as an object and not by the job
+    server_model: Model | None = None
 
     @property
     def me(self) -> str:
@@ -89,3 +92,4 @@ class Outcome:
     updates: int
     evaluation: Evaluation
     delays: Counter[int] = field(default_factory=Counter)
+    epsilon: float | None = None  # spent by private replies

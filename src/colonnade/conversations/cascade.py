@@ -1,0 +1,209 @@
+"""The cascade conversation (AsyREVEL, Algorithm 1; TIG): private models below, the server's on top.
+
+    f(w0, w) = mean_i F0(w0, c_i1 ... c_iq; y_i) + lambda * sum_m g(w_m),   c_im = F_m(w_m; x_im)
+
+A client, whenever it is ready, sends its outputs for a batch of rows; the server answers from the latest
+outputs of all clients, updates its own model and replies. What is asked and replied is exchangeable
+(`replies`); so is the schedule. The server is the first active party. If it holds columns it is a client
+too, of itself: the same program, without the network in between. A server that holds no columns is only
+a server.
+
+What each side learns: the server sees every client's outputs in clear, for every row. A client learns
+the derivative of the loss by its outputs, and with it the labels, unless the replies are private
+(`privacy.mechanisms`). Clients learn nothing of each other but what the replies show of their sum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from colonnade.conversations.cascade_client import (
+    Client,
+    Passes,
+    RemoteServer,
+    Walk,
+    receive_rows,
+    send_rows,
+)
+from colonnade.conversations.cascade_server import Inbox, Server, Table
+from colonnade.conversations.cascade_step import agree_on_steps
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.replies import (
+    Answering,
+    Asking,
+    FirstStep,
+    GradientClient,
+    GradientServer,
+    Head,
+    OwnStep,
+    ValuesClient,
+    ValuesServer,
+    ZerothStep,
+)
+from colonnade.errors import JobError
+from colonnade.messages import Topic, tag_of
+from colonnade.models.blackbox import Differentiable, Model
+from colonnade.models.build import party_model, server_model
+from colonnade.optim.smoothing import Smoothing
+from colonnade.presets import batches_in_flight
+from colonnade.privacy.mechanisms import mean_losses
+
+Floats = NDArray[Any]
+
+DIRECTIONS, START, HEAD_START, HEAD_DIRECTIONS = 2, 3, 4, 5  # what a party's generators are for
+
+
+async def converse(context: Context) -> Outcome:
+    """Take part as client, as server, or as both."""
+    server = context.evaluator
+    inbox = Inbox(context) if context.me == server else None
+    client = own_client(context, inbox)
+    evaluation = context.evaluation()
+    table = await first_pass(context, client)
+    terms = await agree_on_steps(context, client, clients=len(table.outputs) if table else 0)
+    if client is not None:
+        client.rate = decaying(context, terms.step, terms.total)
+    if inbox is None or table is None:
+        assert client is not None  # noqa: S101  only a server may hold no columns
+        async with asyncio.TaskGroup() as group:
+            group.create_task(client.learn())
+            group.create_task(client.serve_measurements(server))
+        return Outcome(
+            weights={"w": client.w},
+            step=terms.step,
+            rounds=client.answered,
+            updates=client.updates,
+            evaluation=evaluation,
+        )
+    head = own_head(context, sum(out.shape[1] for out in table.outputs.values()))
+    program = Server(
+        context=context,
+        inbox=inbox,
+        table=table,
+        walks={party: Walk(passes(context, party)) for party in table.outputs},
+        head=head,
+        answering=_answering(context, head),
+        own_step=_own_step(context, head),
+        rate=decaying(context, terms.server_step, terms.total),
+        evaluation=evaluation,
+        own=client,
+        total=terms.total,
+        per_epoch=passes(context, server).per_pass * len(table.outputs),
+        max_delay=context.job.train.max_delay or 8 * len(table.outputs),
+        ahead=batches_in_flight(context.job, 1),
+    )
+    if context.job.privacy.mechanism != "none":
+        program.make_private(smoothing_of(context))
+    async with asyncio.TaskGroup() as group:
+        collecting = group.create_task(inbox.collect()) if context.net.peers else None
+        if client is not None:
+            group.create_task(client.learn())
+        await program.serve()
+        if collecting is not None:
+            collecting.cancel()
+    return Outcome(
+        weights={"w0": head.w} if client is None else {"w": client.w, "w0": head.w},
+        step=terms.step,
+        rounds=program.answered,
+        updates=client.updates if client is not None else 0,
+        evaluation=evaluation,
+        delays=table.delays(),
+        epsilon=program.budget.epsilon_spent() if program.budget is not None else None,
+    )
+
+
+def own_client(context: Context, inbox: Inbox | None) -> Client | None:
+    columns = context.train.X.shape[1]
+    if columns == 0:
+        if inbox is None:
+            raise JobError(f"{context.me} holds no columns and is not the server; it has nothing to do")
+        return None
+    spec = context.job.model.parties.get(context.me, context.job.model)
+    model = context.model or party_model(spec, columns)
+    return Client(
+        context=context,
+        model=model,
+        asking=_asking(context, model),
+        walk=Walk(passes(context, context.me)),
+        line=inbox or RemoteServer(context.net, context.evaluator),
+        w=model.initial(context.rng(START)),
+        rate=lambda answered: 0.0,
+        ahead=batches_in_flight(context.job, 1),
+    )
+
+
+def own_head(context: Context, columns: int) -> Head:
+    y = context.y
+    assert y is not None  # noqa: S101  the server holds the labels
+    outputs = int(y.max()) + 1 if context.loss.task == "multiclass" else 1
+    model = context.server_model or server_model(context.job.model.server, columns, outputs)
+    return Head(model, context.loss, model.initial(context.rng(HEAD_START)))
+
+
+async def first_pass(context: Context, client: Client | None) -> Table | None:
+    """Every client's outputs for all rows, so that the server's table is defined from the start."""
+    tag = tag_of(Topic.TRAIN, 0)
+    outputs = client.outputs(context.train) if client is not None else None
+    if context.me != context.evaluator:
+        assert outputs is not None  # noqa: S101  only a server may hold no columns
+        await send_rows(context.net, context.evaluator, tag, 0, outputs)
+        return None
+    found = {}
+    for party in context.net.parties:
+        if party != context.me:
+            rows = await receive_rows(context.net, party, tag, 0, context.train.rows)
+            found[party] = rows.copy()  # what was received cannot be written to
+        elif outputs is not None:
+            found[party] = outputs
+    return Table(found)
+
+
+def passes(context: Context, party: str) -> Passes:
+    """The synchronous schedule has one order for all; otherwise every client has its own."""
+    job = context.job
+    own = context.net.parties.index(party) + 1 if context.preset.schedule == "async" else 0
+    return Passes(context.train.rows, job.train.batch, (job.seed, own))
+
+
+def decaying(context: Context, base: float, total: int) -> Callable[[int], float]:
+    """The step after so many answers out of a total."""
+    if context.job.cascade.decay == "none":
+        return lambda answered: base
+    return lambda answered: base * max(0.0, 1 - answered / total)
+
+
+def smoothing_of(context: Context) -> Smoothing:
+    asked = context.job.cascade
+    return Smoothing(context.preset.smoothing or "gaussian", asked.directions, asked.mu, asked.two_sided)
+
+
+def _asking(context: Context, model: Model) -> Asking:
+    regularizer, l2 = context.regularizer, context.job.train.l2
+    if context.preset.reply == "gradient":
+        if not isinstance(model, Differentiable):
+            raise JobError(f"{context.me}: {context.preset.name} needs gradients, this model has none")
+        return GradientClient(model, regularizer, l2)
+    private = context.job.privacy.mechanism != "none"
+    return ValuesClient(model, smoothing_of(context), regularizer, l2, context.rng(DIRECTIONS), private)
+
+
+def _answering(context: Context, head: Head) -> Answering:
+    if context.preset.reply == "gradient":
+        if not isinstance(head.model, Differentiable):
+            raise JobError(f"{context.preset.name} needs the gradient of F0, and this model has none")
+        return GradientServer(head)
+    return ValuesServer(head, mean_losses)
+
+
+def _own_step(context: Context, head: Head) -> OwnStep | None:
+    if not head.w.size:
+        return None
+    if context.preset.reply == "gradient" or context.job.cascade.server == "first":
+        if not isinstance(head.model, Differentiable):
+            raise JobError("cascade.server = 'first' needs the gradient of F0, and this model has none")
+        return FirstStep(head)
+    return ZerothStep(head, smoothing_of(context), context.rng(HEAD_DIRECTIONS))

@@ -1,0 +1,204 @@
+"""A client of the cascade: private columns, a private model, and questions to the server.
+
+It walks through its rows in passes of its own (in the synchronous schedule: in the common order), asks
+about one batch after the other, and steps when the answer is there. Up to `ahead` questions are under way
+at once. It stops when an answer is empty.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.conversations.context import Context
+from colonnade.conversations.replies import Asking
+from colonnade.data.table import Matrix, Table
+from colonnade.errors import Diverged
+from colonnade.messages import (
+    TOPIC_SHIFT,
+    Announce,
+    Embeddings,
+    Measure,
+    Reply,
+    Topic,
+    Upload,
+    tag_of,
+    topic_of,
+)
+from colonnade.models.blackbox import Linear, Model
+from colonnade.net.transport import Network
+
+Floats = NDArray[Any]
+
+# outputs of many rows travel in messages of about this many numbers
+STRETCH = 2**18
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Which rows a client's round is about: every pass a new order, known to the server as well."""
+
+    rows: int
+    batch: int
+    seed: tuple[int, ...]
+
+    @property
+    def per_pass(self) -> int:
+        return -(-self.rows // self.batch)
+
+    def order(self, number: int) -> NDArray[np.int64]:
+        return np.random.default_rng([*self.seed, number]).permutation(self.rows)
+
+
+class Walk:
+    """Goes through the passes and keeps the order of the current one."""
+
+    def __init__(self, passes: Passes) -> None:
+        self._passes = passes
+        self._pass = -1
+        self._order = np.zeros(0, dtype=np.int64)
+
+    def batch(self, number: int) -> NDArray[np.int64]:
+        of, position = divmod(number, self._passes.per_pass)
+        if of != self._pass:
+            self._pass, self._order = of, self._passes.order(of)
+        size = self._passes.batch
+        return self._order[position * size : (position + 1) * size]
+
+
+class ServerLine(Protocol):
+    """A client's line to the server: over the network, or within the party that is the server."""
+
+    async def upload(self, message: Upload) -> None: ...
+
+    async def reply(self, tag: int) -> Reply: ...
+
+
+@dataclass(frozen=True)
+class RemoteServer:
+    net: Network
+    server: str
+
+    async def upload(self, message: Upload) -> None:
+        await self.net.send(self.server, message)
+
+    async def reply(self, tag: int) -> Reply:
+        return await self.net.recv(Reply, self.server, tag)
+
+
+@dataclass
+class Client:
+    context: Context
+    model: Model
+    asking: Asking
+    walk: Walk
+    line: ServerLine
+    w: Floats
+    rate: Callable[[int], float]  # the step after this many answers of the run
+    ahead: int
+    updates: int = 0
+    answered: int = 0
+
+    async def learn(self) -> None:
+        """Algorithm 1 of AsyREVEL, when client m is activated: it always is."""
+        under_way: deque[Any] = deque()
+        asked = done = 0
+        while True:
+            while asked < done + self.ahead:
+                under_way.append(await self.ask(asked))
+                asked += 1
+            reply = await self.line.reply(tag_of(Topic.TRAIN, done))
+            query = under_way.popleft()
+            done += 1
+            self.answered = max(self.answered, reply.answered)
+            if reply.values.size == 0:
+                break
+            # a new array: questions under way still refer to the old parameters
+            self.w = self.w - (self.rate(reply.answered) * self.asking.gradient(query, reply.values)).astype(
+                self.w.dtype, copy=False
+            )
+            if not np.isfinite(self.w).all():
+                raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
+            self.updates += 1
+        # the server answers every question, also those that come too late
+        for number in range(done, asked):
+            await self.line.reply(tag_of(Topic.TRAIN, number))
+
+    async def ask(self, number: int) -> Any:
+        X = self.context.train.X[self.walk.batch(number)]
+        query = self.asking.ask(self.w, X)
+        await charge(self.context, work(self.model, X) * len(query.outputs))
+        outputs = query.outputs.astype(self.context.job.cascade.precision, copy=False)
+        await self.line.upload(Upload(tag_of(Topic.TRAIN, number), outputs))
+        return query
+
+    def penalty(self) -> float:
+        return self.context.job.train.l2 * self.context.regularizer.value(self.w)
+
+    def outputs(self, table: Table) -> Floats:
+        """[rows, outputs] at the parameters of now."""
+        rows = max(1, STRETCH // max(1, self.model.parameters // 8))
+        parts = [
+            self.model.forward(self.w[None], table.X[start : start + rows])[0]
+            for start in range(0, table.rows, rows)
+        ]
+        return np.concatenate(parts).astype(self.context.job.cascade.precision, copy=False)
+
+    async def serve_measurements(self, server: str) -> None:
+        """Tell the server, whenever it asks, what this model makes of all its rows."""
+        net = self.context.evaluation_net
+        while True:
+            for _, asked in await net.drain(Measure, patient=True):
+                for number, outputs in enumerate(self.all_outputs(final=asked.final)):
+                    await send_rows(net, server, asked.tag, number, outputs)
+                books = np.array([self.penalty(), float(self.context.net.meter.bytes())])
+                await net.send(server, Announce(asked.tag, books))
+                if asked.final:
+                    return
+
+    def all_outputs(self, *, final: bool) -> list[Floats]:
+        """Of the training rows and, in the end, of the test rows."""
+        test = self.context.test
+        tables = [self.context.train, test] if final and test else [self.context.train]
+        return [self.outputs(table) for table in tables if table]
+
+
+async def send_rows(net: Network, to: str, tag: int, table: int, outputs: Floats) -> None:
+    """All rows of an array, in messages of a bearable size."""
+    rows = max(1, STRETCH // outputs.shape[1])
+    for part, start in enumerate(range(0, len(outputs), rows)):
+        await net.send(to, Embeddings(_stretch_tag(tag, table, part), outputs[start : start + rows]))
+
+
+async def receive_rows(net: Network, sender: str, tag: int, table: int, rows: int) -> Floats:
+    """The other end of `send_rows`."""
+    pieces: list[Floats] = []
+    while sum(map(len, pieces)) < rows:
+        message = await net.recv(Embeddings, sender, _stretch_tag(tag, table, len(pieces)))
+        pieces.append(message.outputs)
+    return np.concatenate(pieces)
+
+
+def _stretch_tag(tag: int, table: int, part: int) -> int:
+    """A tag of the same topic that no other stretch has."""
+    number = tag & (1 << TOPIC_SHIFT) - 1
+    return tag_of(topic_of(tag), (number << 1 | table) << 16 | part)
+
+
+def work(model: Model, X: Matrix) -> int:
+    """How many stored numbers one forward call touches, as the simulated world charges it."""
+    if isinstance(model, Linear) and not isinstance(X, np.ndarray):
+        return int(X.nnz) * model.outputs
+    return X.shape[0] * max(1, model.parameters)
+
+
+async def charge(context: Context, values: int) -> None:
+    """In the simulated world, let the time pass that the computation would take."""
+    clock, net = context.net.clock, context.job.network
+    if clock.virtual:
+        await clock.work(net.us_per_call * 1e-6 + values * net.ns_per_value * 1e-9)

@@ -1,0 +1,256 @@
+"""The server of the cascade: labels, a model of its own, and the latest outputs of all clients.
+
+For every client it keeps one array with its latest output for every row (the stale table), updated in
+place. An upload refreshes the client's rows; the answer is computed from them and from what the others
+sent last about the same rows, however long ago. How long is measured: the age of an entry is the number
+of answers given since it was computed.
+
+Asynchronous and synchronous are the same code: a *wave* is one upload, or one of every client. The delay
+is bounded: no answer is given while it would leave some client unheard for more than `max_delay` answers.
+A client comes back to a row within two passes, so no entry is older than (max_delay + 1) * 2 passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.conversations.cascade_client import Client, Walk, charge, receive_rows
+from colonnade.conversations.context import Context
+from colonnade.conversations.evaluate import Evaluation, Mark
+from colonnade.conversations.replies import Answering, Head, OwnStep, ValuesServer
+from colonnade.errors import Diverged, MalformedMessage
+from colonnade.messages import Announce, Measure, Reply, Upload
+from colonnade.optim.smoothing import Smoothing
+from colonnade.privacy.mechanisms import NoisyScalars
+
+if TYPE_CHECKING:
+    from colonnade.privacy.accountant import Budget
+
+Floats = NDArray[Any]
+Asked = tuple[str, Upload]
+
+NOTHING = np.zeros(0)
+
+
+class Inbox:
+    """Where uploads of all clients meet; the server's own client is one of them."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._uploads: asyncio.Queue[Asked] = asyncio.Queue()
+        self._own: dict[int, asyncio.Future[Reply]] = {}
+
+    async def upload(self, message: Upload) -> None:
+        self._own[message.tag] = asyncio.get_running_loop().create_future()
+        self._uploads.put_nowait((self._context.me, message))
+
+    async def reply(self, tag: int) -> Reply:
+        reply = await self._own[tag]
+        del self._own[tag]
+        return reply
+
+    async def answer(self, client: str, reply: Reply) -> None:
+        if client == self._context.me:
+            self._own[reply.tag].set_result(reply)
+        else:
+            await self._context.net.send(client, reply)
+
+    async def next(self) -> Asked:
+        return await self._uploads.get()
+
+    async def collect(self) -> None:
+        """Uploads from the network, for ever."""
+        while True:
+            for asked in await self._context.net.drain(Upload):
+                self._uploads.put_nowait(asked)
+
+
+@dataclass
+class Table:
+    """The latest outputs of every client, one array each, and when each entry was made."""
+
+    outputs: dict[str, Floats]
+    made: dict[str, NDArray[np.int64]] = field(init=False)
+    columns: dict[str, slice] = field(init=False)
+    ages: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        self.made = {client: np.zeros(len(out), dtype=np.int64) for client, out in self.outputs.items()}
+        ends = np.cumsum([out.shape[1] for out in self.outputs.values()]).tolist()
+        starts = [0, *ends[:-1]]
+        self.columns = {c: slice(a, b) for c, a, b in zip(self.outputs, starts, ends, strict=True)}
+
+    def store(self, client: str, rows: NDArray[np.int64], outputs: Floats, now: int) -> None:
+        self.outputs[client][rows] = outputs
+        self.made[client][rows] = now
+
+    def read(self, rows: NDArray[np.int64]) -> Floats:
+        """The embeddings of some rows, all clients side by side."""
+        return np.concatenate([out[rows] for out in self.outputs.values()], axis=1)
+
+    def note_ages(self, client: str, rows: NDArray[np.int64], now: int) -> None:
+        others = [now - made[rows] for name, made in self.made.items() if name != client]
+        if others:
+            counts = np.bincount(np.concatenate(others))
+            if len(counts) > len(self.ages):
+                self.ages = np.pad(self.ages, (0, len(counts) - len(self.ages)))
+            self.ages[: len(counts)] += counts
+
+    def delays(self) -> Counter[int]:
+        return Counter({age: int(count) for age, count in enumerate(self.ages) if count})
+
+
+@dataclass
+class Server:
+    context: Context
+    inbox: Inbox
+    table: Table
+    walks: dict[str, Walk]
+    head: Head
+    answering: Answering
+    own_step: OwnStep | None
+    rate: Callable[[int], float]
+    evaluation: Evaluation
+    own: Client | None  # the client within this party, if it holds columns
+    total: int  # answers of the whole run
+    per_epoch: int
+    max_delay: int
+    ahead: int
+    budget: Budget | None = None
+    answered: int = 0
+    stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self.clients = tuple(self.table.outputs)
+        self.heard = dict.fromkeys(self.clients, 0)
+        self.waiting: list[Asked] = []
+
+    async def serve(self) -> None:
+        """Answer until the run is over, measure on the way, and let every client go."""
+        mark_at = self.every
+        async for wave in self.waves():
+            if not self.affordable(wave):
+                self.waiting = wave + self.waiting
+                break
+            await self.answer_wave(wave)
+            if self.answered >= mark_at and self.answered < self.total:
+                mark_at += self.every
+                await self.measure(final=False)
+            if self.answered >= self.total or self.stopped:
+                break
+        when = self.context.net.clock.now()
+        await self.release_clients()
+        await self.measure(final=True, when=when)
+
+    def make_private(self, smoothing: Smoothing) -> None:
+        """Replace exact replies by noisy ones whose noise covers every reply of the run."""
+        from colonnade.privacy.accountant import Budget  # dp-accounting is loaded only where it is used
+
+        terms = self.context.job.privacy
+        # every client may be in the middle of a pass when the run ends
+        allowed = -(-self.total // (self.per_epoch // len(self.clients)))
+        if self.context.preset.schedule == "async":
+            allowed += len(self.clients)
+        self.budget = Budget.plan(terms.epsilon or 0.0, terms.delta, allowed, self.context.train.rows)
+        self.answering = ValuesServer(
+            self.head, NoisyScalars(smoothing, terms.clip, self.budget.multiplier)
+        )
+
+    @property
+    def every(self) -> int:
+        epochs = self.context.job.train.evaluate_every
+        return epochs * self.per_epoch if epochs else self.total
+
+    async def waves(self) -> AsyncIterator[list[Asked]]:
+        """Uploads in the order of arrival, alone (async) or one of every client (sync)."""
+        together = len(self.clients) if self.context.preset.schedule == "sync" else 1
+        while True:
+            self.waiting.append(await self.inbox.next())
+            self.heard[self.waiting[-1][0]] = self.answered
+            while len(self.waiting) >= together and self.timely():
+                wave, self.waiting = self.waiting[:together], self.waiting[together:]
+                yield wave
+
+    def timely(self) -> bool:
+        """Whether nobody is unheard for too long, those whose uploads wait here apart."""
+        asking = {client for client, _ in self.waiting}
+        silent = [self.answered - at for client, at in self.heard.items() if client not in asking]
+        return max(silent, default=0) < self.max_delay
+
+    def affordable(self, wave: list[Asked]) -> bool:
+        return self.budget is None or all(self.budget.affords(self.rows(*asked)) for asked in wave)
+
+    def rows(self, client: str, upload: Upload) -> NDArray[np.int64]:
+        return self.walks[client].batch(upload.tag)
+
+    async def answer_wave(self, wave: list[Asked]) -> None:
+        """Algorithm 1 of AsyREVEL, when the server receives: refresh the table, answer, update w0."""
+        y = self.context.y
+        assert y is not None  # noqa: S101  the server holds the labels
+        asked = [(client, upload, self.rows(client, upload)) for client, upload in wave]
+        for client, upload, rows in asked:
+            self.check(client, upload, rows)
+            self.table.store(client, rows, upload.outputs[0], self.answered)
+        now = self.answered
+        for client, upload, rows in asked:
+            C = self.table.read(rows)
+            self.table.note_ages(client, rows, now)
+            values = self.answering.answer(C, self.table.columns[client], upload.outputs, y[rows])
+            if not np.isfinite(values).all():
+                raise Diverged(f"the loss is not finite after {now} answers; use a smaller step")
+            await charge(self.context, C.size * len(upload.outputs))
+            if self.budget is not None:
+                self.budget.spend(rows)
+            self.answered += 1
+            await self.inbox.answer(client, Reply(upload.tag, self.answered, values))
+        if self.own_step is not None:
+            C, rows = self.table.read(asked[-1][2]), asked[-1][2]
+            self.head.w = self.head.w - self.rate(self.answered) * self.own_step.gradient(C, y[rows])
+
+    def check(self, client: str, upload: Upload, rows: NDArray[np.int64]) -> None:
+        expected = (len(rows), self.table.outputs[client].shape[1])
+        if upload.outputs.ndim != 3 or upload.outputs.shape[1:] != expected or not len(upload.outputs):
+            raise MalformedMessage(
+                f"{client} sent outputs of shape {upload.outputs.shape} for {expected[0]} rows of {expected[1]}"
+            )
+
+    async def release_clients(self) -> None:
+        """An empty answer to whatever is still asked: after it, nobody's parameters change."""
+        under_way = dict.fromkeys(self.clients, self.ahead)
+        while any(under_way.values()):
+            client, upload = self.waiting.pop(0) if self.waiting else await self.inbox.next()
+            under_way[client] -= 1
+            await self.inbox.answer(client, Reply(upload.tag, self.answered, NOTHING))
+
+    async def measure(self, *, final: bool, when: float | None = None) -> None:
+        """Ask every client for its outputs and write down the loss. Nobody is answered meanwhile."""
+        net, context = self.context.evaluation_net, self.context
+        when = net.clock.now() if when is None else when
+        with net.clock.uncharged():
+            tag = self.evaluation.next_tag()
+            await net.broadcast(Measure(tag, final))
+            test = context.test
+            tables = [context.train.rows, test.rows] if final and test else [context.train.rows]
+            penalty, sent = 0.0, float(context.net.meter.bytes())
+            found: dict[str, list[Floats]] = {}
+            if self.own is not None:
+                penalty, found[context.me] = self.own.penalty(), self.own.all_outputs(final=final)
+            for client in net.peers:
+                found[client] = [
+                    await receive_rows(net, client, tag, number, rows) for number, rows in enumerate(tables)
+                ]
+                books = (await net.recv(Announce, client, tag)).values
+                penalty, sent = penalty + float(books[0]), sent + float(books[1])
+            parts = [[found[client][number] for client in self.clients] for number in range(len(tables))]
+            z = [self.head.scores(self.head.w[None], np.concatenate(part, axis=1))[0] for part in parts]
+            mark = Mark(self.answered // self.per_epoch, self.answered, final)
+            loss = self.evaluation.record(z, penalty, round(sent), when, mark)
+        target = context.target_loss
+        self.stopped = target is not None and loss <= target

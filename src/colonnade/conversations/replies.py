@@ -1,0 +1,178 @@
+"""What a client asks of the server, and what comes back: the part of a cascade that a preset exchanges.
+
+`values` (AsyREVEL): the client sends its outputs at its parameters and along random directions, the
+server answers with the mean loss of each, and the client estimates its gradient from the differences.
+Neither needs a gradient of anybody's model. `gradient` (TIG): the client sends its outputs, the server
+answers with the derivative of the loss by each of them, and the client propagates it back.
+
+A reply is two objects with one method or two each: one lives at the client, one at the server.
+
+What each side learns: the server sees every output in clear; a client learns its own derivatives dL/dc,
+from `gradient` directly and from `values` by division, and with them the labels (docs/algorithms/
+asyrevel.md has the measured attack). Only a privacy mechanism limits what a reply tells about a label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.data.table import Matrix
+from colonnade.losses import Loss
+from colonnade.models.blackbox import Differentiable, Model
+from colonnade.optim.smoothing import Smoothing
+from colonnade.privacy.mechanisms import Release
+from colonnade.regularizers import Regularizer
+
+Floats = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A question on its way: what was sent, and what the client needs to make sense of the answer."""
+
+    X: Matrix
+    w: Floats
+    outputs: Floats  # [vectors, rows, outputs]
+    directions: Floats | None = None
+
+
+class Asking(Protocol):
+    """The client's half."""
+
+    def ask(self, w: Floats, X: Matrix) -> Query: ...
+
+    def gradient(self, query: Query, values: Floats) -> Floats:
+        """The gradient of the objective by w, from the server's answer."""
+        ...
+
+
+class Answering(Protocol):
+    """The server's half."""
+
+    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
+        """`C` holds the latest embeddings of the rows, of which the columns `own` are the client's."""
+        ...
+
+
+@dataclass
+class Head:
+    """The server's model F0 with its parameters, and the loss on top of it."""
+
+    model: Model
+    loss: Loss
+    w: Floats
+
+    def scores(self, W: Floats, C: Floats) -> Floats:
+        """z for every parameter vector and row; one number a row unless the loss has classes."""
+        z = self.model.forward(W, C)
+        return z if self.loss.task == "multiclass" else z[..., 0]
+
+    def losses(self, W: Floats, C: Floats, y: Floats) -> Floats:
+        """[vectors, rows]"""
+        z = self.scores(W, C)
+        flat = z.reshape(-1, *z.shape[2:])
+        return self.loss.value(flat, np.tile(y, len(W))).reshape(z.shape[:2])
+
+    def dz(self, C: Floats, y: Floats) -> Floats:
+        """The derivative of the mean loss by every output of F0."""
+        z = self.scores(self.w[None], C)[0]
+        return self.loss.dz(z, y).reshape(len(y), -1) / len(y)
+
+
+@dataclass(frozen=True)
+class ValuesClient:
+    """Algorithm 1 of AsyREVEL, steps 4 to 6."""
+
+    model: Model
+    smoothing: Smoothing
+    regularizer: Regularizer
+    l2: float
+    rng: np.random.Generator
+    private: bool = False  # the server sends quotients, clipped and noisy, instead of values
+
+    def ask(self, w: Floats, X: Matrix) -> Query:
+        u = self.smoothing.draw(self.rng, len(w))
+        return Query(X, w, self.model.forward(self.smoothing.points(w, u), X), u)
+
+    def gradient(self, query: Query, values: Floats) -> Floats:
+        u = query.directions
+        assert u is not None  # noqa: S101  asked with directions
+        g = np.array([self.regularizer.value(point) for point in self.smoothing.points(query.w, u)])
+        penalty = self.l2 * self.smoothing.quotients(g)
+        quotients = values if self.private else self.smoothing.quotients(values)
+        return self.smoothing.gradient(quotients + penalty, u)
+
+
+@dataclass(frozen=True)
+class ValuesServer:
+    """Algorithm 1, steps 8 and 9: F0 at the client's outputs, all of them in one batched call."""
+
+    head: Head
+    release: Release
+
+    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
+        P, B = outputs.shape[:2]
+        replaced = np.repeat(C[None], P, axis=0)
+        replaced[:, :, own] = outputs
+        losses = self.head.losses(self.head.w[None], replaced.reshape(P * B, -1), np.tile(y, P))
+        return self.release(losses.reshape(P, B))
+
+
+@dataclass(frozen=True)
+class GradientClient:
+    model: Differentiable
+    regularizer: Regularizer
+    l2: float
+
+    def ask(self, w: Floats, X: Matrix) -> Query:
+        return Query(X, w, self.model.forward(w[None], X))
+
+    def gradient(self, query: Query, values: Floats) -> Floats:
+        back = self.model.gradient(query.w, query.X, values)
+        return back + self.l2 * self.regularizer.gradient(query.w)
+
+
+@dataclass(frozen=True)
+class GradientServer:
+    head: Head
+
+    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
+        model = self.head.model
+        assert isinstance(model, Differentiable)  # noqa: S101  the job was checked
+        return model.input_gradient(self.head.w, C, self.head.dz(C, y))[:, own]
+
+
+class OwnStep(Protocol):
+    """How the server's own parameters learn."""
+
+    def gradient(self, C: Floats, y: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class ZerothStep:
+    """Algorithm 1, step 10: the same two-point rule for w0."""
+
+    head: Head
+    smoothing: Smoothing
+    rng: np.random.Generator
+
+    def gradient(self, C: Floats, y: Floats) -> Floats:
+        u = self.smoothing.draw(self.rng, len(self.head.w))
+        values = self.head.losses(self.smoothing.points(self.head.w, u), C, y).mean(axis=1)
+        return self.smoothing.gradient(self.smoothing.quotients(values), u)
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """By back-propagation, for a server that knows its own model."""
+
+    head: Head
+
+    def gradient(self, C: Floats, y: Floats) -> Floats:
+        model = self.head.model
+        assert isinstance(model, Differentiable)  # noqa: S101  the job was checked
+        return model.gradient(self.head.w, C, self.head.dz(C, y))

@@ -1,0 +1,147 @@
+"""A model as the others may see it: a vector of parameters and a forward call, nothing more.
+
+`Model` is all that zeroth-order training asks of a party or of the server. It is evaluated at several
+parameter vectors in one call, because that is how it is used: once as it is and once along every random
+direction. Whoever can also say how its output changes is `Differentiable`; algorithms that need that are
+refused for models that cannot (`gradient_reason`).
+
+Here are the models that need no library: linear, the sum of all embeddings, and any Python function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.data.table import Matrix
+from colonnade.errors import DataError
+from colonnade.models.linear import rows_of
+
+Floats = NDArray[Any]
+
+
+class Model(Protocol):
+    @property
+    def parameters(self) -> int:
+        """How many parameters there are."""
+        ...
+
+    def initial(self, rng: np.random.Generator) -> Floats:
+        """The parameters to start from."""
+        ...
+
+    def forward(self, W: Floats, X: Matrix) -> Floats:
+        """Outputs for every parameter vector (a row of W) and every row of X: [vectors, rows, outputs]."""
+        ...
+
+
+@runtime_checkable
+class Differentiable(Model, Protocol):
+    """A model that is not a black box to its owner."""
+
+    def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+        """The gradient with respect to w of sum(d_out * output)."""
+        ...
+
+    def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+        """The same with respect to X."""
+        ...
+
+
+@dataclass(frozen=True)
+class Linear:
+    """X W, with `outputs` scores a row; w holds W row by row, then the bias if there is one."""
+
+    columns: int
+    outputs: int = 1
+    bias: bool = False
+    start: float = 0.0  # standard deviation of the first weights, times 1 / sqrt(columns)
+
+    @property
+    def parameters(self) -> int:
+        return (self.columns + self.bias) * self.outputs
+
+    def initial(self, rng: np.random.Generator) -> Floats:
+        w = np.zeros(self.parameters)
+        if self.start:
+            inner = self.columns * self.outputs
+            w[:inner] = rng.standard_normal(inner) * self.start / np.sqrt(self.columns)
+        return w
+
+    def forward(self, W: Floats, X: Matrix) -> Floats:
+        n, inner = X.shape[0], self.columns * self.outputs
+        stacked = W[:, :inner].reshape(len(W), self.columns, self.outputs).swapaxes(0, 1)
+        out = rows_of(X).scores(0, n, stacked.reshape(self.columns, -1))  # one product for all vectors
+        out = out.reshape(n, len(W), self.outputs).swapaxes(0, 1)
+        return out + W[:, None, inner:] if self.bias else out
+
+    def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+        inner = rows_of(X).gradient(0, X.shape[0], d_out).ravel()
+        return np.concatenate([inner, d_out.sum(axis=0)]) if self.bias else inner
+
+    def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+        W = w[: self.columns * self.outputs].reshape(self.columns, self.outputs)
+        gradient: Floats = d_out @ W.T
+        return gradient
+
+
+@dataclass(frozen=True)
+class Sum:
+    """F0 without parameters: the embeddings of all parties are added up, output by output."""
+
+    columns: int
+    outputs: int = 1
+    parameters: int = 0
+
+    def initial(self, rng: np.random.Generator) -> Floats:
+        return np.zeros(0)
+
+    def forward(self, W: Floats, X: Matrix) -> Floats:
+        total = np.asarray(X).reshape(X.shape[0], -1, self.outputs).sum(axis=1)
+        return np.broadcast_to(total, (len(W), *total.shape))
+
+    def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+        return np.zeros(0)
+
+    def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+        return np.tile(d_out, (1, self.columns // self.outputs))
+
+
+@dataclass(frozen=True)
+class Function:
+    """Any Python function (parameters, rows) -> outputs, one or several a row."""
+
+    call: Callable[[Floats, Floats], Any]
+    parameters: int
+    name: str = "function"
+    start: Callable[[np.random.Generator], Floats] | None = None
+
+    def initial(self, rng: np.random.Generator) -> Floats:
+        return np.zeros(self.parameters) if self.start is None else self.start(rng)
+
+    def forward(self, W: Floats, X: Matrix) -> Floats:
+        rows = dense(X)
+        return np.stack([shaped(self.call(w, rows), len(rows), self.name) for w in W])
+
+
+def dense(X: Matrix) -> Floats:
+    """Rows as a plain array: most black boxes know nothing of sparse matrices."""
+    return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
+
+
+def shaped(outputs: Any, rows: int, name: str) -> Floats:
+    """[rows, outputs], whatever way the model wrote it; refused if it cannot be that."""
+    found = np.asarray(outputs, dtype=np.float64)
+    if found.ndim == 1:
+        found = found[:, None]
+    if found.ndim != 2 or len(found) != rows:
+        raise DataError(
+            f"model {name}: gave an array of shape {found.shape} for {rows} rows; give one row of outputs each"
+        )
+    if not np.isfinite(found).all():
+        raise DataError(f"model {name}: an output is NaN or infinite")
+    return found

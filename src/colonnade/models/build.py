@@ -1,0 +1,74 @@
+"""From a job's words to a model: which class, which file, which program."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from colonnade.config import Model as Spec
+from colonnade.config import ServerModel
+from colonnade.errors import JobError
+from colonnade.models.blackbox import Function, Linear, Model, Sum
+
+
+def party_model(spec: Spec, columns: int) -> Model:
+    """A party's model F_m of this many columns."""
+    match spec.kind:
+        case "linear":
+            return Linear(columns, spec.outputs)
+        case _:
+            return _named(spec, columns, spec.outputs)
+
+
+def server_model(spec: ServerModel, columns: int, outputs: int) -> Model:
+    """F0, from `columns` embeddings side by side to `outputs` scores a row."""
+    match spec.kind:
+        case "sum":
+            if columns % outputs:
+                raise JobError(
+                    f"model.server: {columns} embeddings cannot be summed to {outputs} scores; "
+                    f"set model.outputs = {outputs}, or model.server.kind = 'linear'"
+                )
+            return Sum(columns, outputs)
+        case "linear":
+            return Linear(columns, outputs, bias=True, start=1.0)
+        case _:
+            return _named(spec, columns, outputs)
+
+
+def _named(spec: Spec | ServerModel, columns: int, outputs: int) -> Model:
+    match spec.kind:
+        case "program":
+            from colonnade.models.program import Program
+
+            return Program(spec.command or [], columns)
+        case "function":
+            return Function(load(spec.path or ""), spec.parameters or 0, spec.path or "")
+        case "mlp":
+            from colonnade.models.network import mlp
+
+            return mlp(columns, spec.hidden, outputs)
+        case _:
+            from colonnade.models.network import Network
+
+            return Network(load(spec.path or "")(columns, outputs))
+
+
+def load(path: str) -> Any:
+    """What `package.module:name` or `file.py:name` names."""
+    where, _, name = path.rpartition(":")
+    try:
+        if where.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(Path(where).stem, where)
+            assert spec is not None and spec.loader is not None  # noqa: S101, PT018  a .py file has one
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            module = importlib.import_module(where)
+        return getattr(module, name)
+    except (ImportError, OSError, AttributeError, ValueError) as error:
+        raise JobError(
+            f"model: cannot load {path!r} ({error}); write module:name or file.py:name"
+        ) from error

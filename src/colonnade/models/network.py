@@ -1,0 +1,92 @@
+"""Networks on torch: the only place that imports it (`pip install 'colonnade[torch]'`).
+
+A module becomes a function of one flat parameter vector. The outputs at several vectors are computed in
+one batched call (`torch.func.vmap`), which is what zeroth-order training spends its time on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.data.table import Matrix
+from colonnade.errors import JobError
+from colonnade.models.blackbox import dense
+
+try:
+    import torch
+    from torch.func import functional_call, vmap
+except ImportError as error:
+    raise JobError(
+        "this model is a network and needs torch, which is not installed; pip install 'colonnade[torch]'"
+    ) from error
+
+Floats = NDArray[Any]
+
+
+class Network:
+    """A torch module whose parameters are one float32 vector that belongs to the caller."""
+
+    def __init__(self, module: torch.nn.Module, shape: tuple[int, ...] = ()) -> None:
+        self._module = module.eval()
+        self._shape = shape  # what one row looks like to the module, if not flat
+        self._names = [name for name, _ in module.named_parameters()]
+        self._shapes = [p.shape for p in module.parameters()]
+        self._sizes = [p.numel() for p in module.parameters()]
+        self._many = vmap(self._apply, in_dims=(0, None), randomness="different")
+
+    @property
+    def parameters(self) -> int:
+        return sum(self._sizes)
+
+    def initial(self, rng: np.random.Generator) -> Floats:
+        """What the module's own layers choose, from our seed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(rng.integers(2**63)))
+            for layer in self._module.modules():
+                if hasattr(layer, "reset_parameters"):
+                    layer.reset_parameters()
+        flat = torch.cat([p.detach().reshape(-1) for p in self._module.parameters()])
+        return flat.numpy().astype(np.float32)
+
+    def forward(self, W: Floats, X: Matrix) -> Floats:
+        with torch.no_grad():
+            vectors = torch.from_numpy(np.ascontiguousarray(W, dtype=np.float32))
+            out = self._many(vectors, self._rows(X))
+        return np.asarray(out.reshape(len(W), X.shape[0], -1).numpy())
+
+    def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+        vector = torch.from_numpy(np.array(w, dtype=np.float32)).requires_grad_()
+        return self._pull(vector, self._rows(X), d_out, vector)
+
+    def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+        rows = self._rows(X).clone().requires_grad_()
+        gradient = self._pull(torch.from_numpy(np.array(w, dtype=np.float32)), rows, d_out, rows)
+        return gradient.reshape(X.shape)
+
+    def _pull(self, vector: Any, rows: Any, d_out: Floats, wrt: Any) -> Floats:
+        out = self._apply(vector, rows)
+        seed = torch.from_numpy(np.array(d_out, dtype=np.float32)).reshape(out.shape)
+        (gradient,) = torch.autograd.grad(out, wrt, seed)
+        return np.asarray(gradient.numpy())
+
+    def _apply(self, vector: Any, rows: Any) -> Any:
+        parts = vector.split(self._sizes)
+        named = {n: p.view(s) for n, p, s in zip(self._names, parts, self._shapes, strict=True)}
+        return functional_call(self._module, named, (rows,))
+
+    def _rows(self, X: Matrix) -> Any:
+        rows = torch.from_numpy(np.ascontiguousarray(dense(X), dtype=np.float32))
+        return rows.reshape(-1, *self._shape) if self._shape else rows
+
+
+def mlp(columns: int, hidden: Sequence[int], outputs: int) -> Network:
+    """Fully connected layers with ReLU between them; section 5.1 of AsyREVEL has one of 128."""
+    widths = [columns, *hidden, outputs]
+    layers: list[torch.nn.Module] = []
+    for before, after in zip(widths, widths[1:], strict=False):
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+    return Network(torch.nn.Sequential(*layers[:-1]))

@@ -1,0 +1,127 @@
+"""Random features of a kernel whose columns lie with several parties (Rahimi and Recht 2008).
+
+A shift-invariant kernel is an average over random directions: k(x, x') = E[phi(x) phi(x')] with
+phi(x) = sqrt(2) cos(omega'x + b), b uniform on [0, 2 pi]. The components of omega are independent, and
+omega'x is a sum over columns, so every party can draw the components of its own columns by itself and
+add its own part of omega'x. Both kernels' distances are sums over columns too, so the parties can find a
+bandwidth without showing a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Matrix = Floats | csr_array
+
+SQRT2 = float(np.sqrt(2.0))
+
+
+class Kernel(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def distance(self, difference: Matrix) -> Floats:
+        """What a block's columns add to the distance of every pair of rows; adds up over blocks."""
+        ...
+
+    def length(self, distance: Floats) -> Floats:
+        """The distance in the unit of the bandwidth sigma."""
+        ...
+
+    def value(self, distance: Floats, sigma: float) -> Floats:
+        """k(x, x') of pairs at these distances."""
+        ...
+
+    def directions(self, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+        """Components of random directions for sigma = 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """exp(-||x - x'||^2 / (2 sigma^2)), whose directions are normal."""
+
+    name: str = "gaussian"
+
+    def distance(self, difference: Matrix) -> Floats:
+        return _row_sums(difference**2 if isinstance(difference, np.ndarray) else difference.power(2))
+
+    def length(self, distance: Floats) -> Floats:
+        return np.sqrt(distance)
+
+    def value(self, distance: Floats, sigma: float) -> Floats:
+        return np.exp(-distance / (2 * sigma**2))
+
+    def directions(self, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+        return rng.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """exp(-||x - x'||_1 / sigma), whose directions are Cauchy."""
+
+    name: str = "laplace"
+
+    def distance(self, difference: Matrix) -> Floats:
+        return _row_sums(abs(difference))
+
+    def length(self, distance: Floats) -> Floats:
+        return distance
+
+    def value(self, distance: Floats, sigma: float) -> Floats:
+        return np.exp(-distance / sigma)
+
+    def directions(self, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+        return rng.standard_cauchy(shape)
+
+
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Gaussian(), Laplace())}
+
+
+@dataclass(frozen=True, eq=False)
+class RandomFeatures:
+    """One party's part of some random features: the directions of its columns, and the offsets it adds.
+
+    An offset is added by one party; at the others it is 0.
+    """
+
+    omega: Floats
+    b: Floats
+
+    @property
+    def count(self) -> int:
+        return len(self.b)
+
+    def project(self, X: Matrix, first: int | None = None) -> Floats:
+        """This party's part of omega'x + b, for all features or the first few."""
+        projections: Floats = np.asarray(X @ self.omega[:, :first])
+        projections += self.b[:first]
+        return projections
+
+
+def phi(projections: Floats) -> Floats:
+    """sqrt(2) cos(.), in place: the projections are not needed afterwards."""
+    np.cos(projections, out=projections)
+    projections *= SQRT2
+    return projections
+
+
+def bandwidth(kernel: Kernel, distance: Floats, fraction: float) -> float | None:
+    """A fraction of the median distance between different rows; None if all rows are alike."""
+    apart = kernel.length(distance[distance > 0])
+    return fraction * float(np.median(apart)) if len(apart) else None
+
+
+def spread(kernel: Kernel, distance: Floats, sigma: float) -> float:
+    """The root mean square of k over pairs of rows: ||K||_F / n, which bounds the largest eigenvalue / n."""
+    return float(np.sqrt(np.mean(kernel.value(distance, sigma) ** 2))) if len(distance) else 1.0
+
+
+def _row_sums(X: Matrix) -> Floats:
+    return np.asarray(X.sum(axis=1), dtype=np.float64).ravel()

@@ -1,0 +1,77 @@
+"""How much a label has been told about: exact composition of Gaussian releases (dp-accounting).
+
+Replies are counted per row, because a label is protected for all replies it takes part in together.
+Composition uses privacy loss distributions, which are tight for the Gaussian mechanism. Neighbours are
+two sets of labels that differ in one row; epsilon and delta hold against a client that knows everything
+else, all features and the batches included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.errors import JobError
+
+try:
+    from dp_accounting import GaussianDpEvent, calibrate_dp_mechanism
+    from dp_accounting.pld import PLDAccountant
+except ImportError as error:
+    raise JobError(
+        "privacy needs dp-accounting, which is not installed; pip install 'colonnade[privacy]'"
+    ) from error
+
+
+@cache
+def epsilon_of(multiplier: float, releases: int, delta: float) -> float:
+    """Epsilon of this many Gaussian releases of sensitivity 1 and standard deviation `multiplier`."""
+    if releases == 0:
+        return 0.0
+    # k Gaussian releases are one release with 1 / sqrt(k) of the noise: exact, and fast to account for
+    event = GaussianDpEvent(multiplier / releases**0.5)
+    return float(PLDAccountant().compose(event).get_epsilon(delta))
+
+
+def multiplier_for(epsilon: float, delta: float, releases: int) -> float:
+    """The least noise with which this many releases stay within (epsilon, delta)."""
+    return float(releases**0.5 * _single(epsilon, delta))
+
+
+@cache
+def _single(epsilon: float, delta: float) -> float:
+    return float(calibrate_dp_mechanism(PLDAccountant, GaussianDpEvent, epsilon, delta, tol=1e-4))
+
+
+@dataclass
+class Budget:
+    """How many replies each label may take part in, and how many it has."""
+
+    epsilon: float
+    delta: float
+    allowed: int
+    spent: NDArray[np.int64]
+    multiplier: float
+
+    @staticmethod
+    def plan(epsilon: float, delta: float, allowed: int, rows: int) -> Budget:
+        return Budget(
+            epsilon,
+            delta,
+            allowed,
+            np.zeros(rows, dtype=np.int64),
+            multiplier_for(epsilon, delta, allowed),
+        )
+
+    def affords(self, rows: NDArray[np.int64]) -> bool:
+        """Whether one more reply about these rows stays within the budget."""
+        return int(self.spent[rows].max(initial=0)) < self.allowed
+
+    def spend(self, rows: NDArray[np.int64]) -> None:
+        self.spent[rows] += 1
+
+    def epsilon_spent(self) -> float:
+        """Epsilon for the label that was used most."""
+        return epsilon_of(self.multiplier, int(self.spent.max(initial=0)), self.delta)

@@ -1,0 +1,68 @@
+"""What a reply says about the labels of its batch, and how to bound that.
+
+Without a mechanism a reply is the mean loss at every point the client asked for. It gives the labels
+away: (h_hat - h) / (c_hat - c) is dL/dc, and its sign is the label.
+
+`NoisyScalars` answers with quotients instead, made in this order and nowhere else: the quotients of every
+row, clipped to length C over the K directions, averaged over the batch, plus Gaussian noise. One label
+that changes moves the average by at most 2 C / B, so noise of standard deviation z * 2 C / B makes one
+reply a Gaussian mechanism with multiplier z. The client chose the batch and the directions, so it knows
+them: there is no amplification by sampling, and every reply that a label takes part in is counted in full
+(`privacy.accountant`). The outputs a client sends are its own; only the labels need protection from it.
+
+The noise comes from the operating system, never from the job's seed, which every client knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import SystemRandom
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.optim.smoothing import Smoothing
+
+Floats = NDArray[Any]
+
+Release = Callable[[Floats], Floats]
+"""From the losses [points, rows] of a batch to what the client is told."""
+
+Gauss = Callable[[float, float], float]
+
+
+def mean_losses(losses: Floats) -> Floats:
+    """No mechanism: the mean loss at every point, exactly."""
+    means: Floats = losses.mean(axis=1)
+    return means
+
+
+@dataclass(frozen=True)
+class NoisyScalars:
+    """K clipped, noisy quotients a batch, with the noise calibrated for all replies together."""
+
+    smoothing: Smoothing
+    clip: float
+    multiplier: float
+    gauss: Gauss = field(default_factory=lambda: SystemRandom().gauss)
+
+    def __call__(self, losses: Floats) -> Floats:
+        quotients = self.smoothing.quotients(losses)
+        K, B = quotients.shape
+        clipped = clip_rows(quotients.T, self.clip)
+        noise = self.multiplier * 2 * self.clip / B
+        return clipped.mean(axis=0) + np.array([self.gauss(0.0, noise) for _ in range(K)])
+
+
+def clip_rows(rows: Floats, length: float) -> Floats:
+    """Every row scaled down to at most this length; what is not finite counts as nothing.
+
+    >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(2).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    """
+    safe = np.where(np.isfinite(rows), rows, 0.0)
+    norms = np.linalg.norm(safe, axis=1, keepdims=True)
+    clipped: Floats = safe * np.minimum(1.0, length / np.maximum(norms, 1e-300))
+    return clipped
