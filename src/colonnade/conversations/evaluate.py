@@ -53,15 +53,15 @@ class Evaluation:
     _started: float = field(default_factory=time.perf_counter)
 
     async def measure(
-        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark
+        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float | None = None
     ) -> float | None:
         """Add up what all parties score; the loss at the evaluator, None elsewhere.
 
         `scores` gives this party's share of the scores of the training rows and, at the last mark, of the
-        test rows.
+        test rows. `when` is the moment that is measured, if it took something to get there.
         """
         clock = self.net.clock
-        when = clock.now()
+        when = clock.now() if when is None else when
         with clock.uncharged():
             shares = scores()
             piece = np.concatenate(

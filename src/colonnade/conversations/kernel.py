@@ -1,0 +1,345 @@
+"""The kernel conversation (FDSKL, Algorithms 1-3): doubly stochastic gradients over split columns.
+
+f(x) = sum_i alpha_i phi_i(x), phi_i(x) = sqrt(2) cos(omega_i'x + b_i). A round takes B rows and M new
+random features. Every party sends its part of omega'x into the secure sum (Algorithm 3), whose root owns
+the features; every owner l adds up f_l over its own features (Algorithm 2) and the f_l are summed to the
+round's dominator, which sets the M new coefficients from theta = L'(f(x), y) and keeps them; a word to all
+lets everybody's earlier coefficients decay by 1 - gamma lambda (Algorithm 1). B = M = 1 is the paper's
+algorithm. When there are as many features as wanted, the rounds go on over those: theta then goes to all
+owners, and each steps on its own coefficients.
+
+Projections do not depend on the model. Everybody knows the schedule, so they are sent before they are
+asked for; an owner keeps phi of every row it has met, so a row is projected once, and f is a product with
+what is kept: no running score has to be stored beside it.
+
+What each side learns: an owner learns omega'x + b of every row for its own features, hence an estimate of
+the kernel between rows (with shared directions: the others' columns); a dominator learns the total score
+of its rows, and from it, if there are only two owners, the other owner's f_l. Owners hold the label and
+see each other's theta. A party without labels learns which rows are visited, the bandwidth, and nothing
+about scores or labels (docs/algorithms/fdskl.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.conversations.block import Delays
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import Evaluation, Mark
+from colonnade.conversations.kernel_plan import (
+    Plan,
+    Terms,
+    agree_terms,
+    draw_features,
+    plan_of,
+    step_of,
+)
+from colonnade.conversations.kernel_predict import KernelShare, score_share
+from colonnade.conversations.window import Window
+from colonnade.data.table import Matrix
+from colonnade.errors import Diverged
+from colonnade.messages import Backward, Decay, Stop, Topic, tag_of
+from colonnade.models.random_features import RandomFeatures, phi
+from colonnade.optim.doubly import rate
+from colonnade.presets import batches_in_flight
+
+Floats = NDArray[np.float64]
+
+# rounds whose projections may be under way before their turn
+LOOKAHEAD = 3
+# values of one message: a round's projections travel in stretches of columns
+STRETCH = 2**20
+# what a projection costs beside its multiplications, in touched numbers: its mask and its cosine
+EXTRA = 20
+MULTIPLICATIONS = 16  # of a matrix product, in the time of one touched number
+
+
+async def converse(context: Context) -> Outcome:
+    """Train a kernel machine; the party's features and, where it has labels, its coefficients come out."""
+    plan = plan_of(context.job, context.train.rows, context.active)
+    terms = await agree_terms(context)
+    window = Window(batches_in_flight(context.job, len(context.active)), plan.schedule.rounds)
+    conversation = KernelConversation(
+        context=context,
+        plan=plan,
+        terms=terms,
+        features=draw_features(context, plan, terms),
+        window=window,
+        gamma=step_of(context, terms, delay=window.ahead - 1),
+        l2=context.job.train.l2,
+        evaluation=context.evaluation(),
+    )
+    await conversation.run()
+    return Outcome(
+        weights=conversation.share.arrays(),
+        step=conversation.gamma,
+        rounds=window.base,
+        updates=conversation.updates,
+        evaluation=conversation.evaluation,
+        delays=conversation.delays.counts,
+    )
+
+
+@dataclass
+class KernelConversation:
+    context: Context
+    plan: Plan
+    terms: Terms
+    features: list[RandomFeatures]  # this party's part of every owner's features
+    window: Window
+    gamma: float
+    l2: float
+    evaluation: Evaluation
+    updates: int = 0
+    delays: Delays = field(init=False)
+
+    def __post_init__(self) -> None:
+        context, plan = self.context, self.plan
+        self.net, self.sum, self.schedule = context.net, context.sum, plan.schedule
+        self.delays = Delays(self.window.delay_bound)
+        self.owner = plan.owners.index(context.me) if context.me in plan.owners else None
+        kept = 0 if self.owner is None else plan.width(self.owner)
+        self.alpha: Floats = np.zeros((kept, *self.terms.outputs))
+        self.filled = 0  # coefficients that were set; the features after them are still to come
+        self._phi: Floats = np.empty((context.train.rows if plan.cached else 0, kept))
+        self._passing: dict[int, Floats] = {}
+        self._arrived: dict[int, asyncio.Future[None]] = defaultdict(
+            asyncio.get_running_loop().create_future
+        )
+
+    @property
+    def share(self) -> KernelShare:
+        owned = dict(zip(self.plan.owners, self.features, strict=True))
+        return KernelShare(owned, None if self.owner is None else self.alpha, self.terms.outputs)
+
+    async def run(self) -> None:
+        work = [self.measure(), self.project()]
+        if self.owner is None:
+            work.append(self.heed())
+        else:
+            work += [self.receive(), self.dominate()]
+            if self.several:
+                work.append(self.collaborate())
+        if self.several:
+            work.append(self.push())
+        if self.context.target_loss is not None and self.net.me != self.context.evaluator:
+            work.append(self.stop())
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(step) for step in work]
+            await self.window.ends()
+            await tasks[0]
+            for task in tasks:
+                task.cancel()
+
+    @cached_property
+    def several(self) -> bool:
+        """With one owner alone f is known where it is needed; with more it has to be summed."""
+        return len(self.plan.owners) > 1
+
+    # --- Algorithm 3: projections -------------------------------------------------------------------
+
+    async def project(self) -> None:
+        """Send this party's part of the projections to their owners, ahead of their round."""
+        for number in range(self.schedule.rounds):
+            for owner, name in enumerate(self.plan.owners):
+                if name == self.net.me or not self.plan.wanted(number, owner):
+                    continue
+                if not await self.window.opens(number - LOOKAHEAD):
+                    return
+                await self.projections(number, owner)
+                # let the owner take it in: a party that never waits would fill its mailbox
+                await asyncio.sleep(0)
+
+    async def receive(self) -> None:
+        """Gather the projections on the own features, and keep phi."""
+        assert self.owner is not None  # noqa: S101  only owners receive
+        for number in range(self.schedule.rounds):
+            if not self.plan.wanted(number, self.owner):
+                continue
+            if not await self.window.opens(number - LOOKAHEAD):
+                return
+            values = phi(await self.projections(number, self.owner))
+            if self.plan.cached:
+                self._phi[self.plan.rows(number)] = values
+            else:
+                self._passing[number] = values
+            self._arrived[number].set_result(None)
+
+    async def projections(self, number: int, owner: int) -> Floats:
+        """A round's rows on an owner's features, summed at the owner; elsewhere the party's own part."""
+        rows, count = self.plan.rows(number), self.plan.wanted(number, owner)
+        await self.charge(len(rows) * count * (self.context.train.width / MULTIPLICATIONS + EXTRA))
+        part = self.features[owner].project(self.context.train.X[rows], count)
+        width = max(1, STRETCH // len(rows))
+        for first in range(0, count, width):
+            stretch = slice(first, first + width)
+            tag = self.tag(number, owner, first // width)
+            total = await self.sum.sum(
+                np.ascontiguousarray(part[:, stretch]), root=self.plan.owners[owner], tag=tag
+            )
+            if total is not None:
+                part[:, stretch] = total
+        return part
+
+    def tag(self, number: int, owner: int, stretch: int) -> int:
+        """Tags of projections lie above those of the scores, which have the number of their round."""
+        most = -(-self.plan.features * self.schedule.batch // STRETCH) + 1
+        return tag_of(
+            Topic.TRAIN, self.schedule.rounds + (number * len(self.plan.owners) + owner) * most + stretch
+        )
+
+    async def phi(self, number: int) -> Floats:
+        """phi of a round's rows on the own features that have a coefficient or get one now."""
+        assert self.owner is not None  # noqa: S101  only owners keep features
+        if self.plan.wanted(number, self.owner):
+            await self._arrived[number]
+        if self.plan.cached:
+            return self._phi[self.plan.rows(number)]
+        return self._passing.get(number, np.empty((self.schedule.round(number).size, 0)))
+
+    # --- Algorithm 2: scores ------------------------------------------------------------------------
+
+    async def scores(self, number: int) -> Floats:
+        """f_l of a round's rows."""
+        if self.owner is None:
+            return np.zeros((self.schedule.round(number).size, *self.terms.outputs))
+        values = await self.phi(number)
+        await self.charge(values.shape[0] * self.filled / MULTIPLICATIONS)
+        self.delays.read(number, self.window.finished)
+        f: Floats = values[:, : self.filled] @ self.alpha[: self.filled]
+        return f
+
+    async def push(self) -> None:
+        """Send f_l of other dominators' rounds as early as the window allows."""
+        for number in range(self.schedule.rounds):
+            root = self.schedule.dominator(number)
+            if root == self.net.me:
+                continue
+            if not await self.window.opens(number):
+                return
+            await self.sum.sum(await self.scores(number), root=root, tag=tag_of(Topic.TRAIN, number))
+
+    # --- Algorithm 1: coefficients ------------------------------------------------------------------
+
+    async def dominate(self) -> None:
+        """Lines 7-10 of Algorithm 1, on the rounds of this active party."""
+        y, loss = self.context.y, self.context.loss
+        assert y is not None  # noqa: S101  only label holders dominate
+        for number in range(self.schedule.rounds):
+            if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
+                continue
+            f = await self.scores(number)
+            if self.several:
+                total = await self.sum.sum(f, root=self.net.me, tag=tag_of(Topic.TRAIN, number))
+                assert total is not None  # noqa: S101  this party is the root
+                f = total
+            theta = loss.dz(f, y[self.plan.rows(number)])
+            if not np.isfinite(theta).all():
+                raise Diverged(f"theta of round {number} is not finite; use a smaller step or step = 'auto'")
+            await self.tell(number, theta)
+            await self.update(number, theta)
+            # a party that never has to wait for another must still let the others act
+            await asyncio.sleep(0)
+
+    async def tell(self, number: int, theta: Floats) -> None:
+        """The decay goes to everybody; theta, once no features are added, only to who holds the label."""
+        tag = tag_of(Topic.TRAIN, number)
+        told = theta if number >= self.plan.growth else theta[:0]
+        for peer in self.net.peers:
+            await self.net.send(peer, Backward(tag, told) if peer in self.plan.owners else Decay(tag))
+
+    async def collaborate(self) -> None:
+        """On another owner: let the own coefficients decay, and step on them if there is a theta."""
+        async for waiting in self.net.stream(Backward):
+            for _, message in waiting:
+                await self.update(message.tag, message.theta if len(message.theta) else None)
+
+    async def heed(self) -> None:
+        """On a party without labels: the round is over, later ones may begin."""
+        async for waiting in self.net.stream(Decay):
+            self.updates += len(waiting)
+            self.window.finish(message.tag for _, message in waiting)
+
+    async def update(self, number: int, theta: Floats | None) -> None:
+        """Line 9 for the dominator's new features, or a step on the features there are; then line 10."""
+        plan, kind = self.plan, self.context.job.kernel.step
+        gamma = rate(self.gamma, kind, number, self.schedule.rounds)
+        values = await self.phi(number)
+        growing = number < plan.growth
+        block = plan.place(number) if growing else slice(0, self.filled)
+        if theta is not None:
+            await self.charge(values.shape[0] * (block.stop - block.start) / MULTIPLICATIONS)
+        self.alpha[: self.filled] *= 1 - gamma * self.l2
+        if theta is not None:
+            descent = values[:, block].T @ theta / len(theta)
+            self.alpha[block] -= gamma / (plan.block if growing else plan.features) * descent
+            self.filled = max(self.filled, block.stop)
+        self._passing.pop(number, None)
+        self._arrived.pop(number, None)
+        self.delays.apply(number, self.window.finished)
+        self.updates += 1
+        self.window.finish([number])
+
+    # --- measuring ----------------------------------------------------------------------------------
+
+    async def measure(self) -> None:
+        """Evaluate at the end of every `evaluate_every`-th epoch, and at the end of the run."""
+        every = self.context.job.train.evaluate_every or self.schedule.epochs
+        target = self.context.target_loss
+        epoch, final = 0, False
+        while not final:
+            epoch = min(epoch + every, self.schedule.epochs)
+            reached = await self.window.reaches(epoch * self.schedule.per_epoch)
+            final = not reached or epoch == self.schedule.epochs
+            rounds = epoch * self.schedule.per_epoch if reached else self.window.base
+            epoch = epoch if reached else rounds // self.schedule.per_epoch
+            loss = await self.evaluate(Mark(epoch, rounds, final))
+            if loss is not None and target is not None and loss <= target and not final:
+                at = min(self.window.begun + self.window.ahead, self.schedule.rounds)
+                self.window.stop_at(at)
+                await self.net.broadcast(Stop(at))
+
+    async def evaluate(self, mark: Mark) -> float | None:
+        """The loss at the evaluator. Rows that are not kept, and test rows, are projected for it."""
+        clock, test = self.net.clock, self.context.test
+        when = clock.now()  # projecting rows for the measurement is not training
+        f = []
+        if self.plan.cached:
+            with clock.uncharged():
+                f.append(self._phi[:, : self.filled] @ self.alpha[: self.filled])
+        else:
+            f.append(await self.unseen(self.context.train.X))
+        if mark.final and test is not None:
+            f.append(await self.unseen(test.X))
+        return await self.evaluation.measure(lambda: f, self.penalty(), mark, when)
+
+    async def unseen(self, X: Matrix) -> Floats:
+        return await score_share(
+            self.share,
+            X,
+            net=self.context.evaluation_net,
+            secure=self.context.evaluation_sum,
+            next_tag=self.evaluation.next_tag,
+        )
+
+    def penalty(self) -> float:
+        """lambda / 2 ||f||^2, with the norm that the features themselves span."""
+        known = self.plan.features if self.window.base >= self.plan.growth else 0
+        count = known or max(1, self.window.base) * self.plan.block
+        return 0.5 * self.l2 * count * float(np.sum(self.alpha**2))
+
+    async def stop(self) -> None:
+        for _, message in await self.net.drain(Stop, patient=True):
+            self.window.stop_at(message.at)
+
+    async def charge(self, values: float) -> None:
+        """In the simulated world, let the time pass that the kernels would take."""
+        if self.net.clock.virtual:
+            network = self.context.job.network
+            await self.net.clock.work(network.us_per_call * 1e-6 + values * network.ns_per_value * 1e-9)
