@@ -19,9 +19,10 @@ from colonnade.net.clock import RealClock, VirtualClock
 from colonnade.net.grpc import grpc_wire
 from colonnade.net.local import LocalHub
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.simulated import Faults, Link, SimulatedHub, run_virtual
+from colonnade.net.simulated import Faults, Link, SimulatedHub
 from colonnade.net.tls import tls_wire
 from colonnade.net.transport import Clock, Wire
+from colonnade.net.virtual import run_virtual
 from colonnade.net.wire import NetworkWire
 
 RUN = 0xC01

@@ -23,6 +23,7 @@ from colonnade.net.wire import CONNECT_S, RECONNECT_S, SIZE_LIMIT, NetworkWire
 
 HANDSHAKE_S = 10.0
 WRITE_BUFFER = 2**18
+STRANGERS = 128  # handshakes at one time; who comes on top of these is turned away
 
 # a machine that vanished without a word is noticed after about 25 s, whether or not anything is sent
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 25_000}
@@ -89,14 +90,19 @@ class TlsEngine:
     async def listen(
         self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
     ) -> None:
+        handshaking: set[TlsChannel] = set()
+
         def channel() -> TlsChannel:
             def outcome(error: ssl.SSLError | OSError | None) -> None:
+                handshaking.discard(incoming)
                 if error is None:
                     accepted(incoming)
                 else:
                     refused(_words(error))
 
             incoming = TlsChannel(self._server, outcome, lambda error: error, server=True)
+            incoming.welcome = len(handshaking) < STRANGERS
+            handshaking.add(incoming)
             return incoming
 
         try:
@@ -124,6 +130,7 @@ class TlsChannel(asyncio.Protocol):
         server: bool,
     ) -> None:
         self.certificate = b""
+        self.welcome = True
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server)
         self._outcome = outcome
@@ -166,6 +173,10 @@ class TlsChannel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if not self.welcome:
+            self.abort()
+            self._outcome(ConnectionError("too many connections"))
+            return
         self._transport.set_write_buffer_limits(WRITE_BUFFER)
         sock = self._transport.get_extra_info("socket")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

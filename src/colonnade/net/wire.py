@@ -275,6 +275,7 @@ class NetworkWire:
         if link.timer is not None:
             link.timer.cancel()
         if link.connection is not None:
+            link.outbox.hang_up()
             link.connection.close()
             self._detach(link)
         link.outbox.release()

@@ -1,0 +1,320 @@
+"""Real networks: cut lines, silent and killed peers, impostors. Every end is the right one, and in time."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.net.proxy import Proxy
+from tests.net.worlds import NETWORK, PARTIES, addresses, certificates, credentials, endpoint, free_ports
+
+from colonnade.errors import (
+    CertificateError,
+    ColonnadeError,
+    DeadlineExceeded,
+    JobError,
+    PeerLost,
+    PeerUnreachable,
+)
+from colonnade.messages import Backward, Piece, Stop
+from colonnade.net.certificates import Credentials, issue
+from colonnade.net.clock import RealClock
+from colonnade.net.mailbox import Endpoint
+from colonnade.net.wire import NetworkWire
+
+PAIR = PARTIES[:2]
+
+
+@pytest.fixture(params=NETWORK)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def wire(kind: str, me: str, where: Any, secrets: Credentials | None = None, **options: Any) -> NetworkWire:
+    options = {"connect_s": 5.0, "reconnect_s": 5.0, **options}
+    return NETWORK[kind](me, where, secrets or credentials(me), **options)
+
+
+@asynccontextmanager
+async def party(
+    line: NetworkWire, parties: tuple[str, ...] = PAIR, **options: Any
+) -> AsyncIterator[Endpoint]:
+    net = endpoint(line.me, parties, line, RealClock(), **options)
+    try:
+        await line.start()
+        yield net
+    finally:
+        await net.close()
+
+
+def test_parties_may_start_in_any_order(kind: str) -> None:
+    async def main() -> None:
+        where = addresses(PARTIES)
+
+        async def one(me: str, late: float) -> None:
+            await asyncio.sleep(late)
+            async with party(wire(kind, me, where), PARTIES) as net:
+                await net.broadcast(Piece(tag=0, values=np.zeros(1)))
+                await net.gather(Piece, 0)
+                await net.finish()
+
+        lates = dict(zip(PARTIES, (0.3, 0.0, 0.4, 0.1), strict=True))
+        await asyncio.gather(*(one(me, late) for me, late in lates.items()))
+
+    asyncio.run(main())
+
+
+def test_a_peer_that_never_comes_is_named_with_its_address(kind: str) -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+        begin = time.perf_counter()
+        with pytest.raises(PeerUnreachable, match=f"ant could not reach bee at 127.0.0.1:{where['bee'][1]}"):
+            async with party(wire(kind, "ant", where, connect_s=0.5)):
+                pass
+        with pytest.raises(PeerUnreachable, match=r"bee could not reach ant .*it did not connect"):
+            async with party(wire(kind, "bee", where, connect_s=0.5)):
+                pass
+        assert time.perf_counter() - begin < 2.0
+
+    asyncio.run(main())
+
+
+def test_a_port_that_is_taken_is_an_error_that_says_so(kind: str) -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+        taken = await asyncio.start_server(lambda r, w: None, *where["bee"])
+        async with taken:
+            with pytest.raises(JobError, match=f"cannot listen on 127.0.0.1:{where['bee'][1]}"):
+                async with party(wire(kind, "bee", where)):
+                    pass
+
+    asyncio.run(main())
+
+
+async def _through_proxy(kind: str, rounds: int, cuts: int) -> tuple[list[list[Any]], Proxy]:
+    """Two parties in the middle of a run while their connection is cut again and again."""
+    where = addresses(PAIR)
+    proxy = Proxy(where["bee"][1])
+    [front] = free_ports(1)
+    await proxy.open(front)
+    dialled = {**where, "bee": ("127.0.0.1", front)}
+
+    async def talk(me: str) -> list[Any]:
+        heard: list[Any] = []
+        line = wire(kind, me, dialled if me == "ant" else where)
+        async with party(line) as net:
+            for tag in range(rounds):
+                values = np.random.default_rng([tag, me == "ant"]).random(tag % 9 * 1500)
+                await net.broadcast(Piece(tag=tag, values=values))
+                await net.broadcast(Stop(at=tag))
+                if tag % 3 == 0:  # several messages are on their way when the line is cut
+                    for earlier in range(max(0, tag - 2), tag + 1):
+                        got = await net.gather(Piece, earlier)
+                        heard += [each.values.tobytes() for each in got.values()]
+            stops: list[int] = []
+            while len(stops) < rounds:
+                stops += [message.at for _, message in await net.drain(Stop)]
+            await net.finish()
+            assert not net.meter.refused
+            return [*heard, stops]
+
+    async def cut() -> None:
+        for _ in range(cuts):
+            await proxy.carry(100_000)
+            proxy.cut()
+
+    cutting = asyncio.ensure_future(cut())
+    heard = await asyncio.gather(talk("ant"), talk("bee"))
+    cutting.cancel()
+    await proxy.close()
+    return list(heard), proxy
+
+
+def test_a_line_that_is_cut_is_restored_and_not_a_message_is_missing(kind: str) -> None:
+    calm, _ = asyncio.run(_through_proxy(kind, 120, 0))
+    stormy, proxy = asyncio.run(_through_proxy(kind, 120, 4))
+    assert proxy.connections >= 4
+    assert stormy == calm
+    assert calm[0][-1] == calm[1][-1] == list(range(120))
+
+
+_PEER = """
+import asyncio, sys
+from colonnade.messages import Backward
+from tests.net.test_network import party, wire
+async def main():
+    kind, ant, bee = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    where = {"ant": ("127.0.0.1", ant), "bee": ("127.0.0.1", bee)}
+    from colonnade.net.certificates import Credentials
+    secrets = Credentials.load(sys.argv[5], sys.argv[4], ["ant", "bee"])
+    async with party(wire(kind, sys.argv[4], where, secrets, connect_s=20)) as net:
+        print("up", flush=True)
+        await net.drain(Backward, patient=True)
+asyncio.run(main())
+"""
+
+
+def _spawn(kind: str, me: str, where: dict[str, tuple[str, int]]) -> subprocess.Popen[bytes]:
+    ports = [str(where[each][1]) for each in PAIR]
+    command = [sys.executable, "-c", _PEER, kind, *ports, me, str(certificates())]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize("victim", PAIR)
+def test_a_peer_whose_process_is_killed_is_lost_within_the_deadline(kind: str, victim: str) -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+        survivor = PAIR[0] if victim == PAIR[1] else PAIR[1]
+        process = _spawn(kind, victim, where)
+        try:
+            line = wire(kind, survivor, where, connect_s=20, reconnect_s=0.6)
+            async with party(line, deadline=30) as net:
+                waiting = asyncio.ensure_future(net.gather(Piece, 0))
+                await asyncio.sleep(0.1)
+                process.kill()
+                begin = time.perf_counter()
+                with pytest.raises(PeerLost, match=f"{survivor} lost {victim} .*waited 0.6 s"):
+                    await waiting
+                assert time.perf_counter() - begin < 2.0
+        finally:
+            process.kill()
+            process.communicate()
+
+    asyncio.run(main())
+
+
+def test_a_peer_that_was_started_anew_is_not_taken_for_the_old_one(kind: str) -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+        first, bee_line = wire(kind, "ant", where), wire(kind, "bee", where)
+        endpoint("ant", PAIR, first, RealClock())
+        bee = endpoint("bee", PAIR, bee_line, RealClock())
+        await asyncio.gather(first.start(), bee_line.start())
+        first._closing = True  # its process ends without a word
+        for connection in list(first._connections):
+            connection.channel.abort()
+        with pytest.raises(PeerLost, match="ant was started anew in the middle of the run"):
+            async with party(wire(kind, "ant", where)):
+                pass
+        with pytest.raises(PeerLost, match="ant was started anew in the middle of the run"):
+            await bee.gather(Piece, 0)
+        await bee.close()
+        await first._engine.close()
+
+    asyncio.run(main())
+
+
+def test_a_peer_that_leaves_early_is_noticed_at_once(kind: str) -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+
+        async def leaver() -> None:
+            async with party(wire(kind, "ant", where)):
+                await asyncio.sleep(0.05)
+
+        async def stayer() -> None:
+            async with party(wire(kind, "bee", where)) as net:
+                with pytest.raises(PeerLost, match="ant left before the run was over"):
+                    await net.gather(Piece, 0)
+
+        begin = time.perf_counter()
+        await asyncio.gather(leaver(), stayer())
+        assert time.perf_counter() - begin < 2.0
+
+    asyncio.run(main())
+
+
+async def flood(net: Endpoint) -> None:
+    for tag in range(1000):
+        await net.broadcast(Backward(tag=tag, theta=np.zeros(100_000)))
+
+
+def test_a_sender_waits_for_a_peer_that_does_not_read_but_not_for_ever(kind: str) -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+        process = _spawn(kind, "bee", where)
+        try:
+            async with party(wire(kind, "ant", where, connect_s=20), deadline=0.5) as net:
+                process.send_signal(19)  # stopped: its connection stands, but nobody reads
+                begin = time.perf_counter()
+                with pytest.raises(
+                    DeadlineExceeded, match=r"ant waited 0\.5 s for bee to take what"
+                ):
+                    await flood(net)
+                assert time.perf_counter() - begin < 5.0
+        finally:
+            process.kill()
+            process.communicate()
+
+    asyncio.run(main())
+
+
+async def _outcome(line: NetworkWire) -> ColonnadeError | None:
+    try:
+        async with party(line) as net:
+            await net.finish()
+    except ColonnadeError as error:
+        return error
+    return None
+
+
+def _reissued(folder: Path, name: str) -> None:
+    """The authority signs a second certificate for the same party, which nobody has pinned."""
+    for end in ("crt", "key"):
+        (folder / f"{name}.{end}").unlink()
+    issue(folder, name)
+
+
+@pytest.mark.parametrize("impostor", PAIR)
+def test_a_certificate_that_is_not_pinned_is_refused_at_both_ends_at_once(
+    kind: str, impostor: str, tmp_path: Path
+) -> None:
+    for file in certificates().iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    _reissued(tmp_path, impostor)
+
+    async def main() -> list[ColonnadeError | None]:
+        where = addresses(PAIR)
+        folders = {me: tmp_path if me == impostor else certificates() for me in PAIR}
+        secrets = {me: Credentials.load(folder, me, PAIR) for me, folder in folders.items()}
+        return await asyncio.gather(
+            *(_outcome(wire(kind, me, where, secrets[me], connect_s=1.5)) for me in PAIR)
+        )
+
+    begin = time.perf_counter()
+    ant, bee = asyncio.run(main())
+    assert isinstance(ant, CertificateError)
+    # whoever dials over gRPC turns the other end away inside the handshake, without a word
+    silent = kind == "grpc" and impostor == "bee"
+    assert isinstance(bee, PeerUnreachable if silent else CertificateError)
+    assert silent or time.perf_counter() - begin < 1.5
+    assert impostor in str(ant)
+    assert impostor in str(bee) or silent
+
+
+def test_an_idle_party_uses_no_processor_time(kind: str) -> None:
+    async def main() -> float:
+        where = addresses(PAIR)
+
+        async def idle(me: str) -> float:
+            async with party(wire(kind, me, where)) as net:
+                await net.broadcast(Piece(tag=0, values=np.zeros(1)))
+                await net.gather(Piece, 0)
+                await asyncio.sleep(0.1)
+                begin = time.process_time()
+                await asyncio.sleep(0.7)
+                used = time.process_time() - begin
+                await net.finish()
+                return used
+
+        return max(await asyncio.gather(*(idle(me) for me in PAIR)))
+
+    assert asyncio.run(main()) < 0.01
