@@ -81,6 +81,8 @@ class SumError(ColonnadeError):
 class FixedPointOverflow(SumError):
     """A value is too large (or not a number) for the fixed-point range."""
 
+    exit_code = 2
+
 
 class TagReused(SumError):
     """A tag was used twice; a second use would cancel its mask."""

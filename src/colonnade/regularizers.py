@@ -25,6 +25,10 @@ class Regularizer(Protocol):
 
     def gradient(self, w: Floats) -> Floats: ...
 
+    def curvature(self, w: Floats) -> Floats | float:
+        """The second derivative, coordinate by coordinate."""
+        ...
+
 
 @dataclass(frozen=True)
 class L2:
@@ -38,6 +42,9 @@ class L2:
 
     def gradient(self, w: Floats) -> Floats:
         return w
+
+    def curvature(self, w: Floats) -> float:
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,10 @@ class Nonconvex:
     def gradient(self, w: Floats) -> Floats:
         gradient: Floats = w / (1 + w**2) ** 2
         return gradient
+
+    def curvature(self, w: Floats) -> Floats:
+        curvature: Floats = (1 - 3 * w**2) / (1 + w**2) ** 3
+        return curvature
 
 
 REGULARIZERS: dict[str, Regularizer] = {regularizer.name: regularizer for regularizer in (L2(), Nonconvex())}

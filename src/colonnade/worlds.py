@@ -20,8 +20,9 @@ from colonnade.errors import Aborted
 from colonnade.net.clock import RealClock, VirtualClock
 from colonnade.net.local import LocalHub
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.simulated import Faults, Link, Partition, SimulatedHub, run_virtual
+from colonnade.net.simulated import Faults, Link, Partition, SimulatedHub
 from colonnade.net.transport import Clock, Wire
+from colonnade.net.virtual import run_virtual
 from colonnade.party import Assignment, Party, Share, first_cause
 from colonnade.result import Moment
 from colonnade.secure.keys import InProcessIdentity

@@ -17,7 +17,8 @@ from colonnade.losses import LOSSES, Loss
 from colonnade.net.clock import VirtualClock
 from colonnade.net.local import LocalHub
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.simulated import SimulatedHub, run_virtual
+from colonnade.net.simulated import SimulatedHub
+from colonnade.net.virtual import run_virtual
 from colonnade.optim.steps import Smoothness
 from colonnade.secure.masked import MaskedSum
 

@@ -15,8 +15,9 @@ from colonnade.messages import Message, decode
 from colonnade.net.clock import VirtualClock
 from colonnade.net.frame import DATA, unpack
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.simulated import Faults, Link, SimulatedHub, run_virtual
+from colonnade.net.simulated import Faults, Link, SimulatedHub
 from colonnade.net.transport import Deliver
+from colonnade.net.virtual import run_virtual
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import Floats, SecureSum

@@ -12,90 +12,42 @@ row, and with it, for the logistic loss, the label and the total score (docs/thr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.conversations.block import Block, Delays
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.conversations.schedule import Round, Schedule
-from colonnade.conversations.tune import rate_of
-from colonnade.conversations.window import Window
-from colonnade.errors import Diverged
+from colonnade.conversations.schedule import Round
+from colonnade.conversations.trainer import Trainer, training
 from colonnade.messages import Backward, Stop, Topic, tag_of
-from colonnade.models.linear import rows_of
-from colonnade.optim.sgd import Sgd
 from colonnade.presets import batches_in_flight
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class WorkCost:
-    """Virtual seconds that the simulated world charges for touching `values` stored numbers."""
-
-    ns_per_value: float
-    us_per_call: float
-
-    def seconds(self, values: int) -> float:
-        return self.us_per_call * 1e-6 + values * self.ns_per_value * 1e-9
-
-
 async def converse(context: Context) -> Outcome:
     """Train the party's block through the backward conversation."""
-    train = context.job.train
-    schedule = Schedule(context.train.rows, train.batch, train.epochs, context.job.seed, context.active)
-    with _workers(train.threads, virtual=context.net.clock.virtual) as pool:
-        conversation = BackwardConversation(
-            context=context,
-            schedule=schedule,
-            window=Window(batches_in_flight(context.job, len(context.active)), schedule.rounds),
-            block=Block(context.train.X, schedule, Sgd(), context.regularizer, train.l2),
-            rate=await rate_of(context, sample=schedule.order(0)),
-            evaluation=context.evaluation(),
-            cost=WorkCost(context.job.network.ns_per_value, context.job.network.us_per_call),
-            pool=pool,
-        )
-        await conversation.run()
-    return Outcome(
-        weights={"w": conversation.block.w},
-        step=conversation.rate(conversation.delays.recent()),
-        rounds=conversation.window.base,
-        updates=conversation.updates,
-        evaluation=conversation.evaluation,
-        delays=conversation.delays.counts,
-    )
+    ahead = batches_in_flight(context.job, len(context.active))
+    with training(context, context.active, ahead) as trainer:
+        if trainer.tuner is not None:
+            trainer.smoothness = await trainer.tuner.measure()
+        await BackwardConversation(context, trainer).run()
+    return trainer.outcome()
 
 
 @dataclass
 class BackwardConversation:
     context: Context
-    schedule: Schedule
-    window: Window
-    block: Block
-    rate: Callable[[int], float]  # the step for gradients that are this many updates old
-    evaluation: Evaluation
-    cost: WorkCost
-    pool: Executor | None
-    updates: int = 0
-    delays: Delays = field(init=False)
+    trainer: Trainer
 
     def __post_init__(self) -> None:
-        self.net = self.context.net
-        self.sum = self.context.sum
-        self.threads = self.context.job.train.threads
-        self.delays = Delays(self.window.delay_bound)
+        self.net, self.sum = self.context.net, self.context.sum
+        self.schedule, self.window = self.trainer.schedule, self.trainer.window
 
     async def run(self) -> None:
         me, dominators = self.net.me, self.schedule.dominators
-        work = [self.push(), self.measure()]
+        work = [self.push(), self.measure(), self.trainer.pauses()]
         if me in dominators:
             work.append(self.dominate())
         if set(dominators) - {me}:
@@ -117,40 +69,51 @@ class BackwardConversation:
                 continue
             if not await self.window.opens(number):
                 return
-            await self.sum.sum(await self.scores(number), root=root, tag=tag_of(Topic.TRAIN, number))
+            share = await self.trainer.scores(self.schedule.round(number))
+            await self.sum.sum(share, root=root, tag=tag_of(Topic.TRAIN, number))
 
     async def dominate(self) -> None:
         """Algorithm 2, on an active party."""
-        y, loss = self.context.y, self.context.loss
-        assert y is not None  # noqa: S101  only label holders dominate
         for number in range(self.schedule.rounds):
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
                 continue
-            tag = tag_of(Topic.TRAIN, number)
-            z = await self.sum.sum(await self.scores(number), root=self.net.me, tag=tag)
+            tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
+            z = await self.sum.sum(await self.trainer.scores(batch), root=self.net.me, tag=tag)
             assert z is not None  # noqa: S101  this party is the root
-            batch = self.schedule.round(number)
-            order, _ = self.block.rows(batch.epoch)
-            theta = loss.dz(z, y[order[batch.start : batch.end]])
-            if not np.isfinite(theta).all():
-                raise Diverged(f"theta of round {number} is not finite; use a smaller step or step = 'auto'")
+            order, _ = self.trainer.block.rows(batch.epoch)
+            theta = self.trainer.theta(z, order[batch.start : batch.end], number)
             await self.net.broadcast(Backward(tag, theta))
             await self.update([(batch, theta)])
 
     async def collaborate(self) -> None:
         """Algorithm 3, on every party: whatever thetas wait become one update, on any idle thread."""
-        idle = asyncio.Semaphore(self.threads)
+        threads = self.context.job.train.threads
+        idle = asyncio.Semaphore(threads)
         async with asyncio.TaskGroup() as updates:
             async for waiting in self.net.stream(Backward):
                 thetas = [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
-                if self.threads == 1:
+                if self.in_order:
+                    # each waits for its turn, while later ones keep arriving
+                    for theta in thetas:
+                        updates.create_task(self.update([theta]))
+                elif threads == 1:
                     await self.update(thetas)
-                    continue
-                await idle.acquire()
-                updates.create_task(self.update(thetas)).add_done_callback(lambda _: idle.release())
+                else:
+                    await idle.acquire()
+                    updates.create_task(self.update(thetas)).add_done_callback(lambda _: idle.release())
+
+    async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
+        if self.in_order:
+            await self.window.reaches(thetas[0][0].number)
+        await self.trainer.update(thetas)
+
+    @property
+    def in_order(self) -> bool:
+        """One H over all blocks: every party must step on the same gradients in the same order."""
+        return self.trainer.curvature is not None and self.trainer.curvature.shared
 
     async def measure(self) -> None:
-        """Evaluate at the end of every `evaluate_every`-th epoch, and at the end of the run."""
+        """Evaluate at the end of every `evaluate_every`-th pass of steps, and at the end of the run."""
         every = self.context.job.train.evaluate_every or self.schedule.epochs
         target = self.context.target_loss
         epoch, final = 0, False
@@ -159,67 +122,13 @@ class BackwardConversation:
             reached = await self.window.reaches(epoch * self.schedule.per_epoch)
             final = not reached or epoch == self.schedule.epochs
             rounds = epoch * self.schedule.per_epoch if reached else self.window.base
-            epoch = epoch if reached else rounds // self.schedule.per_epoch
-            loss = await self.evaluation.measure(
-                partial(self.all_scores, final=final), self.block.penalty(), Mark(epoch, rounds, final)
-            )
+            loss = await self.trainer.measure_at(rounds, final=final)
             if loss is not None and target is not None and loss <= target and not final:
                 # no theta of a round that we have not begun can exist, so nobody is past this one
                 stop = min(self.window.begun + self.window.ahead, self.schedule.rounds)
                 self.window.stop_at(stop)
                 await self.net.broadcast(Stop(stop))
 
-    def all_scores(self, *, final: bool) -> list[Floats]:
-        """This block's share of the scores of all training rows and, in the end, of the test rows."""
-        tables = (
-            [self.context.train, self.context.test] if final and self.context.test else [self.context.train]
-        )
-        return [rows_of(table.X).scores(0, table.rows, self.block.w) for table in tables if table]
-
     async def heed(self) -> None:
         for _, message in await self.net.drain(Stop, patient=True):
             self.window.stop_at(message.at)
-
-    async def scores(self, number: int) -> Floats:
-        batch = self.schedule.round(number)
-        await self.charge([batch])
-        self.delays.read(number, self.window.finished)
-        scores: Floats = await self.compute(self.block.scores, batch)
-        return scores
-
-    async def update(self, thetas: Sequence[tuple[Round, Floats]]) -> None:
-        batches = [batch for batch, _ in thetas]
-        await self.charge(batches)
-        await self.compute(self.block.step, thetas, self.rate(self.delays.recent()))
-        finished = self.window.finished
-        for batch in batches:
-            self.delays.apply(batch.number, finished)
-        self.updates += len(batches)
-        epoch = self.schedule.round(self.window.base).epoch
-        self.window.finish(batch.number for batch in batches)
-        if (now := self.schedule.round(self.window.base).epoch) > epoch:
-            self.delays.turn()
-            self.block.forget_before(now)
-            # a party that never has to wait for another must still let `measure` see these weights
-            await asyncio.sleep(0)
-
-    async def charge(self, batches: Sequence[Round]) -> None:
-        """In the simulated world, let the time pass that the kernels would take."""
-        if self.net.clock.virtual:
-            await self.net.clock.work(self.cost.seconds(self.block.values(batches)))
-
-    async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a kernel here, or on a worker thread that shares the weights without locks."""
-        if self.pool is None:
-            return work(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
-
-
-@contextmanager
-def _workers(threads: int, *, virtual: bool) -> Iterator[ThreadPoolExecutor | None]:
-    """Real threads, except in the simulated world, where the clock has as many lanes instead."""
-    if threads == 1 or virtual:
-        yield None
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="block") as pool:
-        yield pool

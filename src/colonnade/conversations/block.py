@@ -1,4 +1,4 @@
-"""One party's block of the model: its columns, its weights, and how a batch of thetas changes them."""
+"""One party's block of the model: its columns, its weights, and the gradient that thetas give it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Thetas = Sequence[tuple[Round, Floats]]
 
 
 class Block:
-    """w_l and everything needed to score rows and to step, all local."""
+    """w_l and everything needed to score rows and to step, all local. `classes` is (K,) for K scores a row."""
 
     def __init__(
         self,
@@ -29,13 +29,15 @@ class Block:
         estimator: Estimator,
         regularizer: Regularizer,
         l2: float,
+        classes: tuple[int, ...] = (),
     ) -> None:
         self.X = X
-        self.w = np.zeros(X.shape[1])
+        self.w = np.zeros((X.shape[1], *classes))
+        self.estimator = estimator
         self.regularizer = regularizer
         self.l2 = l2
+        self.all_rows = rows_of(X)
         self._schedule = schedule
-        self._estimator = estimator
         self._shuffled: dict[int, tuple[NDArray[np.int64], Rows]] = {}
 
     def rows(self, epoch: int) -> tuple[NDArray[np.int64], Rows]:
@@ -55,25 +57,31 @@ class Block:
         _, rows = self.rows(batch.epoch)
         return rows.scores(batch.start, batch.end, self.w)
 
-    def step(self, thetas: Thetas, rate: float) -> None:
-        """All waiting thetas as one update; consecutive batches as one matrix product."""
-        direction = np.zeros_like(self.w)
+    def estimate(self, thetas: Thetas) -> Floats:
+        """The sum of the batches' gradient estimates; consecutive batches are one matrix product."""
+        v = np.zeros_like(self.w)
         for run in _alike(thetas):
             first, last = run[0][0], run[-1][0]
             order, rows = self.rows(first.epoch)
             which = order[first.start : last.end]
             theta = run[0][1] if len(run) == 1 else np.concatenate([theta for _, theta in run])
-            gradient = rows.gradient(first.start, last.end, self._estimator.news(which, theta))
-            direction += gradient / first.size
-            self._estimator.learn(which, theta, gradient)
-        direction += len(thetas) * (self._estimator.mean() + self.l2 * self.regularizer.gradient(self.w))
+            gradient = rows.gradient(first.start, last.end, self.estimator.news(which, theta))
+            v += gradient / first.size
+            v += len(run) * self.estimator.mean()
+            self.estimator.learn(which, theta, gradient)
+        v += len(thetas) * self.l2 * self.regularizer.gradient(self.w)
+        return v
+
+    def step(self, thetas: Thetas, rate: float) -> None:
+        """All waiting thetas as one update."""
         # in place and without a lock: several threads may step on the same weights
-        self.w -= rate * direction
+        self.w -= rate * self.estimate(thetas)
 
     def penalty(self) -> float:
         return self.l2 * self.regularizer.value(self.w)
 
     def values(self, batches: Sequence[Round]) -> int:
+        """How many stored numbers the batches have: what the kernels touch."""
         return sum(self.rows(batch.epoch)[1].values(batch.start, batch.end) for batch in batches)
 
 

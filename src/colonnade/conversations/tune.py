@@ -4,6 +4,9 @@ The largest eigenvalue of X'X / n belongs to all columns together, so no party c
 sample of rows the parties iterate v -> X' X v: X v is summed securely to one active party, which returns
 it, and every party keeps its own part of v. The worst row is bounded by the sum of every block's worst.
 
+The curvature bound belongs to the weights of zero; once training has moved, the same iteration at the
+weights of now, started from the vector found before, finds the smaller curvature that is really there.
+
 What each side learns: the active party and, from its answer, every other party see the joint scores of
 the sampled rows for a few random directions; in training they see the like for every row.
 """
@@ -11,79 +14,87 @@ the sampled rows for a few random directions; in training they see the like for 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from colonnade.conversations.context import Context
-from colonnade.losses import Loss
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of, squared_norms
-from colonnade.net.transport import Network
-from colonnade.optim.steps import Smoothness, automatic_step
-from colonnade.secure.protocol import SecureSum
+from colonnade.optim.steps import Smoothness
 
 Floats = NDArray[np.float64]
 
-SAMPLE = 4096
-ITERATIONS = 12
+SAMPLE = 2048
+FIRST, AGAIN = 10, 4  # power iterations from a random vector, and from the last one found
 # the Rayleigh quotient climbs towards the eigenvalue from below
 MARGIN = 1.05
 
 
-async def rate_of(context: Context, sample: NDArray[np.int64]) -> Callable[[int], float]:
-    """The step as a function of the delay: what the job says, or what the data allow."""
-    train = context.job.train
-    if train.step != "auto":
-        fixed = float(train.step)
-        return lambda delay: fixed
-    found = await smoothness(
-        context.net,
-        context.sum,
-        context.train.X,
-        loss=context.loss,
-        penalty=train.l2 * context.regularizer.smoothness,
-        root=context.evaluator,
-        rng=context.rng(1),
-        sample=sample[:SAMPLE],
-    )
-    return lambda delay: automatic_step(found, train.batch, context.train.rows, delay)
+@dataclass
+class Tuner:
+    """Keeps the iterated vector, so that measuring again at other weights takes few iterations."""
+
+    context: Context
+    sample: NDArray[np.int64]
+    v: Floats = field(init=False)
+    _exchanges: int = 0
+
+    def __post_init__(self) -> None:
+        X = self.context.train.X
+        self.sample = self.sample[:SAMPLE]
+        self.v = self.context.rng(1).standard_normal(int(X.shape[1]))
+        self._rows = rows_of(X, self.sample)
+        self._worst = float(squared_norms(X).max(initial=0.0))
+
+    async def measure(self, w: Floats | None = None) -> Smoothness:
+        """L of the mean loss and of the worst row: at the weights w, or (None) at its largest anywhere."""
+        context, n, loss = self.context, len(self.sample), self.context.loss
+        penalty = context.job.train.l2 * context.regularizer.smoothness
+        bent = np.full(n, loss.smoothness)
+        if w is not None:
+            z = await context.sum.sum(
+                self._rows.scores(0, n, w), root=context.evaluator, tag=tag_of(Topic.TUNE, self._next())
+            )
+            if z is not None and context.y is not None:
+                bent = loss.curvature(loss.dz(z, context.y[self.sample]))
+        eigenvalue = worst = 0.0
+        for _ in range(FIRST if w is None else AGAIN):
+            piece = np.concatenate([self._rows.scores(0, n, self.v), [self.v @ self.v, self._worst]])
+            news = await sum_to_all(context, piece, self._next(), partial(_iterate, bent))
+            eigenvalue, worst = float(news[-2]), float(news[-1])
+            # of length near 1 whatever the columns' scale, or it would leave the range of the fixed-point sum
+            self.v = self._rows.gradient(0, n, news[:-2]) / (n * eigenvalue or 1.0)
+        mean = MARGIN * eigenvalue + penalty
+        return Smoothness(mean=mean, worst_row=max(loss.smoothness * worst + penalty, mean))
+
+    def _next(self) -> int:
+        self._exchanges += 1
+        return self._exchanges - 1
 
 
-async def smoothness(
-    net: Network,
-    secure: SecureSum,
-    X: Floats | csr_array,
-    *,
-    loss: Loss,
-    penalty: float,
-    root: str,
-    rng: np.random.Generator,
-    sample: NDArray[np.int64],
-) -> Smoothness:
-    """L of the mean loss and of the worst row; `penalty` is what the regulariser adds to both."""
-    rows = rows_of(X, sample)
-    n = len(sample)
-    v: Floats = rng.standard_normal(int(X.shape[1]))
-    worst = float(squared_norms(X).max(initial=0.0))
-    eigenvalue = 0.0
-    for iteration in range(ITERATIONS):
-        tag = tag_of(Topic.TUNE, iteration)
-        piece = np.concatenate([rows.scores(0, n, v), [v @ v, worst]])
-        total = await secure.sum(piece, root=root, tag=tag)
-        if total is not None:
-            scores, squared_norm, worst_sum = total[:-2], total[-2], total[-1]
-            eigenvalue = float(scores @ scores) / (n * squared_norm) if squared_norm > 0 else 0.0
-            # every party gets the same unit vector's scores and the two numbers that are wanted
-            news = np.concatenate([scores / max(np.sqrt(squared_norm), 1e-300), [eigenvalue, worst_sum]])
-            await net.broadcast(Announce(tag, news))
-        else:
-            news = (await net.recv(Announce, root, tag)).values
-        eigenvalue, worst_sum = float(news[-2]), float(news[-1])
-        # of length near 1 whatever the columns' scale, or it would leave the range of the fixed-point sum
-        v = rows.gradient(0, n, news[:-2]) / (n * eigenvalue or 1.0)
-    return Smoothness(
-        mean=loss.smoothness * MARGIN * eigenvalue + penalty,
-        worst_row=loss.smoothness * max(worst_sum, MARGIN * eigenvalue) + penalty,
-    )
+def _iterate(bent: Floats, total: Floats) -> Floats:
+    """The bent scores of the unit vector, its Rayleigh quotient, and the worst row's norm."""
+    scores, squared_norm, worst = total[:-2], total[-2], total[-1]
+    norm = max(float(np.sqrt(squared_norm)), 1e-300)
+    answer = bent * scores / norm
+    return np.concatenate([answer, [float(answer @ scores) / (norm * len(scores)), worst]])
+
+
+async def sum_to_all(
+    context: Context,
+    piece: Floats,
+    number: int,
+    answer: Callable[[Floats], Floats],
+    topic: Topic = Topic.TUNE,
+) -> Floats:
+    """Add up at the evaluator, and let every party have what it answers."""
+    tag = tag_of(topic, number)
+    total = await context.sum.sum(piece, root=context.evaluator, tag=tag)
+    if total is None:
+        return (await context.net.recv(Announce, context.evaluator, tag)).values
+    news = answer(total)
+    await context.net.broadcast(Announce(tag, news))
+    return news

@@ -2,17 +2,21 @@
 
 A round may begin when all but the last `ahead` rounds before it are finished here. Other parties' thetas
 may overtake each other, so finished rounds need not be consecutive; `base` is the first unfinished one.
+A gate holds back every round from its number on: all rounds before it are finished, then something is
+done together, then the gate is lifted.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
 
 
 class Window:
-    def __init__(self, ahead: int, rounds: int) -> None:
+    def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
         self.ahead = ahead
+        self._gates = deque(sorted(set(gates)))
         self.stop = rounds
         self.base = 0
         self.finished = 0
@@ -27,12 +31,25 @@ class Window:
 
     async def opens(self, number: int) -> bool:
         """Wait until the round may begin; False if it is not to be computed any more."""
-        if not (number < self.base + self.ahead or number >= self.stop):
-            await self._until(lambda: number < self.base + self.ahead or number >= self.stop)
+        if not self._may_begin(number):
+            await self._until(lambda: self._may_begin(number))
         if number >= self.stop:
             return False
         self.begun = max(self.begun, number + 1)
         return True
+
+    def _may_begin(self, number: int) -> bool:
+        gate = self._gates[0] if self._gates else number + 1
+        return number < min(self.base + self.ahead, gate) or number >= self.stop
+
+    async def gates(self) -> AsyncIterator[int]:
+        """Every gate when it is reached; it is lifted when the next one is asked for."""
+        while self._gates:
+            if not await self.reaches(self._gates[0]) or self._gates[0] >= self.stop:
+                return
+            yield self._gates[0]
+            self._gates.popleft()
+            self._wake()
 
     async def reaches(self, number: int) -> bool:
         """Wait until every round before `number` is finished; False if the run stops before that."""

@@ -9,20 +9,14 @@ generator or a fixed plan, never from real time.
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections import defaultdict, deque
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
-import async_solipsism
 import numpy as np
 
 from colonnade.errors import PeerLost
 from colonnade.net.framing import tls_framing
 from colonnade.net.transport import Deliver, Lost, Restored
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -149,17 +143,3 @@ class SimulatedWire:
 
     async def close(self) -> None:
         self._hub.deliver[self._party] = lambda sender, frame: None
-
-
-def run_virtual(main: Coroutine[Any, Any, T]) -> T:
-    """Run a program on an event loop whose time jumps from event to event."""
-    loop = async_solipsism.EventLoop()
-    with warnings.catch_warnings():
-        # sums of times differ in their last bits; a step that is below the clock's resolution is no step
-        warnings.simplefilter("ignore", async_solipsism.ResolutionWarning)
-        try:
-            result: T = loop.run_until_complete(main)
-        finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
-    return result

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from typing import Literal
 
-# the Frobenius norm that stands for the eigenvalue is about three times as large
+from colonnade.losses import Loss
+
+# losses of classes are curved as much as their bound says only near the boundary of the classes
 EAGERNESS = 3.0
 
 
-def function_step(smoothness: float, spread: float, batch: int, block: int, delay: int = 0) -> float:
-    """gamma for a loss of this smoothness; `spread` bounds the kernel's largest eigenvalue.
+def function_step(loss: Loss, spread: float, batch: int, block: int, delay: int = 0) -> float:
+    """gamma for a loss; `spread` bounds the kernel's largest eigenvalue.
 
     Scores that are tau rounds old allow 1 / (2 tau + 1) of it (see `colonnade.optim.steps`). One row and
     one feature a step leave no room for eagerness:
 
-    >>> function_step(1.0, 1.0, batch=1, block=1) == 1 / 3
+    >>> from colonnade.losses import SmoothHinge
+    >>> function_step(SmoothHinge(), 1.0, batch=1, block=1) == 1 / 3
     True
     """
     noise = 1 / batch + 1 / block
-    eagerness = 1 + (EAGERNESS - 1) * max(0.0, 1 - noise)
-    return eagerness / (smoothness * (spread + noise)) / (2 * delay + 1)
+    eagerness = 1.0 if loss.task == "regression" else 1 + (EAGERNESS - 1) * max(0.0, 1 - noise)
+    return eagerness / (loss.smoothness * (spread + noise)) / (2 * delay + 1)
 
 
 def rate(gamma: float, kind: Literal["constant", "falling"], number: int, rounds: int) -> float:

@@ -30,6 +30,18 @@ class Smoothness:
         return ((n - b) * self.worst_row + n * (b - 1) * self.mean) / (b * (n - 1))
 
 
+def quasi_newton_step(batch: int, delay: int, *, shared: bool) -> float:
+    """The step along H v. H takes out the curvature, so what is left to fear is noise and delay.
+
+    Blocks with an H of their own do not see each other's curvature and must be more careful.
+
+    >>> quasi_newton_step(1024, 0, shared=True), quasi_newton_step(256, 0, shared=True)
+    (1.0, 0.5)
+    """
+    calm = min(1.0, (batch / 1024) ** 0.5) * (1.0 if shared else 0.5)
+    return min(calm, 1.5 / (2 * delay + 1))
+
+
 def automatic_step(smoothness: Smoothness, batch: int, rows: int, delay: int) -> float:
     """
     >>> automatic_step(Smoothness(1.0, 1.0), batch=10, rows=100, delay=8) == 2 / 17

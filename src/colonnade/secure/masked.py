@@ -62,6 +62,8 @@ class MaskedSum:
         """Nothing is under way between two sums."""
 
     def _mask(self, share: ring.Ring, tag: int) -> None:
+        if not share.size:
+            return
         size = -(-share.size // 2)
         counters = np.empty((size, 2), dtype=np.uint64)
         counters[:, 0] = tag

@@ -6,6 +6,9 @@ protection costs; a run with it says so.
 
 from __future__ import annotations
 
+import numpy as np
+
+from colonnade.errors import SumError
 from colonnade.messages import Piece
 from colonnade.net.transport import Network
 from colonnade.secure.protocol import Floats, UsedTags
@@ -25,7 +28,10 @@ class PlainSum:
         total = piece.copy()
         # a fixed order of addition: floating point sums depend on it, and replays must not
         for peer in self._net.peers:
-            total += pieces[peer].values
+            values = pieces[peer].values
+            if values.dtype != np.float64 or values.shape != piece.shape:
+                raise SumError(f"{peer} sent {values.shape} {values.dtype} values, {piece.shape} were due")
+            total += values
         return total
 
     async def settle(self) -> None:

@@ -35,10 +35,10 @@ def encode(values: Floats, q: int) -> Ring:
         raise FixedPointOverflow(
             f"a value of size {largest:g} does not fit the fixed-point range "
             f"(below {limit(q):g} with {q} parties); "
-            "scale the columns (prepare = 'zscore' or 'minmax') or use a smaller step"
+            "scale the columns (data.scale = 'zscore' or 'minmax') or use a smaller step"
         )
     return np.rint(values * _SCALE).astype(np.int64).view(np.uint64)
 
 
 def decode(ring: Ring) -> Floats:
-    return ring.view(np.int64) * STEP
+    return ring.view(np.int64).astype(np.float64) * STEP

@@ -1,0 +1,58 @@
+"""What the passes of a run are spent on, and where training pauses for something done together.
+
+A pass is one look at every row. For SVRG a snapshot costs one pass and the steps after it another
+`INNER`; its first pass is plain SGD. A pause is a gate in the window: at an epoch's end the step is
+measured anew, or a snapshot is taken; between batches the quasi-Newton direction takes in a pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INNER = 2  # passes of steps between two snapshots of SVRG
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`epochs` passes of steps of `per_epoch` rounds each, and the snapshots between them."""
+
+    epochs: int
+    per_epoch: int
+    snapshots: tuple[int, ...]  # before these epochs
+    tunings: tuple[int, ...]  # before these epochs
+    pairs: tuple[int, ...]  # before these rounds
+
+    @staticmethod
+    def of(passes: int, per_epoch: int, *, svrg: bool, tune: bool, pair_every: int | None) -> Plan:
+        """
+        >>> plan = Plan.of(8, 10, svrg=True, tune=True, pair_every=None)
+        >>> plan.epochs, plan.snapshots, plan.tunings
+        (6, (1, 3, 5), (1, 3))
+        """
+        epochs, snapshots = passes, []
+        if svrg:
+            epochs, left = 1, passes - 1
+            while left >= 2:
+                snapshots.append(epochs)
+                steps = min(INNER, left - 1)
+                epochs += steps
+                left -= 1 + steps
+        # curvature changes most at the start, so look again after 1, 3, 7, ... epochs
+        tunings = [2**k - 1 for k in range(1, epochs.bit_length() + 1) if 2**k - 1 < epochs] if tune else []
+        pairs = range(pair_every, epochs * per_epoch, pair_every) if pair_every else ()
+        return Plan(epochs, per_epoch, tuple(snapshots), tuple(tunings), tuple(pairs))
+
+    @property
+    def gates(self) -> set[int]:
+        return {epoch * self.per_epoch for epoch in (*self.snapshots, *self.tunings)} | set(self.pairs)
+
+    def passes(self, rounds: int) -> int:
+        """Passes over the rows after so many rounds of steps, snapshots included."""
+        return rounds // self.per_epoch + self._snapshots_before(rounds)
+
+    def rounds(self, rounds: int) -> int:
+        """The same in rounds: a snapshot moves as many scores as a pass of batches."""
+        return rounds + self._snapshots_before(rounds) * self.per_epoch
+
+    def _snapshots_before(self, rounds: int) -> int:
+        return sum(epoch * self.per_epoch < rounds for epoch in self.snapshots)

@@ -1,0 +1,259 @@
+"""One party's training of its block: scores out, thetas in, and what happens at a pause.
+
+Everything here is local or happens at a pause, when all parties have finished the same rounds. Who sends
+theta to whom is the conversation's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.conversations.block import Block, Delays, Thetas
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.direction import Curvature
+from colonnade.conversations.evaluate import Evaluation, Mark
+from colonnade.conversations.plan import Plan
+from colonnade.conversations.schedule import Round, Schedule
+from colonnade.conversations.tune import Tuner
+from colonnade.conversations.window import Window
+from colonnade.errors import Diverged
+from colonnade.messages import Announce, Topic, tag_of
+from colonnade.models.linear import rows_of
+from colonnade.optim.saga import Saga
+from colonnade.optim.sgd import Estimator, Sgd
+from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
+from colonnade.optim.svrg import Svrg
+from colonnade.presets import choices_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Trainer:
+    context: Context
+    schedule: Schedule
+    plan: Plan
+    window: Window
+    block: Block
+    curvature: Curvature | None
+    evaluation: Evaluation
+    pool: ThreadPoolExecutor | None
+    delays: Delays
+    tuner: Tuner | None
+    smoothness: Smoothness | None = None
+    updates: int = 0
+    latest: tuple[Round, Floats] | None = None
+    _snapshots: int = field(default=0)
+
+    # -- rounds -------------------------------------------------------------------------------------
+
+    async def scores(self, batch: Round) -> Floats:
+        """This block's share of the scores of a batch, with the weights of now."""
+        if self.context.job.network.charge_forward:
+            await self.charge([batch])
+        self.delays.read(batch.number, self.window.finished)
+        scores: Floats = await self.compute(self.block.scores, batch)
+        return scores
+
+    async def update(self, thetas: Thetas) -> None:
+        """Take in thetas, as many as there are, as one step of the own block."""
+        await self.charge([batch for batch, _ in thetas])
+        rate = self.rate()
+        if self.curvature is None:
+            await self.compute(self.block.step, thetas, rate)
+        elif self.curvature.shared and self.curvature.ready:
+            (only,) = thetas  # a shared H needs the same v at every party, so rounds are not joined
+            v = self.block.estimate(thetas)
+            products = await self.curvature.products(v, only[0].number)
+            self.block.w -= self.gamma() * self.curvature.memory.direction(v, products)
+        else:
+            v = self.block.estimate(thetas)
+            if self.curvature.ready:
+                self.block.w -= self.gamma() * self.curvature.local(v)
+            else:
+                self.block.w -= rate * v
+            self.curvature.watch(v, thetas, self.gamma())
+        self.latest = thetas[-1]
+        await self._finished([batch.number for batch, _ in thetas])
+
+    async def _finished(self, numbers: Sequence[int]) -> None:
+        finished = self.window.finished
+        for number in numbers:
+            self.delays.apply(number, finished)
+        self.updates += len(numbers)
+        epoch = self.schedule.round(self.window.base).epoch
+        self.window.finish(numbers)
+        if (now := self.schedule.round(self.window.base).epoch) > epoch:
+            self.delays.turn()
+            self.block.forget_before(now)
+            # a party that never has to wait for another must still let `measure` see these weights
+            await asyncio.sleep(0)
+
+    def theta(self, z: Floats, rows: NDArray[np.int64], number: int) -> Floats:
+        """dL/dz of these rows, at a party that holds the label."""
+        y, loss = self.context.y, self.context.loss
+        assert y is not None  # noqa: S101  only label holders are asked
+        theta = loss.dz(z, y[rows])
+        if not np.isfinite(theta).all():
+            raise Diverged(f"theta of round {number} is not finite; use a smaller step or step = 'auto'")
+        return theta
+
+    # -- steps --------------------------------------------------------------------------------------
+
+    def rate(self) -> float:
+        """The first-order step for the delays seen lately."""
+        train = self.context.job.train
+        if self.smoothness is None:
+            return float(train.step)
+        return automatic_step(self.smoothness, train.batch, self.schedule.rows, self.delays.recent())
+
+    def gamma(self) -> float:
+        """The quasi-Newton step for the delays seen lately."""
+        terms = self.context.job.direction
+        if terms.step != "auto":
+            return float(terms.step)
+        shared = self.curvature is not None and self.curvature.shared
+        return quasi_newton_step(self.context.job.train.batch, self.delays.recent(), shared=shared)
+
+    # -- pauses -------------------------------------------------------------------------------------
+
+    async def pauses(self) -> None:
+        """Whatever the plan has at the gates: tuning, snapshots, curvature pairs."""
+        per_epoch = self.plan.per_epoch
+        async for gate in self.window.gates():
+            if self.tuner is not None and gate in {epoch * per_epoch for epoch in self.plan.tunings}:
+                self.smoothness = await self.tuner.measure(self.block.w)
+            if gate in {epoch * per_epoch for epoch in self.plan.snapshots}:
+                await self.snapshot()
+            if self.curvature is not None and gate in self.plan.pairs:
+                self.curvature.first_order_step = self.rate()
+                await self.curvature.pair(gate, self.latest, self.gamma())
+
+    async def snapshot(self) -> None:
+        """SVRG's full pass: theta of every row at the weights of now, shared among the dominators."""
+        assert isinstance(self.block.estimator, Svrg)  # noqa: S101  the plan has snapshots for SVRG only
+        context, n = self.context, self.schedule.rows
+        roots = self.schedule.dominators
+        scores = self.block.all_rows.scores(0, n, self.block.w)
+        cuts = np.linspace(0, n, len(roots) + 1).astype(int)
+        parts: dict[int, Floats] = {}
+        tags = [tag_of(Topic.SNAPSHOT, self._snapshots + j) for j in range(len(roots))]
+        self._snapshots += len(roots)
+        for j, root in enumerate(roots):
+            if root != context.me:
+                await context.sum.sum(scores[cuts[j] : cuts[j + 1]], root=root, tag=tags[j])
+        for j, root in enumerate(roots):
+            rows = slice(cuts[j], cuts[j + 1])
+            if root == context.me:
+                z = await context.sum.sum(scores[rows], root=root, tag=tags[j])
+                assert z is not None  # noqa: S101  this party is the root
+                parts[j] = self.theta(z, np.arange(n)[rows], self.window.base)
+                await context.net.broadcast(Announce(tags[j], parts[j]))
+        for j, root in enumerate(roots):
+            if root != context.me:
+                parts[j] = (await context.net.recv(Announce, root, tags[j])).values
+        theta = np.concatenate([parts[j] for j in range(len(roots))])
+        await self.charge_values(2 * self.block.all_rows.values(0, n))
+        self.block.estimator.snapshot(theta, self.block.all_rows.gradient(0, n, theta) / n)
+
+    # -- measuring ----------------------------------------------------------------------------------
+
+    async def measure_at(self, rounds: int, *, final: bool) -> float | None:
+        mark = Mark(self.plan.passes(rounds), self.plan.rounds(rounds), final)
+        return await self.evaluation.measure(lambda: self.all_scores(final=final), self.block.penalty(), mark)
+
+    def all_scores(self, *, final: bool) -> list[Floats]:
+        """This block's share of the scores of all training rows and, in the end, of the test rows."""
+        scores = [self.block.all_rows.scores(0, self.schedule.rows, self.block.w)]
+        if final and (test := self.context.test) is not None:
+            scores.append(rows_of(test.X).scores(0, test.rows, self.block.w))
+        return scores
+
+    def outcome(self) -> Outcome:
+        return Outcome(
+            weights={"w": self.block.w},
+            step=self.rate() if self.curvature is None else self.gamma(),
+            rounds=self.plan.rounds(self.window.base),
+            updates=self.updates,
+            evaluation=self.evaluation,
+            delays=self.delays.counts,
+        )
+
+    # -- computing ----------------------------------------------------------------------------------
+
+    async def charge(self, batches: Sequence[Round]) -> None:
+        """In the simulated world, let the time pass that the kernels would take."""
+        if self.context.net.clock.virtual:
+            await self.charge_values(self.block.values(batches))
+
+    async def charge_values(self, values: int) -> None:
+        net = self.context.job.network
+        await self.context.net.clock.work(net.us_per_call * 1e-6 + values * net.ns_per_value * 1e-9)
+
+    async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a kernel here, or on a worker thread that shares the weights without locks."""
+        if self.pool is None:
+            return work(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
+
+
+@contextmanager
+def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Iterator[Trainer]:
+    """Everything a party needs to train its block as the job says."""
+    job, train = context.job, context.job.train
+    chosen = choices_of(job)
+    rows = context.train.rows
+    per_epoch = -(-rows // train.batch)
+    pair_every = job.direction.every or max(10, 5120 // train.batch)
+    gated = chosen.direction == "lbfgs" and job.direction.pairs != "paper"
+    plan = Plan.of(
+        train.epochs,
+        per_epoch,
+        svrg=chosen.estimator == "svrg",
+        tune=train.step == "auto",
+        pair_every=pair_every if gated else None,
+    )
+    schedule = Schedule(rows, train.batch, plan.epochs, job.seed, dominators)
+    window = Window(ahead, schedule.rounds, plan.gates)
+    classes = (train.classes,) if train.classes else ()
+    width = (context.train.width, *classes)
+    estimators: dict[str, Callable[[], Estimator]] = {
+        "sgd": Sgd,
+        "svrg": Svrg,
+        "saga": lambda: Saga(rows, width, classes),
+    }
+    block = Block(
+        context.train.X, schedule, estimators[chosen.estimator](), context.regularizer, train.l2, classes
+    )
+    sample = schedule.order(0)
+    with _workers(train.threads, virtual=context.net.clock.virtual) as pool:
+        yield Trainer(
+            context=context,
+            schedule=schedule,
+            plan=plan,
+            window=window,
+            block=block,
+            curvature=Curvature(context, block, sample) if chosen.direction == "lbfgs" else None,
+            evaluation=context.evaluation(),
+            pool=pool,
+            delays=Delays(window.delay_bound),
+            tuner=Tuner(context, sample) if train.step == "auto" else None,
+        )
+
+
+@contextmanager
+def _workers(threads: int, *, virtual: bool) -> Iterator[ThreadPoolExecutor | None]:
+    """Real threads, except in the simulated world, where the clock has as many lanes instead."""
+    if threads == 1 or virtual:
+        yield None
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="block") as pool:
+        yield pool

@@ -1,0 +1,108 @@
+"""Stochastic damped L-BFGS (AsySQN, Algorithm 1), with every inner product in one table.
+
+A direction H v is a combination of v, the differences s_i of the weights and the differences y_i of the
+gradients. Its coefficients need only inner products among these vectors. A party that works on its own
+block computes them itself; parties that share one H over all blocks keep their parts of the vectors to
+themselves and add up the inner products, which are plain numbers (vector-free L-BFGS).
+
+Damping (Eq. 1-2 of the paper, with one H_0 in both places) keeps H positive: y is pulled towards
+H_0^-1 s whenever s'y < 0.3 s' H_0^-1 s. The scale of H_0 is bounded from both sides: delta keeps it from
+below, and from above it may not exceed what first-order steps are known to survive, relaxed a little
+with every pair, because the pairs take the steepest directions out of its hands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class LimitedMemory:
+    """The last `memory` pairs of one block, and the inner products that the table has of them.
+
+    `vectors` are s_1, y_1, s_2, y_2, ... of this block; `products` are inner products over all blocks
+    that share the table.
+    """
+
+    memory: int
+    delta: float
+    vectors: list[Floats] = field(default_factory=list)
+    products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    gamma: float = 1.0
+
+    @property
+    def pairs(self) -> int:
+        return len(self.vectors) // 2
+
+    def dots(self, *others: Floats) -> Floats:
+        """This block's part of the inner products of the stored vectors (and the others) with the others."""
+        known = [*self.vectors, *others]
+        return np.array([[float(np.vdot(a, b)) for b in others] for a in known])
+
+    def add(self, s: Floats, y: Floats, products: Floats, floor: float) -> bool:
+        """Take in a pair; `products` are its inner products (`dots(s, y)`, summed over the blocks).
+
+        `floor` bounds 1 / H_0 from below. False if there was no movement to learn from.
+        """
+        column_s, column_y = products[:, 0], products[:, 1]
+        ss, sy, yy = column_s[-2], column_y[-2], column_y[-1]
+        if not ss > 0:
+            return False
+        self.gamma = max(yy / sy if sy > 0 else 0.0, self.delta, floor)
+        sigma = self.gamma * ss
+        if sy < 0.3 * sigma:
+            theta = 0.7 * sigma / (sigma - sy)
+            # y_hat = theta y + (1 - theta) gamma s, and its products by the same combination
+            y = theta * y + (1 - theta) * self.gamma * s
+            column_y = theta * column_y + (1 - theta) * self.gamma * column_s
+            column_y[-1] = _quadratic(theta, (1 - theta) * self.gamma, yy, sy, ss)
+        size = len(self.vectors)
+        table = np.empty((size + 2, size + 2))
+        table[:size, :size] = self.products
+        table[:, size] = column_s
+        table[:, size + 1] = column_y
+        table[size, :] = column_s
+        table[size + 1, :] = column_y
+        table[size, size + 1] = table[size + 1, size] = column_y[-2]
+        self.vectors += [s, y]
+        self.products = table
+        if self.pairs > self.memory:
+            del self.vectors[:2]
+            self.products = self.products[2:, 2:]
+        return True
+
+    def direction(self, v: Floats, products: Floats) -> Floats:
+        """H v; `products` are the inner products of the stored vectors with v, over all blocks."""
+        scale, coefficients = self.coefficients(products)
+        direction = scale * v
+        for coefficient, vector in zip(coefficients, self.vectors, strict=True):
+            direction += coefficient * vector
+        return direction
+
+    def coefficients(self, products: Floats) -> tuple[float, Floats]:
+        """H v = scale v + sum_j coefficient_j vector_j: the two-loop recursion on coefficients."""
+        M, p = self.products, products
+        c = np.zeros(len(p))
+        alphas = []
+        for i in range(len(p) - 2, -1, -2):  # newest pair first: s at i, y at i + 1
+            rho = 1 / M[i, i + 1]
+            alpha = rho * (p[i] + M[i] @ c)
+            c[i + 1] -= alpha
+            alphas.append(alpha)
+        scale = 1 / self.gamma
+        c *= scale
+        for i, alpha in zip(range(0, len(p), 2), reversed(alphas), strict=True):
+            rho = 1 / M[i, i + 1]
+            beta = rho * (scale * p[i + 1] + M[i + 1] @ c)
+            c[i] += alpha - beta
+        return scale, c
+
+
+def _quadratic(a: float, b: float, yy: float, sy: float, ss: float) -> float:
+    """||a y + b s||^2"""
+    return a * a * yy + 2 * a * b * sy + b * b * ss
