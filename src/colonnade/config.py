@@ -167,6 +167,7 @@ class Kernel(Section, frozen=True):
     features: int | Literal["auto"] = "auto"
     block: int = 64
     step: Literal["falling", "constant"] = "falling"
+    momentum: float = 0.9  # once there are no new features
     omega: Literal["private", "shared"] = "private"
     cache: bool = True
 
@@ -308,6 +309,8 @@ def _check(job: Job, where: str) -> None:
             refuse(f"kernel.{key}: {number} is not a positive number of random features")
     if isinstance(kernel.sigma, float) and not 0 < kernel.sigma < float("inf"):
         refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth")
+    if not 0 <= kernel.momentum < 1:
+        refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
     if not 0 < kernel.fraction < float("inf"):
         refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")
     if net.speeds is not None and not (len(net.speeds) == q and all(speed > 0 for speed in net.speeds)):

@@ -1,6 +1,7 @@
 """Doubly stochastic gradients on pooled data, as short as it can be said: one feature after another.
 
-Round t takes `batch` rows and the t-th block of features; when the features run out, all of them step.
+Round t takes `batch` rows and the t-th block of features; when the features run out, all of them
+step, with momentum.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ def pooled_dsg(
     epochs: int,
     seed: int,
     falling: bool = False,
+    momentum: float = 0.0,
 ) -> Floats:
     """The coefficient of every feature after the last round."""
     n, D = len(X), len(b)
     outputs = (int(y.max()) + 1,) if loss.task == "multiclass" else ()
-    alpha = np.zeros((D, *outputs))
+    alpha, velocity = np.zeros((2, D, *outputs))
     rounds, t = -(-n // batch) * epochs, 0
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(n)
@@ -42,11 +44,15 @@ def pooled_dsg(
             for i in range(D):
                 f += np.multiply.outer(phi(X[rows], omega[:, i], b[i]), alpha[i])
             theta = loss.dz(f, y[rows])
-            new = range(t * block, (t + 1) * block) if t * block < D else range(D)
-            alpha *= 1 - gamma * l2
-            for i in new:
-                values = phi(X[rows], omega[:, i], b[i])
-                alpha[i] -= gamma / len(new) * (values @ theta) / len(rows)
+            for i in range(D):
+                step_i = -gamma * (phi(X[rows], omega[:, i], b[i]) @ theta) / len(rows)
+                if t * block <= i < (t + 1) * block:
+                    alpha[i] = step_i / block
+                elif t * block < D:
+                    alpha[i] *= 1 - gamma * l2
+                else:
+                    velocity[i] = momentum * velocity[i] + step_i / D - gamma * l2 * alpha[i]
+                    alpha[i] += velocity[i]
             t += 1
     return alpha
 

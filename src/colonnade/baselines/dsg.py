@@ -48,7 +48,7 @@ def fit_dsg(
     found = bandwidth(shape, distance, kernel.fraction) if kernel.sigma == "median" else kernel.sigma
     sigma = found or 1.0
     gamma = (
-        function_step(loss.smoothness, spread(shape, distance, sigma), min(B, n), M)
+        function_step(loss, spread(shape, distance, sigma), min(B, n), M)
         if train.step == "auto"
         else float(train.step)
     )
@@ -61,6 +61,7 @@ def fit_dsg(
         values[start : start + CHUNK] = phi(drawn.project(X[start : start + CHUNK]))
     outputs = (int(y.max()) + 1,) if loss.task == "multiclass" else ()
     alpha: Floats = np.zeros((D, *outputs))
+    velocity = np.zeros_like(alpha)
     rounds = -(-n // B) * train.epochs
     t = 0
     for _ in range(train.epochs):
@@ -68,11 +69,16 @@ def fit_dsg(
         for start in range(0, n, B):
             rows = order[start : start + B]
             known = min(t * M, D)
-            new = slice(known, known + M) if known < D else slice(0, D)
             batch = values[rows]
             theta = loss.dz(batch[:, :known] @ alpha[:known], y[rows])
             gamma_t = rate(gamma, kernel.step, t, rounds)
-            alpha[:known] *= 1 - gamma_t * train.l2
-            alpha[new] -= gamma_t / (new.stop - new.start) * (batch[:, new].T @ theta) / len(rows)
+            if known < D:
+                new = slice(known, known + M)
+                alpha[:known] *= 1 - gamma_t * train.l2
+                alpha[new] = -gamma_t / M * (batch[:, new].T @ theta) / len(rows)
+            else:
+                velocity *= kernel.momentum
+                velocity -= gamma_t * (batch.T @ theta / (len(rows) * D) + train.l2 * alpha)
+                alpha += velocity
             t += 1
     return DsgFit(drawn, alpha, 0.5 * train.l2 * min(t * M, D) * float(np.sum(alpha**2)))

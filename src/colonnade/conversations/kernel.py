@@ -107,8 +107,11 @@ class KernelConversation:
         kept = 0 if self.owner is None else plan.width(self.owner)
         self.alpha: Floats = np.zeros((kept, *self.terms.outputs))
         self.filled = 0  # coefficients that were set; the features after them are still to come
-        self._phi: Floats = np.empty((context.train.rows if plan.cached else 0, kept))
-        self._passing: dict[int, Floats] = {}
+        self._phi: Floats = np.empty((context.train.rows, kept if plan.cached else 0))
+        self._passing: dict[int, Floats] = {}  # phi of the rounds under way
+        self._velocity: Floats = np.zeros_like(self.alpha)
+        # rounds that are late have a momentum of their own
+        self.momentum = context.job.kernel.momentum if self.window.ahead == 1 else 0.0
         self._arrived: dict[int, asyncio.Future[None]] = defaultdict(
             asyncio.get_running_loop().create_future
         )
@@ -165,10 +168,9 @@ class KernelConversation:
             if not await self.window.opens(number - LOOKAHEAD):
                 return
             values = phi(await self.projections(number, self.owner))
+            self._passing[number] = values
             if self.plan.cached:
                 self._phi[self.plan.rows(number)] = values
-            else:
-                self._passing[number] = values
             self._arrived[number].set_result(None)
 
     async def projections(self, number: int, owner: int) -> Floats:
@@ -199,9 +201,11 @@ class KernelConversation:
         assert self.owner is not None  # noqa: S101  only owners keep features
         if self.plan.wanted(number, self.owner):
             await self._arrived[number]
-        if self.plan.cached:
-            return self._phi[self.plan.rows(number)]
-        return self._passing.get(number, np.empty((self.schedule.round(number).size, 0)))
+        values = self._passing.get(number)
+        if values is None:
+            # gathered once for the scores and the update of a round
+            values = self._passing[number] = self._phi[self.plan.rows(number)]
+        return values
 
     # --- Algorithm 2: scores ------------------------------------------------------------------------
 
@@ -267,19 +271,25 @@ class KernelConversation:
             self.window.finish(message.tag for _, message in waiting)
 
     async def update(self, number: int, theta: Floats | None) -> None:
-        """Line 9 for the dominator's new features, or a step on the features there are; then line 10."""
+        """Lines 9 and 10: the dominator's new coefficients, the decay of the others; later, plain steps."""
         plan, kind = self.plan, self.context.job.kernel.step
         gamma = rate(self.gamma, kind, number, self.schedule.rounds)
         values = await self.phi(number)
-        growing = number < plan.growth
-        block = plan.place(number) if growing else slice(0, self.filled)
         if theta is not None:
-            await self.charge(values.shape[0] * (block.stop - block.start) / MULTIPLICATIONS)
-        self.alpha[: self.filled] *= 1 - gamma * self.l2
-        if theta is not None:
-            descent = values[:, block].T @ theta / len(theta)
-            self.alpha[block] -= gamma / (plan.block if growing else plan.features) * descent
-            self.filled = max(self.filled, block.stop)
+            await self.charge(values.size / MULTIPLICATIONS)
+        if number < plan.growth:
+            self.alpha[: self.filled] *= 1 - gamma * self.l2
+            if theta is not None:
+                block = plan.place(number)
+                self.alpha[block] = -gamma / plan.block * (values[:, block].T @ theta) / len(theta)
+                self.filled = block.stop
+        elif theta is not None:
+            gradient = values[:, : self.filled].T @ theta / (len(theta) * plan.features)
+            gradient += self.l2 * self.alpha[: self.filled]
+            velocity = self._velocity[: self.filled]
+            velocity *= self.momentum
+            velocity -= gamma * gradient
+            self.alpha[: self.filled] += velocity
         self._passing.pop(number, None)
         self._arrived.pop(number, None)
         self.delays.apply(number, self.window.finished)

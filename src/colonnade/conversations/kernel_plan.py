@@ -142,7 +142,7 @@ def step_of(context: Context, terms: Terms, delay: int) -> float:
     if train.step != "auto":
         return float(train.step)
     batch = min(train.batch, context.train.rows)
-    return function_step(context.loss.smoothness, terms.spread, batch, context.job.kernel.block, delay)
+    return function_step(context.loss, terms.spread, batch, context.job.kernel.block, delay)
 
 
 def draw_features(context: Context, plan: Plan, terms: Terms) -> list[RandomFeatures]:

@@ -1,0 +1,248 @@
+"""The kernel conversation equals pooled doubly stochastic gradients, asks once, and keeps coefficients apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.oracles.dsg import pooled_dsg
+from tests.oracles.tables import pooled, random_job, random_setting, run
+
+from colonnade.config import job_from
+from colonnade.conversations.kernel_plan import plan_of
+from colonnade.errors import DataError, JobError
+from colonnade.federation import Run, Setting, federate, run_tables
+from colonnade.losses import LOSSES
+
+Floats = NDArray[np.float64]
+
+# a projection is off by at most q half steps of the fixed point, and a coefficient is a short sum of such
+FIXED_POINT = 1e-7
+
+
+def model(done: Run) -> tuple[Floats, Floats, Floats]:
+    """omega of all columns, b and alpha of all owners' features in the order of the rounds."""
+    owners = done.result.active
+    parts = [
+        (
+            np.vstack([share.weights[f"omega.{owner}"] for share in done.shares.values()]),
+            np.sum([share.weights[f"b.{owner}"] for share in done.shares.values()], axis=0),
+            done.shares[owner].weights["alpha"],
+        )
+        for owner in owners
+    ]
+    M, m = done.job.kernel.block, len(owners)
+    blocks = [
+        tuple(array[..., k : k + M] if index == 0 else array[k : k + M] for index, array in enumerate(part))
+        for k in range(0, max(len(part[1]) for part in parts), M)
+        for part in parts
+        if k < len(part[1])
+    ]
+    assert len(parts) == m
+    omega, b, alpha = zip(*blocks, strict=True)
+    return np.hstack(omega), np.concatenate(b), np.concatenate(alpha)
+
+
+def oracle(done: Run, setting: Setting) -> Floats:
+    """The same rows and features on pooled columns."""
+    omega, b, _ = model(done)
+    X, y = pooled(setting)
+    train, kernel = done.job.train, done.job.kernel
+    return pooled_dsg(
+        X,
+        y,
+        LOSSES[train.loss or ""],
+        omega,
+        b,
+        l2=train.l2,
+        step=float(train.step),
+        batch=train.batch,
+        block=kernel.block,
+        epochs=train.epochs,
+        seed=done.job.seed,
+        falling=kernel.step == "falling",
+        momentum=kernel.momentum,
+    )
+
+
+def trained(setting: Setting, *, kernel: dict[str, Any] | None = None, **sections: Any) -> Run:
+    train = {"step": 0.5, "batch": 8, "l2": 1e-2, **sections.pop("train", {})}
+    return run(setting, "fdskl", train=train, kernel={"block": 4, "features": 40, **(kernel or {})}, **sections)
+
+
+@pytest.mark.parametrize("omega", ["private", "shared"])
+@pytest.mark.parametrize("active", [1, 2, 4])
+def test_one_row_and_one_feature_a_step_is_the_paper_s_algorithm(active: int, omega: str) -> None:
+    setting = random_setting(parties=4, active=active, rows=50)
+    done = trained(
+        setting,
+        train={"batch": 1, "epochs": 3},
+        kernel={"block": 1, "features": 150, "omega": omega, "step": "constant"},
+    )
+    _, b, alpha = model(done)
+    assert done.result.cost.rounds == 150 == len(alpha)
+    assert ((b >= 0) & (b < 2 * np.pi)).all()
+    np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
+    assert np.abs(alpha).max() > 1e-2
+
+
+@pytest.mark.parametrize("world", ["simulated", "local"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("loss", ["logistic", "smooth_hinge", "squared"])
+def test_blocks_and_a_cap_equal_the_pooled_algorithm(loss: str, kind: str, sparse: bool, world: str) -> None:
+    setting = random_setting(parties=3, active=2, rows=60, sparse=sparse, regression=loss == "squared")
+    done = trained(setting, train={"loss": loss, "epochs": 4}, kernel={"kind": kind}, world=world)
+    *_, alpha = model(done)
+    assert len(alpha) == 40 < done.result.cost.rounds * 4
+    np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
+
+
+def classes_setting(classes: int = 3) -> Setting:
+    setting = random_setting(parties=3, active=2, rows=60, test_rows=30, regression=True)
+
+    def coded(tables: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: table if table.y is None else type(table)(
+                name, table.columns, table.X, np.clip(np.floor(table.y / 4 + classes / 2), 0, classes - 1)
+            )
+            for name, table in tables.items()
+        }  # fmt: skip
+
+    assert setting.test is not None
+    return Setting("classes", coded(setting.train), coded(setting.test), setting.active)
+
+
+def test_several_classes_have_a_coefficient_each() -> None:
+    setting = classes_setting()
+    done = trained(setting, train={"loss": "softmax", "epochs": 12, "l2": 1e-4, "step": 4.0})
+    *_, alpha = model(done)
+    assert alpha.shape == (40, 3)
+    np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
+
+
+def test_three_species_and_a_number_are_learnt_with_default_settings() -> None:
+    def metrics(dataset: str) -> dict[str, float]:
+        data = {"train": dataset, "parties": 3, "active": 2}
+        return federate(job_from({"algorithm": "fdskl", "data": data, "kernel": {"features": 512}})).result.metrics
+
+    assert metrics("iris")["test_accuracy"] >= 0.9
+    assert metrics("diabetes")["r2"] > 0.3
+
+
+@pytest.mark.parametrize("active", [1, 3])
+def test_without_a_cache_the_result_is_the_same(active: int) -> None:
+    setting = random_setting(parties=3, active=active, rows=40)
+    kept, asked = (
+        trained(setting, train={"epochs": 3}, kernel={"cache": cache, "sigma": 3.0}) for cache in (True, False)
+    )
+    np.testing.assert_allclose(model(kept)[2], model(asked)[2], atol=FIXED_POINT)
+    assert kept.result.metrics["train_loss"] == pytest.approx(asked.result.metrics["train_loss"], abs=1e-6)
+
+
+def test_rounds_in_flight_are_late_and_still_learn() -> None:
+    setting = random_setting(parties=4, active=3, rows=200, columns=8, test_rows=100)
+    done = run(
+        setting,
+        "fdskl",
+        train={"loss": "logistic", "epochs": 20, "ahead": 3, "step": "auto"},
+        kernel={"features": 256, "block": 16},
+        network={"latency_ms": 5.0},
+    )
+    assert 0 < done.result.staleness.max <= 4
+    assert done.result.metrics["test_accuracy"] > 0.8
+
+
+def test_a_run_repeats_itself_and_another_seed_does_not() -> None:
+    setting = random_setting(rows=40)
+    one, same, other = (trained(setting, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(model(one)[2], model(same)[2])
+    assert one.result.cost.bytes_sent == same.result.cost.bytes_sent
+    assert not np.array_equal(model(one)[2], model(other)[2])
+
+
+def test_only_label_holders_keep_coefficients_and_offsets_come_from_others() -> None:
+    done = trained(random_setting(parties=4, active=2, rows=40))
+    assert {party for party, share in done.shares.items() if "alpha" in share.weights} == {"party0", "party1"}
+    for owner in ("party0", "party1"):
+        offsets = [share.weights[f"b.{owner}"] != 0 for share in done.shares.values()]
+        assert (np.sum(offsets, axis=0) == 1).all()
+        assert not done.shares[owner].weights[f"b.{owner}"].any()
+
+
+def test_the_bandwidth_is_a_fraction_of_the_median_distance() -> None:
+    setting = random_setting(rows=400, columns=12)
+    X, _ = pooled(setting)
+    apart = np.linalg.norm(X[:200] - X[200:], axis=1)
+    done = trained(setting, kernel={"features": 2000, "fraction": 0.5}, train={"batch": 1, "epochs": 2})
+    omega, *_ = model(done)
+    assert 1 / omega.std() == pytest.approx(0.5 * np.median(apart), rel=0.05)
+
+
+def test_rows_that_are_all_alike_are_refused_with_what_to_do() -> None:
+    setting = random_setting(rows=30)
+    alike = {
+        name: type(table)(name, table.columns, np.ones((30, table.width)), table.y)
+        for name, table in setting.train.items()
+    }
+    with pytest.raises(DataError, match="set kernel.sigma"):
+        trained(Setting("alike", alike, None, setting.active))
+
+
+def test_a_target_ends_the_run_early() -> None:
+    setting = random_setting(rows=100)
+    options: dict[str, Any] = {"loss": "logistic", "epochs": 30, "step": "auto", "l2": 1e-3}
+    done = run(setting, "fdskl", train={**options, "target": 0.1}, kernel={"features": 256, "block": 16})
+    assert done.result.metrics["suboptimality"] <= 0.1
+    assert done.result.cost.epochs < 30
+
+
+def test_the_automatic_cap_follows_memory_and_a_cache_too_large_is_refused() -> None:
+    def features(rows: int, **kernel: Any) -> int:
+        data = {"train": "x", "parties": 2}
+        return plan_of(job_from({"algorithm": "fdskl", "data": data, "kernel": kernel}), rows, ("a",)).features
+
+    assert features(10_000) == 2048
+    assert 64 <= features(1_000_000) < 256
+    assert features(300, features=100) == 64
+    assert features(1_000_000, features=50_000, cache=False) == 49_984
+    with pytest.raises(JobError, match=r"features = 2147 or less, or cache = false"):
+        features(1_000_000, features=50_000)
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    setting = random_setting(rows=30)
+    with pytest.raises(JobError, match="use l2"):
+        trained(setting, train={"regularizer": "nonconvex"})
+    with pytest.raises(JobError, match=r"kernel\.block"):
+        random_job(setting, "fdskl", kernel={"block": 0})
+
+
+def test_a_party_alone_and_a_block_wider_than_the_rows_work() -> None:
+    setting = random_setting(parties=1, active=1, rows=20)
+    done = trained(setting, train={"batch": 64, "epochs": 3}, kernel={"block": 64, "features": 64})
+    np.testing.assert_allclose(model(done)[2], oracle(done, setting), atol=FIXED_POINT)
+
+
+def test_processes_over_tls_learn_too(tmp_path: Any) -> None:
+    job = job_from(
+        {
+            "algorithm": "fdskl",
+            "world": "network",
+            "data": {"train": "breast-cancer", "parties": 3, "active": 2},
+            "train": {"epochs": 30},
+            "kernel": {"features": 256},
+        }
+    )
+    done = federate(job, out=tmp_path)
+    assert done.result.metrics["test_accuracy"] > 0.9
+    assert done.result.cost.bytes_by_kind["piece"] > 0
+    np.testing.assert_array_less(0, np.abs(done.shares["party-0"].weights["alpha"]).max())
+
+
+def test_run_tables_takes_the_automatic_loss_of_the_job() -> None:
+    setting = random_setting(rows=40)
+    done = run_tables(random_job(setting, "fdskl", train={"loss": "smooth_hinge"}, kernel={"block": 8}), setting)
+    assert done.result.pooled["train_loss"] > 0
