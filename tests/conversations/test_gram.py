@@ -23,7 +23,9 @@ def test_the_summed_kernel_trains_the_machine_of_pooled_columns(sparse: bool) ->
     np.testing.assert_array_equal(share["support"], expected.support_)
     np.testing.assert_allclose(share["dual"], expected.dual_coef_, atol=0.05)
     assert set(done.shares["party1"].weights) == set()
-    assert done.result.metrics["test_accuracy"] == pytest.approx(done.result.pooled["test_accuracy"], abs=0.02)
+    assert done.result.metrics["test_accuracy"] == pytest.approx(
+        done.result.pooled["test_accuracy"], abs=0.02
+    )
 
 
 def test_every_party_sends_the_whole_matrix() -> None:

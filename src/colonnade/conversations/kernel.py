@@ -112,9 +112,7 @@ class KernelConversation:
         self._velocity: Floats = np.zeros_like(self.alpha)
         # rounds that are late have a momentum of their own
         self.momentum = context.job.kernel.momentum if self.window.ahead == 1 else 0.0
-        self._arrived: dict[int, asyncio.Future[None]] = defaultdict(
-            asyncio.get_running_loop().create_future
-        )
+        self._arrived: dict[int, asyncio.Future[None]] = defaultdict(asyncio.get_running_loop().create_future)
 
     @property
     def share(self) -> KernelShare:

@@ -25,7 +25,7 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.schedule import Schedule
 from colonnade.errors import DataError, JobError
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.models.random_features import KERNELS, RandomFeatures, bandwidth, spread
+from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures, bandwidth, spread
 from colonnade.optim.doubly import function_step
 
 Floats = NDArray[np.float64]
@@ -148,30 +148,35 @@ def step_of(context: Context, terms: Terms, delay: int) -> float:
 def draw_features(context: Context, plan: Plan, terms: Terms) -> list[RandomFeatures]:
     """This party's directions of every owner's features, and the offsets that fell to this party."""
     job, parties = context.job, context.net.parties
-    kernel, me = KERNELS[job.kernel.kind], parties.index(context.me)
-    rng = _own_directions(context)
+    me = parties.index(context.me)
+    own = _private(context)
+    rng = shared_directions(job.seed, me) if job.kernel.omega == "shared" else own
+    omegas = draw_directions(rng, KERNELS[job.kernel.kind], terms.sigma, context.train.width, plan)
     drawn = []
-    for index, owner in enumerate(plan.owners):
-        count = plan.width(index)
+    for index, (owner, omega) in enumerate(zip(plan.owners, omegas, strict=True)):
         others = [at for at, party in enumerate(parties) if party != owner] or [me]
         # everybody knows who adds which offset; nobody but that party knows the offset
-        pinned = np.random.default_rng([job.seed, PINNED, index]).choice(others, size=count)
-        omega = kernel.directions(rng, (context.train.width, count)) / terms.sigma
-        b = np.where(pinned == me, rng.uniform(0.0, 2 * np.pi, count), 0.0)
+        pinned = np.random.default_rng([job.seed, PINNED, index]).choice(others, size=omega.shape[1])
+        b = np.where(pinned == me, own.uniform(0.0, 2 * np.pi, omega.shape[1]), 0.0)
         drawn.append(RandomFeatures(omega, b))
     return drawn
 
 
-def _own_directions(context: Context) -> np.random.Generator:
-    job, at = context.job, context.net.parties.index(context.me)
-    if job.kernel.omega == "shared":
-        return shared_directions(job.seed, at)
-    if job.world == "network":
-        return np.random.default_rng(secrets.randbits(128))
-    # in one process nothing is secret, and a run can be repeated
-    return context.rng(PRIVATE)
+def draw_directions(
+    rng: np.random.Generator, kernel: Kernel, sigma: float, width: int, plan: Plan
+) -> list[Floats]:
+    """A party's directions of every owner's features, for its `width` columns."""
+    counts = [plan.width(owner) for owner in range(len(plan.owners))]
+    return [kernel.directions(rng, (width, count)) / sigma for count in counts]
 
 
 def shared_directions(seed: int, party: int) -> np.random.Generator:
     """The generator of a party's directions that anybody who knows the job can make."""
     return np.random.default_rng([seed, SHARED, party])
+
+
+def _private(context: Context) -> np.random.Generator:
+    if context.job.world == "network":
+        return np.random.default_rng(secrets.randbits(128))
+    # in one process nothing is secret, and a run can be repeated
+    return context.rng(PRIVATE)

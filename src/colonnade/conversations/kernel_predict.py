@@ -49,9 +49,7 @@ class KernelShare:
     @staticmethod
     def from_arrays(stored: dict[str, Floats]) -> KernelShare:
         owners = [name.removeprefix("omega.") for name in stored if name.startswith("omega.")]
-        features = {
-            owner: RandomFeatures(stored[f"omega.{owner}"], stored[f"b.{owner}"]) for owner in owners
-        }
+        features = {owner: RandomFeatures(stored[f"omega.{owner}"], stored[f"b.{owner}"]) for owner in owners}
         return KernelShare(features, stored.get("alpha"), tuple(int(k) for k in stored["outputs"]))
 
 

@@ -1,0 +1,58 @@
+"""FDSKL with a shared seed: the owner of random features solves for the other parties' columns.
+
+The owner learns omega'x + b of every row for each of its features. It takes away the part of its own
+columns; between two rows the offset b cancels. What is left is a linear system in the others' columns,
+omega_others' (x - mean) = known, one equation per feature. Whoever knows the directions, and has at least
+as many features as the others have columns, solves it: with the paper's shared seed everybody knows them.
+The masks of the sum do not matter, since only its total is used. With private directions the attacker has
+equations with unknown coefficients, and guessing directions of the right distribution gives nothing.
+
+Sees: the totals that one party gets from the secure sum, its own columns and directions, and the job.
+Needs: the number of the others' columns, which a party may know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.config import Job
+from colonnade.conversations.kernel_plan import Plan, draw_directions, shared_directions
+from colonnade.models.random_features import KERNELS
+
+Floats = NDArray[np.float64]
+
+
+def guessed_directions(
+    job: Job, plan: Plan, sigma: float, owner: int, widths: Mapping[int, int]
+) -> dict[int, Floats]:
+    """The directions that other parties have if the job's seed is all there is to know.
+
+    `widths` maps each other party's place among the parties to its number of columns.
+    """
+    kernel = KERNELS[job.kernel.kind]
+    return {
+        party: draw_directions(shared_directions(job.seed, party), kernel, sigma, width, plan)[owner]
+        for party, width in widths.items()
+    }
+
+
+def solve(totals: Floats, own: Floats, directions: Floats) -> Floats:
+    """The others' columns of every row, up to the mean of each column.
+
+    `totals` and `own` hold a row per row and a column per feature: what the sum gave, and the attacker's
+    own part of it. `directions` has a row per column of the others.
+    """
+    rest = totals - own
+    rest = rest - rest.mean(axis=0)
+    found, *_ = np.linalg.lstsq(directions.T, rest.T, rcond=None)
+    centred: Floats = found.T
+    return centred
+
+
+def error(found: Floats, truth: Floats) -> float:
+    """How far from the truth, where guessing every column's mean is 1."""
+    centred = truth - truth.mean(axis=0)
+    return float(np.linalg.norm(found - centred) / np.linalg.norm(centred))
