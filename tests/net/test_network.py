@@ -21,6 +21,7 @@ from colonnade.errors import (
     ColonnadeError,
     DeadlineExceeded,
     JobError,
+    NetworkError,
     PeerLost,
     PeerUnreachable,
 )
@@ -83,6 +84,19 @@ def test_a_peer_that_never_comes_is_named_with_its_address(kind: str) -> None:
             async with party(wire(kind, "bee", where, connect_s=0.5)):
                 pass
         assert time.perf_counter() - begin < 2.0
+
+    asyncio.run(main())
+
+
+def test_a_party_may_be_closed_while_it_still_connects(kind: str) -> None:
+    async def main() -> None:
+        line = wire(kind, "ant", addresses(PAIR), connect_s=20)
+        net = endpoint("ant", PAIR, line, RealClock())
+        starting = asyncio.ensure_future(line.start())
+        await asyncio.sleep(0.05)
+        await net.close()
+        with pytest.raises(NetworkError, match="ant was closed before every peer was connected"):
+            await starting
 
     asyncio.run(main())
 
@@ -245,9 +259,7 @@ def test_a_sender_waits_for_a_peer_that_does_not_read_but_not_for_ever(kind: str
             async with party(wire(kind, "ant", where, connect_s=20), deadline=0.5) as net:
                 process.send_signal(19)  # stopped: its connection stands, but nobody reads
                 begin = time.perf_counter()
-                with pytest.raises(
-                    DeadlineExceeded, match=r"ant waited 0\.5 s for bee to take what"
-                ):
+                with pytest.raises(DeadlineExceeded, match=r"ant waited 0\.5 s for bee to take what"):
                     await flood(net)
                 assert time.perf_counter() - begin < 5.0
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,6 +202,18 @@ def test_many_silent_strangers_do_not_stop_a_run() -> None:
     refused = asyncio.run(_run_with_visit(visit)).refused
     assert refused["too many connections"] >= 300 - STRANGERS_LIMIT
     assert sum(refused.values()) == 300
+
+
+def test_a_stranger_that_never_speaks_does_not_keep_a_party_from_closing() -> None:
+    visitors = []
+
+    async def visit(port: int) -> None:
+        visitors.append(socket.create_connection(("127.0.0.1", port)))
+
+    begin = time.perf_counter()
+    asyncio.run(_run_with_visit(visit))
+    assert time.perf_counter() - begin < 2.0
+    visitors[0].close()
 
 
 async def _both(

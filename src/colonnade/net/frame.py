@@ -31,8 +31,9 @@ class Header(NamedTuple):
 
 
 def pack(header: Header, payload: bytes = b"") -> bytes:
-    body = _FIELDS.pack(*header) + payload
-    return zlib.crc32(body).to_bytes(_CHECKSUM, "little") + body
+    fields = _FIELDS.pack(*header)
+    checksum = zlib.crc32(payload, zlib.crc32(fields))
+    return b"".join((checksum.to_bytes(_CHECKSUM, "little"), fields, payload))
 
 
 def unpack(frame: bytes) -> tuple[Header, memoryview]:

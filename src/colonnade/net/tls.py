@@ -62,6 +62,7 @@ class TlsEngine:
         self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials)
         self._server.num_tickets = 0
         self._listener: asyncio.Server | None = None
+        self._handshaking: set[TlsChannel] = set()
 
     async def dial(self, peer: str, host: str, port: int) -> Channel:
         loop = asyncio.get_running_loop()
@@ -90,19 +91,17 @@ class TlsEngine:
     async def listen(
         self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
     ) -> None:
-        handshaking: set[TlsChannel] = set()
-
         def channel() -> TlsChannel:
             def outcome(error: ssl.SSLError | OSError | None) -> None:
-                handshaking.discard(incoming)
+                self._handshaking.discard(incoming)
                 if error is None:
                     accepted(incoming)
                 else:
                     refused(_words(error))
 
             incoming = TlsChannel(self._server, outcome, lambda error: error, server=True)
-            incoming.welcome = len(handshaking) < STRANGERS
-            handshaking.add(incoming)
+            incoming.welcome = len(self._handshaking) < STRANGERS
+            self._handshaking.add(incoming)
             return incoming
 
         try:
@@ -115,7 +114,9 @@ class TlsEngine:
     async def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
-            await self._listener.wait_closed()
+        for stranger in list(self._handshaking):
+            stranger.abort()
+        await asyncio.sleep(0)  # a socket is closed one turn of the loop after its abort
 
 
 class TlsChannel(asyncio.Protocol):
@@ -237,20 +238,24 @@ class TlsChannel(asyncio.Protocol):
 
     def _read(self) -> None:
         ear = cast(Ear, self._ear)
+        records = []
+        ended = False
         try:
-            while self._incoming.pending and not self._closing:
-                data = self._tls.read(RECORD)
-                if not data:
-                    self.close()
-                    break
-                ear.received(data)
+            while self._incoming.pending and not ended:
+                records.append(self._tls.read(RECORD))
+                ended = not records[-1]
         except ssl.SSLWantReadError:
             pass  # half a record; the rest is on its way
         except ssl.SSLError as error:
             self._error = self._explain(error)
-            self.close()
-        if self._outgoing.pending and not self._closing:
+            ended = True
+        if self._outgoing.pending:
             self._transport.write(self._outgoing.read())
+        # frames cross the borders of records, so records that came together are handed over together
+        if records:
+            ear.received(records[0] if len(records) == 1 else b"".join(records))
+        if ended:
+            self.close()
 
     def _patience(self, seconds: float) -> None:
         if self._timer is not None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 
-from colonnade.errors import CertificateError, ColonnadeError, PeerLost, PeerUnreachable
+from colonnade.errors import CertificateError, ColonnadeError, NetworkError, PeerLost, PeerUnreachable
 from colonnade.net.certificates import Credentials, names_in
 from colonnade.net.channel import CLOSE_S, Address, Channel, Engine
 from colonnade.net.connection import Connection
@@ -289,6 +289,9 @@ class NetworkWire:
         if self._closing:
             return
         self._closing = True
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(NetworkError(f"{self.me} was closed before every peer was connected"))
+            self._started.exception()  # whoever waits in `start` sees it; if nobody does, that is no fault
         for link in self._links.values():
             if link.timer is not None:
                 link.timer.cancel()
