@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -71,8 +71,11 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
     """Run the job from its files to its result."""
     preset_of(job)
     loss = job.train.loss
-    dealt = deal(job.data, task=LOSSES[loss].task if loss else None, seed=job.seed)  # type: ignore[arg-type]
-    job = resolved(job, dealt.labels.task)
+    data = job.data
+    if (holders := label_holders(job)) is not None:
+        data = msgspec.structs.replace(data, active=holders)
+    dealt = deal(data, task=LOSSES[loss].task if loss else None, seed=job.seed)  # type: ignore[arg-type]
+    job = resolved(job, dealt.labels.task, len(dealt.labels.classes))
     check(job, tuple(dealt.hands), dealt.active)
     if job.world == "network":
         from colonnade.processes import run_processes
@@ -87,6 +90,7 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
 def run_tables(job: Job, setting: Setting, *, progress: Progress = lambda moment: None) -> Run:
     """Run a job on tables that are ready, in this process."""
     launch = {"local": run_local, "simulated": run_simulated}[job.world]
+    setting = _labelled(job, setting)
     check(job, tuple(setting.train), setting.active)
 
     def start(target: float | None) -> dict[str, Share]:
@@ -107,8 +111,33 @@ def run_tables(job: Job, setting: Setting, *, progress: Progress = lambda moment
     return _conclude(job, setting, start)
 
 
-def resolved(job: Job, task: str) -> Job:
+def label_holders(job: Job) -> int | None:
+    """How many parties hold the label, where the algorithm rather than the data decides that."""
+    if preset_of(job).conversation != "pull":
+        return None
+    parties = job.data.parties or len(job.data.columns or job.data.files or ())
+    return min(job.train.labels_at or parties, parties)
+
+
+def _labelled(job: Job, setting: Setting) -> Setting:
+    """The label at every party that the algorithm assumes to hold it."""
+    if preset_of(job).conversation != "pull":
+        return setting
+    holders = tuple(setting.train)[: job.train.labels_at or len(setting.train)]
+    first = setting.active[0]
+
+    def labelled(tables: dict[str, Table]) -> dict[str, Table]:
+        y = tables[first].y
+        return {party: replace(t, y=y if party in holders else None) for party, t in tables.items()}
+
+    test = labelled(setting.test) if setting.test is not None else None
+    return replace(setting, train=labelled(setting.train), test=test, active=holders)
+
+
+def resolved(job: Job, task: str, classes: int = 0) -> Job:
     """The job with everything spelt out, as the parties will agree on it."""
+    if task == "multiclass":
+        job = msgspec.structs.replace(job, train=msgspec.structs.replace(job.train, classes=classes))
     if job.train.loss is None:
         kernel = preset_of(job).conversation in ("kernel", "gram")
         defaults = KERNEL_LOSS if kernel else DEFAULT_LOSS
@@ -164,8 +193,8 @@ def cascade_notes(job: Job) -> list[str]:
         notes.append("a client can work out the label of every row from the replies to its own questions")
     else:
         notes.append(
-            f"labels are protected from every client by differential privacy: the largest of all rows' epsilon is "
-            "reported, for all replies together, against a client that knows everything else"
+            "labels are differentially private against every client: epsilon is that of the label used most, "
+            "for all replies together and a client that knows everything else"
         )
     return notes
 
@@ -192,7 +221,8 @@ def _pooled_linear(job: Job, setting: Setting) -> Pooled:
     first = setting.active[0]
     y = setting.train[first].y
     assert y is not None  # noqa: S101  an active party holds the label
-    fit = fit_pooled(pool([table.X for table in setting.train.values()]), y, loss, regularizer, job.train.l2)
+    X = pool([table.X for table in setting.train.values()])
+    fit = fit_pooled(X, y, loss, regularizer, job.train.l2, classes=job.train.classes)
     metrics = {"train_loss": fit.loss}
     if setting.test is not None and (y_test := setting.test[first].y) is not None:
         X_test = pool([table.X for table in setting.test.values()])
@@ -208,7 +238,10 @@ def _pooled_cascade(job: Job, setting: Setting) -> Pooled:
         return _pooled_linear(job, setting)
     from colonnade.baselines.pooled_cascade import pooled_cascade
 
-    return Pooled(*pooled_cascade(job, setting.train, setting.test, setting.active, setting))
+    found = pooled_cascade(
+        job, setting.train, setting.test, setting.active[0], setting.models, setting.server_model
+    )
+    return Pooled(*found)
 
 
 def _pooled_kernel(job: Job, setting: Setting) -> Pooled:
@@ -245,6 +278,7 @@ def _pooled_svc(job: Job, setting: Setting) -> Pooled:
 
 POOLED: dict[str, Callable[[Job, Setting], Pooled]] = {
     "backward": _pooled_linear,
+    "pull": _pooled_linear,
     "kernel": _pooled_kernel,
     "gram": _pooled_svc,
     "cascade": _pooled_cascade,

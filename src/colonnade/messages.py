@@ -32,6 +32,7 @@ class Topic(IntEnum):
     SNAPSHOT = 4
     CURVATURE = 5
     PAIR = 6
+    PAUSE = 7
 
 
 def tag_of(topic: Topic, number: int) -> int:
@@ -159,8 +160,15 @@ class Decay(Message, tag=10):
     tag: int
 
 
+class Ask(Message, tag=30):
+    """The sender wants everybody's share of the scores of its batch `tag`."""
+
+    queued: ClassVar[bool] = True
+    tag: int
+
+
 AnyMessage = (
-    Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay
+    Ask | Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay
     | Upload | Reply | Embeddings | Measure
 )  # fmt: skip
 

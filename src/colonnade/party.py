@@ -15,7 +15,7 @@ import msgspec
 
 from colonnade import __version__
 from colonnade.config import Job
-from colonnade.conversations import backward, cascade, gram, kernel
+from colonnade.conversations import backward, cascade, gram, kernel, pull
 from colonnade.conversations.context import Context, Outcome
 from colonnade.data.table import Table
 from colonnade.errors import ColonnadeError
@@ -31,6 +31,7 @@ from colonnade.secure.tree import TreeSum
 
 CONVERSATIONS: dict[str, Callable[[Context], Awaitable[Outcome]]] = {
     "backward": backward.converse,
+    "pull": pull.converse,
     "kernel": kernel.converse,
     "gram": gram.converse,
     "cascade": cascade.converse,

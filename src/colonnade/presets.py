@@ -29,6 +29,12 @@ class Preset:
     smoothing: Literal["gaussian", "sphere"] | None = None
 
 
+_ESTIMATORS = (
+    ("sgd", "plain SGD"),
+    ("svrg", "variance reduced by snapshots"),
+    ("saga", "variance reduced by a memory of thetas"),
+)
+
 _TABLE = (
     *(
         Preset(f"{name}-{estimator}", f"{how} {what}", "VFB2", "backward", schedule, estimator)  # type: ignore[arg-type]
@@ -36,11 +42,24 @@ _TABLE = (
             ("vfb2", "async", "asynchronous: label holders send theta back to every party;"),
             ("vfb", "sync", "synchronous twin, step for step as on pooled data;"),
         )
-        for estimator, what in (
-            ("sgd", "plain SGD"),
-            ("svrg", "variance reduced by snapshots"),
-            ("saga", "variance reduced by a memory of thetas"),
+        for estimator, what in _ESTIMATORS
+    ),
+    *(
+        Preset(f"{name}{estimator}{suffix}", f"{how} {what}", paper, "pull", schedule, estimator, direction)  # type: ignore[arg-type]
+        for name, suffix, schedule, direction, paper, how in (
+            ("af", "-vp", "async", "plain", "AFVP", "asynchronous, label holders train their own blocks only;"),
+            ("asysqn-", "", "async", "lbfgs", "AsySQN", "asynchronous quasi-Newton, labels everywhere;"),
+            ("synsqn-", "", "sync", "lbfgs", "AsySQN", "synchronous quasi-Newton, labels everywhere;"),
         )
+        for estimator, what in _ESTIMATORS
+    ),
+    Preset(
+        "fd-svrg",
+        "synchronous SVRG, labels everywhere: what AsySQN and FDSKL are compared with",
+        "FD-SVRG",
+        "pull",
+        "sync",
+        "svrg",
     ),
     *(
         Preset(
@@ -165,6 +184,11 @@ def check_kernel(job: Job, preset: Preset) -> None:
     """What kernel machines cannot do."""
     if preset.conversation in ("kernel", "gram") and job.train.regularizer != "l2":
         raise JobError(f"train.regularizer: {preset.name} has the norm of its kernel's space; use l2")
+
+
+def pairs_of(job: Job) -> Literal["joint", "hvp", "batch", "paper"]:
+    """Where the curvature comes from: the kind that pays in the conversation, unless the job says."""
+    return job.direction.pairs or ("hvp" if preset_of(job).conversation == "pull" else "joint")
 
 
 def batches_in_flight(job: Job, active: int) -> int:

@@ -46,15 +46,22 @@ def objective(
     return value, rows.gradient(0, n, loss.dz(z, y)) / n + l2 * regularizer.gradient(w)
 
 
-def fit_pooled(X: Matrix, y: Floats, loss: Loss, regularizer: Regularizer, l2: float) -> PooledFit:
+def fit_pooled(
+    X: Matrix, y: Floats, loss: Loss, regularizer: Regularizer, l2: float, *, classes: int | None = None
+) -> PooledFit:
     """L-BFGS to the limit of double precision, from zero, as a federation starts."""
     rows = rows_of(X)
+    shape = (int(X.shape[1]), classes) if classes else (int(X.shape[1]),)
+
+    def flat(w: Floats) -> tuple[float, Floats]:
+        value, gradient = objective(w.reshape(shape), rows, y, loss, regularizer, l2)
+        return value, gradient.ravel()
+
     found = minimize(
-        objective,
-        np.zeros(X.shape[1]),
-        args=(rows, y, loss, regularizer, l2),
+        flat,
+        np.zeros(int(np.prod(shape))),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-9},
     )
-    return PooledFit(found.x, float(found.fun))
+    return PooledFit(found.x.reshape(shape), float(found.fun))

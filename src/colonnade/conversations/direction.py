@@ -21,13 +21,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.conversations.block import Block, Thetas
+from colonnade.conversations.block import Block
 from colonnade.conversations.context import Context
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.tune import sum_to_all
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.optim.lbfgs import LimitedMemory
+from colonnade.presets import pairs_of
 
 Floats = NDArray[np.float64]
 
@@ -41,16 +42,18 @@ class Curvature:
     context: Context
     block: Block
     sample: NDArray[np.int64]
+    every: int
     first_order_step: float = 1.0
     memory: LimitedMemory = field(init=False)
     _last_w: Floats = field(init=False)
     _last_v: Floats | None = None
     _last_theta: Floats | None = None
-    _moved: bool = False
+    _updates: int = 0
+    _started: bool = False
 
     def __post_init__(self) -> None:
         terms = self.context.job.direction
-        self.kind = terms.pairs or "joint"
+        self.kind = pairs_of(self.context.job)
         self.memory = LimitedMemory(terms.memory, terms.delta)
         self._last_w = self.block.w.copy()
         self.sample = self.sample[:SAMPLE]
@@ -69,34 +72,41 @@ class Curvature:
         """H_l v, with nothing but the own block's products."""
         return self.memory.direction(v, self.memory.dots(v)[:-1, 0])
 
-    def watch(self, v: Floats, thetas: Thetas, gamma: float) -> None:
+    def watch(self, v: Floats, latest: tuple[Round, Floats], gamma: float) -> None:
         """After every update: the kinds of pairs that a party makes on its own."""
+        self._updates += 1
         if self.kind == "paper":
-            s = self.block.w - self._last_w
+            s = self._moved()
             if self._last_v is not None:
                 self._add(s, v - self._last_v, gamma)
-            self._last_w, self._last_v = self.block.w.copy(), v
-
-    async def pair(self, number: int, latest: tuple[Round, Floats] | None, gamma: float) -> None:
-        """At a gate, when no update is under way: take in a pair of the kind that was chosen."""
-        s = self.block.w - self._last_w
-        self._last_w = self.block.w.copy()
-        first, self._moved = not self._moved, True
-        match self.kind:
-            case "hvp" if latest is not None and not first:
+            self._last_v = v
+        if self.kind == "hvp" and self._updates % self.every == 0:
+            s = self._moved()
+            if self._updates > self.every:  # the first stretch is the warm-up
                 batch, theta = latest
                 _, rows = self.block.rows(batch.epoch)
                 along = rows.scores(batch.start, batch.end, s)
                 bent = rows.gradient(batch.start, batch.end, self.context.loss.bend(theta, along))
                 self._add(s, bent / batch.size + self._penalty(s), gamma)
-            case "batch":
-                theta = await self._sample_theta(number)
-                if self._last_theta is not None and not first:
-                    change = self._rows.gradient(0, len(self.sample), theta - self._last_theta)
-                    self._add(s, change / len(self.sample) + self._penalty(s), gamma)
-                self._last_theta = theta
-            case "joint" if not first:
-                await self._joint_pair(number, s, gamma)
+
+    async def pair(self, number: int, gamma: float) -> None:
+        """At a gate, when no update is under way: the kinds of pairs that all make together."""
+        s = self._moved()
+        warm_up, self._started = not self._started, True
+        if self.kind == "batch":
+            theta = await self._sample_theta(number)
+            if self._last_theta is not None:
+                change = self._rows.gradient(0, len(self.sample), theta - self._last_theta)
+                self._add(s, change / len(self.sample) + self._penalty(s), gamma)
+            self._last_theta = theta
+        elif self.kind == "joint" and not warm_up:
+            await self._joint_pair(number, s, gamma)
+
+    def _moved(self) -> Floats:
+        """s: how far the weights have come since the last pair."""
+        s = self.block.w - self._last_w
+        self._last_w = self.block.w.copy()
+        return s
 
     async def products(self, v: Floats, number: int) -> Floats:
         """Inner products of the stored vectors with v over all blocks."""

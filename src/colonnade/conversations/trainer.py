@@ -31,7 +31,7 @@ from colonnade.optim.saga import Saga
 from colonnade.optim.sgd import Estimator, Sgd
 from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
 from colonnade.optim.svrg import Svrg
-from colonnade.presets import choices_of
+from colonnade.presets import choices_of, pairs_of
 
 Floats = NDArray[np.float64]
 
@@ -49,22 +49,32 @@ class Trainer:
     delays: Delays
     tuner: Tuner | None
     smoothness: Smoothness | None = None
+    updates_per_round: int = 1  # how many parties' updates make up one step of the whole model
     updates: int = 0
-    latest: tuple[Round, Floats] | None = None
     _snapshots: int = field(default=0)
 
     # -- rounds -------------------------------------------------------------------------------------
 
     async def scores(self, batch: Round) -> Floats:
+        """The share of a round that will come back as theta: note how old its weights will be by then."""
+        scores = await self.share(batch)
+        self.delays.read(batch.number, self.window.finished)
+        return scores
+
+    async def share(self, batch: Round) -> Floats:
         """This block's share of the scores of a batch, with the weights of now."""
         if self.context.job.network.charge_forward:
             await self.charge([batch])
-        self.delays.read(batch.number, self.window.finished)
         scores: Floats = await self.compute(self.block.scores, batch)
         return scores
 
     async def update(self, thetas: Thetas) -> None:
-        """Take in thetas, as many as there are, as one step of the own block."""
+        """Take in thetas, as many as there are, and mark their rounds as finished."""
+        await self.apply(thetas)
+        await self._finished([batch.number for batch, _ in thetas])
+
+    async def apply(self, thetas: Thetas) -> None:
+        """Thetas as one step of the own block."""
         await self.charge([batch for batch, _ in thetas])
         rate = self.rate()
         if self.curvature is None:
@@ -80,9 +90,8 @@ class Trainer:
                 self.block.w -= self.gamma() * self.curvature.local(v)
             else:
                 self.block.w -= rate * v
-            self.curvature.watch(v, thetas, self.gamma())
-        self.latest = thetas[-1]
-        await self._finished([batch.number for batch, _ in thetas])
+            self.curvature.first_order_step = rate
+            self.curvature.watch(v, thetas[-1], self.gamma())
 
     async def _finished(self, numbers: Sequence[int]) -> None:
         finished = self.window.finished
@@ -113,7 +122,11 @@ class Trainer:
         train = self.context.job.train
         if self.smoothness is None:
             return float(train.step)
-        return automatic_step(self.smoothness, train.batch, self.schedule.rows, self.delays.recent())
+        return automatic_step(self.smoothness, train.batch, self.schedule.rows, self.delay())
+
+    def delay(self) -> int:
+        """The delays seen lately, in rounds in which every block is updated once."""
+        return -(-self.delays.recent() // self.updates_per_round)
 
     def gamma(self) -> float:
         """The quasi-Newton step for the delays seen lately."""
@@ -121,25 +134,49 @@ class Trainer:
         if terms.step != "auto":
             return float(terms.step)
         shared = self.curvature is not None and self.curvature.shared
-        return quasi_newton_step(self.context.job.train.batch, self.delays.recent(), shared=shared)
+        return quasi_newton_step(self.context.job.train.batch, self.delay(), shared=shared)
 
     # -- pauses -------------------------------------------------------------------------------------
 
     async def pauses(self) -> None:
         """Whatever the plan has at the gates: tuning, snapshots, curvature pairs."""
-        per_epoch = self.plan.per_epoch
         async for gate in self.window.gates():
-            if self.tuner is not None and gate in {epoch * per_epoch for epoch in self.plan.tunings}:
-                self.smoothness = await self.tuner.measure(self.block.w)
-            if gate in {epoch * per_epoch for epoch in self.plan.snapshots}:
-                await self.snapshot()
-            if self.curvature is not None and gate in self.plan.pairs:
-                self.curvature.first_order_step = self.rate()
-                await self.curvature.pair(gate, self.latest, self.gamma())
+            await self.pause(gate)
+
+    async def pause(self, gate: int, pullers: tuple[str, ...] = ()) -> None:
+        per_epoch = self.plan.per_epoch
+        if self.tuner is not None and gate in {epoch * per_epoch for epoch in self.plan.tunings}:
+            self.smoothness = await self.tuner.measure(self.block.w)
+        if gate in {epoch * per_epoch for epoch in self.plan.snapshots}:
+            await (self.pulled_snapshot(pullers) if pullers else self.snapshot())
+        if self.curvature is not None and gate in self.plan.pairs:
+            self.curvature.first_order_step = self.rate()
+            await self.curvature.pair(gate, self.gamma())
+
+    async def pulled_snapshot(self, pullers: tuple[str, ...]) -> None:
+        """SVRG's full pass where nothing is sent back: every label holder pulls all scores for itself."""
+        n = self.schedule.rows
+        scores = self.block.all_rows.scores(0, n, self.block.w)
+        tags = {puller: tag_of(Topic.SNAPSHOT, self._snapshots + j) for j, puller in enumerate(pullers)}
+        self._snapshots += len(pullers)
+        for puller, tag in tags.items():
+            if puller != self.context.me:
+                await self.context.sum.sum(scores, root=puller, tag=tag)
+        await self.charge_values(self.block.all_rows.values(0, n))
+        if self.context.me in tags:
+            z = await self.context.sum.sum(scores, root=self.context.me, tag=tags[self.context.me])
+            assert z is not None  # noqa: S101  this party is the root
+            await self.remember(self.theta(z, np.arange(n), 0))
+
+    async def remember(self, theta: Floats) -> None:
+        """SVRG's memory: theta of every row, and the mean gradient of the own block."""
+        assert isinstance(self.block.estimator, Svrg)  # noqa: S101  the plan has snapshots for SVRG only
+        n = self.schedule.rows
+        await self.charge_values(self.block.all_rows.values(0, n))
+        self.block.estimator.snapshot(theta, self.block.all_rows.gradient(0, n, theta) / n)
 
     async def snapshot(self) -> None:
         """SVRG's full pass: theta of every row at the weights of now, shared among the dominators."""
-        assert isinstance(self.block.estimator, Svrg)  # noqa: S101  the plan has snapshots for SVRG only
         context, n = self.context, self.schedule.rows
         roots = self.schedule.dominators
         scores = self.block.all_rows.scores(0, n, self.block.w)
@@ -161,14 +198,18 @@ class Trainer:
             if root != context.me:
                 parts[j] = (await context.net.recv(Announce, root, tags[j])).values
         theta = np.concatenate([parts[j] for j in range(len(roots))])
-        await self.charge_values(2 * self.block.all_rows.values(0, n))
-        self.block.estimator.snapshot(theta, self.block.all_rows.gradient(0, n, theta) / n)
+        await self.charge_values(self.block.all_rows.values(0, n))
+        await self.remember(theta)
 
     # -- measuring ----------------------------------------------------------------------------------
 
     async def measure_at(self, rounds: int, *, final: bool) -> float | None:
-        mark = Mark(self.plan.passes(rounds), self.plan.rounds(rounds), final)
-        return await self.evaluation.measure(lambda: self.all_scores(final=final), self.block.penalty(), mark)
+        return await self.measure_now(Mark(self.plan.passes(rounds), self.plan.rounds(rounds), final))
+
+    async def measure_now(self, mark: Mark) -> float | None:
+        return await self.evaluation.measure(
+            lambda: self.all_scores(final=mark.final), self.block.penalty(), mark
+        )
 
     def all_scores(self, *, final: bool) -> list[Floats]:
         """This block's share of the scores of all training rows and, in the end, of the test rows."""
@@ -213,7 +254,7 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
     rows = context.train.rows
     per_epoch = -(-rows // train.batch)
     pair_every = job.direction.every or max(10, 5120 // train.batch)
-    gated = chosen.direction == "lbfgs" and job.direction.pairs != "paper"
+    gated = chosen.direction == "lbfgs" and pairs_of(job) in ("joint", "batch")
     plan = Plan.of(
         train.epochs,
         per_epoch,
@@ -241,7 +282,7 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
             plan=plan,
             window=window,
             block=block,
-            curvature=Curvature(context, block, sample) if chosen.direction == "lbfgs" else None,
+            curvature=Curvature(context, block, sample, pair_every) if chosen.direction == "lbfgs" else None,
             evaluation=context.evaluation(),
             pool=pool,
             delays=Delays(window.delay_bound),

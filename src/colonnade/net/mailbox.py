@@ -201,9 +201,9 @@ class Endpoint:
         self._waiting -= len(queue)
         return cast(list[tuple[str, M]], queue)
 
-    async def stream(self, kind: type[M]) -> AsyncIterator[list[tuple[str, M]]]:
+    async def stream(self, kind: type[M], *, patient: bool = False) -> AsyncIterator[list[tuple[str, M]]]:
         while True:
-            yield await self.drain(kind)
+            yield await self.drain(kind, patient=patient)
 
     def deliver(self, sender: str, frame: bytes) -> None:
         """Called by the wire. Never raises: a bad frame is refused, named and counted."""

@@ -70,7 +70,7 @@ class Network(Protocol):
         """
         ...
 
-    def stream(self, kind: type[M]) -> AsyncIterator[list[tuple[str, M]]]:
+    def stream(self, kind: type[M], *, patient: bool = False) -> AsyncIterator[list[tuple[str, M]]]:
         """`drain` for ever."""
         ...
 
