@@ -1,4 +1,4 @@
-"""The kernel conversation equals pooled doubly stochastic gradients, asks once, and keeps coefficients apart."""
+"""The kernel conversation equals pooled doubly stochastic gradients, asks once, keeps coefficients apart."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_rows_that_are_all_alike_are_refused_with_what_to_do() -> None:
         name: type(table)(name, table.columns, np.ones((30, table.width)), table.y)
         for name, table in setting.train.items()
     }
-    with pytest.raises(DataError, match="set kernel.sigma"):
+    with pytest.raises(DataError, match=r"set kernel\.sigma"):
         trained(Setting("alike", alike, None, setting.active))
 
 

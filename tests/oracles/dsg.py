@@ -58,5 +58,6 @@ def pooled_dsg(
 
 
 def phi(X: Floats, omega: Floats, b: float) -> Floats:
-    values: Floats = np.sqrt(2) * np.cos(X @ omega + b)
+    values: Floats = np.cos(X @ omega + b)
+    values *= np.sqrt(2)
     return values

@@ -6,11 +6,8 @@ the features; every owner l adds up f_l over its own features (Algorithm 2) and 
 round's dominator, which sets the M new coefficients from theta = L'(f(x), y) and keeps them; a word to all
 lets everybody's earlier coefficients decay by 1 - gamma lambda (Algorithm 1). B = M = 1 is the paper's
 algorithm. When there are as many features as wanted, the rounds go on over those: theta then goes to all
-owners, and each steps on its own coefficients.
-
-Projections do not depend on the model. Everybody knows the schedule, so they are sent before they are
-asked for; an owner keeps phi of every row it has met, so a row is projected once, and f is a product with
-what is kept: no running score has to be stored beside it.
+owners, and each steps on its own coefficients. An owner keeps phi of every row it has met, so f is a
+product with what is kept, and no running score has to be stored beside it.
 
 What each side learns: an owner learns omega'x + b of every row for its own features, hence an estimate of
 the kernel between rows (with shared directions: the others' columns); a dominator learns the total score
@@ -22,9 +19,7 @@ about scores or labels (docs/algorithms/fdskl.md).
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +27,7 @@ from numpy.typing import NDArray
 from colonnade.conversations.block import Delays
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Evaluation, Mark
+from colonnade.conversations.kernel_features import MULTIPLICATIONS, Projections, charge
 from colonnade.conversations.kernel_plan import (
     Plan,
     Terms,
@@ -45,19 +41,11 @@ from colonnade.conversations.window import Window
 from colonnade.data.table import Matrix
 from colonnade.errors import Diverged
 from colonnade.messages import Backward, Decay, Stop, Topic, tag_of
-from colonnade.models.random_features import RandomFeatures, phi
+from colonnade.models.random_features import RandomFeatures
 from colonnade.optim.doubly import rate
 from colonnade.presets import batches_in_flight
 
 Floats = NDArray[np.float64]
-
-# rounds whose projections may be under way before their turn
-LOOKAHEAD = 3
-# values of one message: a round's projections travel in stretches of columns
-STRETCH = 2**20
-# what a projection costs beside its multiplications, in touched numbers: its mask and its cosine
-EXTRA = 20
-MULTIPLICATIONS = 16  # of a matrix product, in the time of one touched number
 
 
 async def converse(context: Context) -> Outcome:
@@ -72,7 +60,6 @@ async def converse(context: Context) -> Outcome:
         features=draw_features(context, plan, terms),
         window=window,
         gamma=step_of(context, terms, delay=window.ahead - 1),
-        l2=context.job.train.l2,
         evaluation=context.evaluation(),
     )
     await conversation.run()
@@ -94,25 +81,25 @@ class KernelConversation:
     features: list[RandomFeatures]  # this party's part of every owner's features
     window: Window
     gamma: float
-    l2: float
     evaluation: Evaluation
     updates: int = 0
+    filled: int = 0  # coefficients that were set; the features after them are still to come
     delays: Delays = field(init=False)
 
     def __post_init__(self) -> None:
         context, plan = self.context, self.plan
         self.net, self.sum, self.schedule = context.net, context.sum, plan.schedule
-        self.delays = Delays(self.window.delay_bound)
-        self.owner = plan.owners.index(context.me) if context.me in plan.owners else None
-        kept = 0 if self.owner is None else plan.width(self.owner)
-        self.alpha: Floats = np.zeros((kept, *self.terms.outputs))
-        self.filled = 0  # coefficients that were set; the features after them are still to come
-        self._phi: Floats = np.empty((context.train.rows, kept if plan.cached else 0))
-        self._passing: dict[int, Floats] = {}  # phi of the rounds under way
-        self._velocity: Floats = np.zeros_like(self.alpha)
+        self.l2 = context.job.train.l2
+        self.projections = Projections(context, plan, self.features, self.window)
+        self.owner = self.projections.owner
+        # with one owner alone f is known where it is needed; with more it has to be summed
+        self.several = len(plan.owners) > 1
+        owned = 0 if self.owner is None else plan.width(self.owner)
+        self.alpha: Floats = np.zeros((owned, *self.terms.outputs))
+        self._velocity = np.zeros_like(self.alpha)
         # rounds that are late have a momentum of their own
         self.momentum = context.job.kernel.momentum if self.window.ahead == 1 else 0.0
-        self._arrived: dict[int, asyncio.Future[None]] = defaultdict(asyncio.get_running_loop().create_future)
+        self.delays = Delays(self.window.delay_bound)
 
     @property
     def share(self) -> KernelShare:
@@ -120,11 +107,11 @@ class KernelConversation:
         return KernelShare(owned, None if self.owner is None else self.alpha, self.terms.outputs)
 
     async def run(self) -> None:
-        work = [self.measure(), self.project()]
+        work = [self.measure(), self.projections.send()]
         if self.owner is None:
             work.append(self.heed())
         else:
-            work += [self.receive(), self.dominate()]
+            work += [self.projections.receive(), self.dominate()]
             if self.several:
                 work.append(self.collaborate())
         if self.several:
@@ -138,81 +125,14 @@ class KernelConversation:
             for task in tasks:
                 task.cancel()
 
-    @cached_property
-    def several(self) -> bool:
-        """With one owner alone f is known where it is needed; with more it has to be summed."""
-        return len(self.plan.owners) > 1
-
-    # --- Algorithm 3: projections -------------------------------------------------------------------
-
-    async def project(self) -> None:
-        """Send this party's part of the projections to their owners, ahead of their round."""
-        for number in range(self.schedule.rounds):
-            for owner, name in enumerate(self.plan.owners):
-                if name == self.net.me or not self.plan.wanted(number, owner):
-                    continue
-                if not await self.window.opens(number - LOOKAHEAD):
-                    return
-                await self.projections(number, owner)
-                # let the owner take it in: a party that never waits would fill its mailbox
-                await asyncio.sleep(0)
-
-    async def receive(self) -> None:
-        """Gather the projections on the own features, and keep phi."""
-        assert self.owner is not None  # noqa: S101  only owners receive
-        for number in range(self.schedule.rounds):
-            if not self.plan.wanted(number, self.owner):
-                continue
-            if not await self.window.opens(number - LOOKAHEAD):
-                return
-            values = phi(await self.projections(number, self.owner))
-            self._passing[number] = values
-            if self.plan.cached:
-                self._phi[self.plan.rows(number)] = values
-            self._arrived[number].set_result(None)
-
-    async def projections(self, number: int, owner: int) -> Floats:
-        """A round's rows on an owner's features, summed at the owner; elsewhere the party's own part."""
-        rows, count = self.plan.rows(number), self.plan.wanted(number, owner)
-        await self.charge(len(rows) * count * (self.context.train.width / MULTIPLICATIONS + EXTRA))
-        part = self.features[owner].project(self.context.train.X[rows], count)
-        width = max(1, STRETCH // len(rows))
-        for first in range(0, count, width):
-            stretch = slice(first, first + width)
-            tag = self.tag(number, owner, first // width)
-            total = await self.sum.sum(
-                np.ascontiguousarray(part[:, stretch]), root=self.plan.owners[owner], tag=tag
-            )
-            if total is not None:
-                part[:, stretch] = total
-        return part
-
-    def tag(self, number: int, owner: int, stretch: int) -> int:
-        """Tags of projections lie above those of the scores, which have the number of their round."""
-        most = -(-self.plan.features * self.schedule.batch // STRETCH) + 1
-        return tag_of(
-            Topic.TRAIN, self.schedule.rounds + (number * len(self.plan.owners) + owner) * most + stretch
-        )
-
-    async def phi(self, number: int) -> Floats:
-        """phi of a round's rows on the own features that have a coefficient or get one now."""
-        assert self.owner is not None  # noqa: S101  only owners keep features
-        if self.plan.wanted(number, self.owner):
-            await self._arrived[number]
-        values = self._passing.get(number)
-        if values is None:
-            # gathered once for the scores and the update of a round
-            values = self._passing[number] = self._phi[self.plan.rows(number)]
-        return values
-
     # --- Algorithm 2: scores ------------------------------------------------------------------------
 
     async def scores(self, number: int) -> Floats:
         """f_l of a round's rows."""
         if self.owner is None:
             return np.zeros((self.schedule.round(number).size, *self.terms.outputs))
-        values = await self.phi(number)
-        await self.charge(values.shape[0] * self.filled / MULTIPLICATIONS)
+        values = await self.projections.phi(number)
+        await charge(self.context, values.shape[0] * self.filled / MULTIPLICATIONS)
         self.delays.read(number, self.window.finished)
         f: Floats = values[:, : self.filled] @ self.alpha[: self.filled]
         return f
@@ -272,9 +192,9 @@ class KernelConversation:
         """Lines 9 and 10: the dominator's new coefficients, the decay of the others; later, plain steps."""
         plan, kind = self.plan, self.context.job.kernel.step
         gamma = rate(self.gamma, kind, number, self.schedule.rounds)
-        values = await self.phi(number)
+        values = await self.projections.phi(number)
         if theta is not None:
-            await self.charge(values.size / MULTIPLICATIONS)
+            await charge(self.context, values.size / MULTIPLICATIONS)
         if number < plan.growth:
             self.alpha[: self.filled] *= 1 - gamma * self.l2
             if theta is not None:
@@ -282,14 +202,11 @@ class KernelConversation:
                 self.alpha[block] = -gamma / plan.block * (values[:, block].T @ theta) / len(theta)
                 self.filled = block.stop
         elif theta is not None:
-            gradient = values[:, : self.filled].T @ theta / (len(theta) * plan.features)
-            gradient += self.l2 * self.alpha[: self.filled]
-            velocity = self._velocity[: self.filled]
-            velocity *= self.momentum
-            velocity -= gamma * gradient
-            self.alpha[: self.filled] += velocity
-        self._passing.pop(number, None)
-        self._arrived.pop(number, None)
+            known = slice(0, self.filled)
+            gradient = values[:, known].T @ theta / (len(theta) * plan.features) + self.l2 * self.alpha[known]
+            self._velocity[known] = self.momentum * self._velocity[known] - gamma * gradient
+            self.alpha[known] += self._velocity[known]
+        self.projections.forget(number)
         self.delays.apply(number, self.window.finished)
         self.updates += 1
         self.window.finish([number])
@@ -320,7 +237,7 @@ class KernelConversation:
         f = []
         if self.plan.cached:
             with clock.uncharged():
-                f.append(self._phi[:, : self.filled] @ self.alpha[: self.filled])
+                f.append(self.projections.kept[:, : self.filled] @ self.alpha[: self.filled])
         else:
             f.append(await self.unseen(self.context.train.X))
         if mark.final and test is not None:
@@ -337,17 +254,10 @@ class KernelConversation:
         )
 
     def penalty(self) -> float:
-        """lambda / 2 ||f||^2, with the norm that the features themselves span."""
-        known = self.plan.features if self.window.base >= self.plan.growth else 0
-        count = known or max(1, self.window.base) * self.plan.block
+        """lambda / 2 ||f||^2, with the norm that the features so far span."""
+        count = self.plan.block * min(max(1, self.window.base), self.plan.growth)
         return 0.5 * self.l2 * count * float(np.sum(self.alpha**2))
 
     async def stop(self) -> None:
         for _, message in await self.net.drain(Stop, patient=True):
             self.window.stop_at(message.at)
-
-    async def charge(self, values: float) -> None:
-        """In the simulated world, let the time pass that the kernels would take."""
-        if self.net.clock.virtual:
-            network = self.context.job.network
-            await self.net.clock.work(network.us_per_call * 1e-6 + values * network.ns_per_value * 1e-9)

@@ -88,9 +88,8 @@ def _order(schedule: Schedule, epoch: int) -> NDArray[np.int64]:
 def plan_of(job: Job, rows: int, active: tuple[str, ...]) -> Plan:
     train, kernel = job.train, job.kernel
     schedule = Schedule(rows, train.batch, train.epochs, job.seed, active)
-    cap = kernel.features
-    if cap == "auto":
-        cap = min(FEATURES, max(kernel.block, CACHED_VALUES // rows))
+    affordable = min(FEATURES, max(kernel.block, CACHED_VALUES // rows))
+    cap = affordable if kernel.features == "auto" else kernel.features
     growth = min(max(1, cap // kernel.block), schedule.rounds)
     plan = Plan(schedule, kernel.block, growth, kernel.cache)
     if plan.cached and rows * plan.features > CACHE_LIMIT:

@@ -10,14 +10,14 @@ bandwidth without showing a column.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
-Matrix = Floats | csr_array
+Matrix: TypeAlias = Floats | csr_array
 
 SQRT2 = float(np.sqrt(2.0))
 
