@@ -26,6 +26,12 @@ class DataError(ColonnadeError):
     exit_code = 2
 
 
+class ModelError(ColonnadeError):
+    """A party's own model ended, said nothing, or said something that is not an answer."""
+
+    exit_code = 2
+
+
 class CertificateError(ColonnadeError):
     """A certificate or key is missing, does not fit its party, or is not trusted."""
 

@@ -32,7 +32,11 @@ from colonnade.conversations.cascade_client import (
 from colonnade.conversations.cascade_server import Inbox, Server, Table
 from colonnade.conversations.cascade_step import agree_on_steps
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.replies import (
+from colonnade.errors import JobError
+from colonnade.messages import Topic, tag_of
+from colonnade.models.blackbox import Differentiable, Model
+from colonnade.models.build import party_model, server_model
+from colonnade.optim.replies import (
     Answering,
     Asking,
     FirstStep,
@@ -44,10 +48,6 @@ from colonnade.conversations.replies import (
     ValuesServer,
     ZerothStep,
 )
-from colonnade.errors import JobError
-from colonnade.messages import Topic, tag_of
-from colonnade.models.blackbox import Differentiable, Model
-from colonnade.models.build import party_model, server_model
 from colonnade.optim.smoothing import Smoothing
 from colonnade.presets import batches_in_flight
 from colonnade.privacy.mechanisms import mean_losses

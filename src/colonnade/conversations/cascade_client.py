@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.conversations.context import Context
-from colonnade.conversations.replies import Asking
 from colonnade.data.table import Matrix, Table
 from colonnade.errors import Diverged
 from colonnade.messages import (
@@ -32,6 +31,7 @@ from colonnade.messages import (
 )
 from colonnade.models.blackbox import Linear, Model
 from colonnade.net.transport import Network
+from colonnade.optim.replies import Asking
 
 Floats = NDArray[Any]
 
@@ -194,7 +194,7 @@ def work(model: Model, X: Matrix) -> int:
     """How many stored numbers one forward call touches, as the simulated world charges it."""
     if isinstance(model, Linear) and not isinstance(X, np.ndarray):
         return int(X.nnz) * model.outputs
-    return X.shape[0] * max(1, model.parameters)
+    return int(X.shape[0]) * max(1, model.parameters)
 
 
 async def charge(context: Context, values: int) -> None:

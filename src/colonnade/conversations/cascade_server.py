@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from colonnade.conversations.cascade_client import Client, Walk, charge, receive_rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.conversations.replies import Answering, Head, OwnStep, ValuesServer
 from colonnade.errors import Diverged, MalformedMessage
 from colonnade.messages import Announce, Measure, Reply, Upload
+from colonnade.optim.replies import Answering, Head, OwnStep, ValuesServer
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import NoisyScalars
 
@@ -130,6 +130,7 @@ class Server:
     def __post_init__(self) -> None:
         self.clients = tuple(self.table.outputs)
         self.heard = dict.fromkeys(self.clients, 0)
+        self.turns = dict.fromkeys(self.clients, 0)
         self.waiting: list[Asked] = []
 
     async def serve(self) -> None:
@@ -159,9 +160,7 @@ class Server:
         if self.context.preset.schedule == "async":
             allowed += len(self.clients)
         self.budget = Budget.plan(terms.epsilon or 0.0, terms.delta, allowed, self.context.train.rows)
-        self.answering = ValuesServer(
-            self.head, NoisyScalars(smoothing, terms.clip, self.budget.multiplier)
-        )
+        self.answering = ValuesServer(self.head, NoisyScalars(smoothing, terms.clip, self.budget.multiplier))
 
     @property
     def every(self) -> int:
@@ -174,9 +173,17 @@ class Server:
         while True:
             self.waiting.append(await self.inbox.next())
             self.heard[self.waiting[-1][0]] = self.answered
-            while len(self.waiting) >= together and self.timely():
-                wave, self.waiting = self.waiting[:together], self.waiting[together:]
-                yield wave
+            while self.timely():
+                ready = [asked for asked in self.waiting if self.in_turn(asked[0])][:together]
+                if len(ready) < together:
+                    break
+                self.waiting = [asked for asked in self.waiting if asked not in ready]
+                yield ready
+
+    def in_turn(self, client: str) -> bool:
+        """No network slows down the server's own client, so it is held to the pace of the quickest other."""
+        others = [turns for name, turns in self.turns.items() if name != self.context.me]
+        return client != self.context.me or self.turns[client] <= max(others, default=self.total)
 
     def timely(self) -> bool:
         """Whether nobody is unheard for too long, those whose uploads wait here apart."""
@@ -205,10 +212,11 @@ class Server:
             values = self.answering.answer(C, self.table.columns[client], upload.outputs, y[rows])
             if not np.isfinite(values).all():
                 raise Diverged(f"the loss is not finite after {now} answers; use a smaller step")
-            await charge(self.context, C.size * len(upload.outputs))
+            await charge(self.context, C.size + upload.outputs.size)
             if self.budget is not None:
                 self.budget.spend(rows)
             self.answered += 1
+            self.turns[client] += 1
             await self.inbox.answer(client, Reply(upload.tag, self.answered, values))
         if self.own_step is not None:
             C, rows = self.table.read(asked[-1][2]), asked[-1][2]
@@ -218,7 +226,7 @@ class Server:
         expected = (len(rows), self.table.outputs[client].shape[1])
         if upload.outputs.ndim != 3 or upload.outputs.shape[1:] != expected or not len(upload.outputs):
             raise MalformedMessage(
-                f"{client} sent outputs of shape {upload.outputs.shape} for {expected[0]} rows of {expected[1]}"
+                f"{client} sent outputs of shape {upload.outputs.shape}; rows and outputs are {expected}"
             )
 
     async def release_clients(self) -> None:

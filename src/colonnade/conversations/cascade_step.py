@@ -79,9 +79,10 @@ def curvature(context: Context, client: Client) -> tuple[float, float]:
     s, penalty = context.loss.smoothness, context.job.train.l2 * context.regularizer.smoothness
     model = client.model
     if isinstance(model, Linear):
-        block, v, size = rows_of(X), rng.standard_normal(X.shape[1]), 0.0
+        block, size = rows_of(X), 0.0
+        v: Floats = rng.standard_normal(X.shape[1])
         for _ in range(ITERATIONS):
-            v /= max(float(np.linalg.norm(v)), 1e-300)
+            v = v / max(float(np.linalg.norm(v)), 1e-300)
             v = block.gradient(0, len(rows), block.scores(0, len(rows), v)) / len(rows)
             size = float(np.linalg.norm(v))
         trace = float(squared_norms(X).mean()) * model.outputs

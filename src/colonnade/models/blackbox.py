@@ -52,6 +52,15 @@ class Differentiable(Model, Protocol):
         ...
 
 
+@runtime_checkable
+class Replacing(Protocol):
+    """An F0 that need not start again when one client's embeddings are exchanged for others."""
+
+    def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
+        """The outputs for C with its columns `own` replaced by each of `outputs` [vectors, rows, own]."""
+        ...
+
+
 @dataclass(frozen=True)
 class Linear:
     """X W, with `outputs` scores a row; w holds W row by row, then the bias if there is one."""
@@ -79,6 +88,11 @@ class Linear:
         out = out.reshape(n, len(W), self.outputs).swapaxes(0, 1)
         return out + W[:, None, inner:] if self.bias else out
 
+    def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
+        W = w[: self.columns * self.outputs].reshape(self.columns, self.outputs)
+        replaced: Floats = self.forward(w[None], C) + (outputs - C[:, own]) @ W[own]
+        return replaced
+
     def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
         inner = rows_of(X).gradient(0, X.shape[0], d_out).ravel()
         return np.concatenate([inner, d_out.sum(axis=0)]) if self.bias else inner
@@ -103,6 +117,10 @@ class Sum:
     def forward(self, W: Floats, X: Matrix) -> Floats:
         total = np.asarray(X).reshape(X.shape[0], -1, self.outputs).sum(axis=1)
         return np.broadcast_to(total, (len(W), *total.shape))
+
+    def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
+        replaced: Floats = self.forward(w[None], C) + (outputs - C[:, own])
+        return replaced
 
     def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
         return np.zeros(0)
@@ -140,7 +158,7 @@ def shaped(outputs: Any, rows: int, name: str) -> Floats:
         found = found[:, None]
     if found.ndim != 2 or len(found) != rows:
         raise DataError(
-            f"model {name}: gave an array of shape {found.shape} for {rows} rows; give one row of outputs each"
+            f"model {name}: gave an array of shape {found.shape} for {rows} rows; give a row of outputs each"
         )
     if not np.isfinite(found).all():
         raise DataError(f"model {name}: an output is NaN or infinite")

@@ -69,6 +69,4 @@ def load(path: str) -> Any:
             module = importlib.import_module(where)
         return getattr(module, name)
     except (ImportError, OSError, AttributeError, ValueError) as error:
-        raise JobError(
-            f"model: cannot load {path!r} ({error}); write module:name or file.py:name"
-        ) from error
+        raise JobError(f"model: cannot load {path!r} ({error}); write module:name or file.py:name") from error

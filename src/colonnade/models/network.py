@@ -7,6 +7,7 @@ one batched call (`torch.func.vmap`), which is what zeroth-order training spends
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,9 @@ class Network:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
             for layer in self._module.modules():
-                if hasattr(layer, "reset_parameters"):
-                    layer.reset_parameters()
+                reset = getattr(layer, "reset_parameters", None)
+                if callable(reset):
+                    reset()
         flat = torch.cat([p.detach().reshape(-1) for p in self._module.parameters()])
         return flat.numpy().astype(np.float32)
 
@@ -87,6 +89,6 @@ def mlp(columns: int, hidden: Sequence[int], outputs: int) -> Network:
     """Fully connected layers with ReLU between them; section 5.1 of AsyREVEL has one of 128."""
     widths = [columns, *hidden, outputs]
     layers: list[torch.nn.Module] = []
-    for before, after in zip(widths, widths[1:], strict=False):
+    for before, after in pairwise(widths):
         layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
     return Network(torch.nn.Sequential(*layers[:-1]))

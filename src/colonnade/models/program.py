@@ -27,16 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.data.table import Matrix
-from colonnade.errors import ColonnadeError, DataError
+from colonnade.errors import DataError, ModelError
 from colonnade.models.blackbox import dense
 
 Floats = NDArray[Any]
-
-
-class ProgramFailed(ColonnadeError):
-    """The program of a model ended, said nothing, or said something that is not an answer."""
-
-    exit_code = 2
 
 
 class Program:
@@ -104,8 +98,8 @@ class Program:
         self._unread = b"\n".join(found[lines:])
         return found[:lines]
 
-    def _failed(self, what: str) -> ProgramFailed:
-        return ProgramFailed(f"model {' '.join(self.command)}: the program {what}")
+    def _failed(self, what: str) -> ModelError:
+        return ModelError(f"model {' '.join(self.command)}: the program {what}")
 
 
 def _line(numbers: Floats) -> str:

@@ -14,6 +14,7 @@ asyrevel.md has the measured attack). Only a privacy mechanism limits what a rep
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,12 +23,14 @@ from numpy.typing import NDArray
 
 from colonnade.data.table import Matrix
 from colonnade.losses import Loss
-from colonnade.models.blackbox import Differentiable, Model
+from colonnade.models.blackbox import Differentiable, Model, Replacing
 from colonnade.optim.smoothing import Smoothing
-from colonnade.privacy.mechanisms import Release
 from colonnade.regularizers import Regularizer
 
 Floats = NDArray[Any]
+
+Release = Callable[[Floats], Floats]
+"""From the losses [points, rows] of a batch to what the client is told (`privacy.mechanisms`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,18 @@ class Head:
         flat = z.reshape(-1, *z.shape[2:])
         return self.loss.value(flat, np.tile(y, len(W))).reshape(z.shape[:2])
 
+    def losses_replaced(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
+        """[vectors, rows] for C with the columns `own` replaced by each of `outputs`."""
+        P, B = outputs.shape[:2]
+        if isinstance(self.model, Replacing):
+            z = self.model.forward_replaced(self.w, C, own, outputs).reshape(P * B, -1)
+        else:
+            replaced = np.repeat(C[None], P, axis=0)
+            replaced[:, :, own] = outputs
+            z = self.model.forward(self.w[None], replaced.reshape(P * B, -1))[0]
+        flat = z if self.loss.task == "multiclass" else z[:, 0]
+        return self.loss.value(flat, np.tile(y, P)).reshape(P, B)
+
     def dz(self, C: Floats, y: Floats) -> Floats:
         """The derivative of the mean loss by every output of F0."""
         z = self.scores(self.w[None], C)[0]
@@ -115,11 +130,7 @@ class ValuesServer:
     release: Release
 
     def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
-        P, B = outputs.shape[:2]
-        replaced = np.repeat(C[None], P, axis=0)
-        replaced[:, :, own] = outputs
-        losses = self.head.losses(self.head.w[None], replaced.reshape(P * B, -1), np.tile(y, P))
-        return self.release(losses.reshape(P, B))
+        return self.release(self.head.losses_replaced(C, own, outputs, y))
 
 
 @dataclass(frozen=True)

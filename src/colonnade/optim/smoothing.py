@@ -60,9 +60,11 @@ class Smoothing:
     def quotients(self, values: Floats) -> Floats:
         """q_k from the values at `points`, along the first axis; what is behind it is kept."""
         K = self.count
+        far, near, width = values[1:], values[0], self.mu
         if self.two_sided:
-            return (values[1 : K + 1] - values[K + 1 :]) / (2 * self.mu)
-        return (values[1:] - values[0]) / self.mu
+            far, near, width = values[1 : K + 1], values[K + 1 :], 2 * self.mu
+        quotients: Floats = (far - near) / width
+        return quotients
 
     def gradient(self, quotients: Floats, u: Floats) -> Floats:
         return self.scale(u.shape[1]) / self.count * (quotients @ u)

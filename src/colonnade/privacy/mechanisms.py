@@ -27,9 +27,6 @@ from colonnade.optim.smoothing import Smoothing
 
 Floats = NDArray[Any]
 
-Release = Callable[[Floats], Floats]
-"""From the losses [points, rows] of a batch to what the client is told."""
-
 Gauss = Callable[[float, float], float]
 
 
@@ -53,7 +50,8 @@ class NoisyScalars:
         K, B = quotients.shape
         clipped = clip_rows(quotients.T, self.clip)
         noise = self.multiplier * 2 * self.clip / B
-        return clipped.mean(axis=0) + np.array([self.gauss(0.0, noise) for _ in range(K)])
+        scalars: Floats = clipped.mean(axis=0) + np.array([self.gauss(0.0, noise) for _ in range(K)])
+        return scalars
 
 
 def clip_rows(rows: Floats, length: float) -> Floats:

@@ -1,0 +1,192 @@
+"""The models of a cascade trained where all columns lie together: nothing is sent, nothing is stale.
+
+`by_values` is the paper's non-federated comparison: the same two-point rule on the same batches, every
+block answered from the current outputs of all. `by_gradient` is what first-order training reaches: Adam
+by back-propagation through F0 and every block; it needs models that have gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.config import Job
+from colonnade.data.table import Matrix, Table
+from colonnade.losses import LOSSES
+from colonnade.metrics import metrics_of
+from colonnade.models.blackbox import Differentiable, Model
+from colonnade.models.build import party_model, server_model
+from colonnade.optim.replies import Head, ValuesClient, ValuesServer, ZerothStep
+from colonnade.optim.smoothing import Smoothing
+from colonnade.presets import preset_of
+from colonnade.privacy.mechanisms import mean_losses
+from colonnade.regularizers import REGULARIZERS
+
+Floats = NDArray[Any]
+
+RATE = 1e-3  # Adam's own default
+EPOCHS = 10
+STRETCH = 4096
+
+
+@dataclass
+class Stack:
+    """All blocks and F0 in one place."""
+
+    job: Job
+    blocks: list[Matrix]
+    y: Floats
+    models: list[Model]
+    head: Head
+    w: list[Floats]
+
+    def embed(self, blocks: Sequence[Matrix], rows: Any) -> Floats:
+        parts = [m.forward(w[None], X[rows])[0] for m, w, X in zip(self.models, self.w, blocks, strict=True)]
+        return np.concatenate(parts, axis=1)
+
+    def scores(self, blocks: Sequence[Matrix]) -> Floats:
+        n = blocks[0].shape[0]
+        parts = [
+            self.head.scores(self.head.w[None], self.embed(blocks, slice(start, start + STRETCH)))[0]
+            for start in range(0, n, STRETCH)
+        ]
+        return np.concatenate(parts)
+
+    def penalty(self) -> float:
+        regularizer = REGULARIZERS[self.job.train.regularizer]
+        return self.job.train.l2 * sum(regularizer.value(w) for w in self.w)
+
+    def metrics(self, blocks: Sequence[Matrix] | None, y: Floats | None) -> dict[str, float]:
+        loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean()) + self.penalty()
+        found = {"train_loss": loss}
+        if blocks is not None and y is not None:
+            found |= metrics_of(self.head.loss, self.scores(blocks), y, self.penalty())
+        return found
+
+
+def stack_of(
+    job: Job,
+    train: Mapping[str, Table],
+    server: str,
+    models: Mapping[str, Model] | None = None,
+    server_object: Model | None = None,
+) -> Stack:
+    """Every party's model at its first parameters, the same as in a federation of this seed."""
+    y = train[server].y
+    assert y is not None  # noqa: S101  the server holds the labels
+    loss = LOSSES[job.train.loss or "logistic"]
+    parties = sorted(train)
+    index = {party: number for number, party in enumerate(parties)}
+    holders = [party for party in parties if train[party].X.shape[1]]
+    made = [
+        (models or {}).get(p) or party_model(job.model.parties.get(p, job.model), train[p].X.shape[1])
+        for p in holders
+    ]
+    w = [
+        m.initial(np.random.default_rng([job.seed, index[p], 3])) for m, p in zip(made, holders, strict=True)
+    ]
+    blocks = [train[party].X for party in holders]
+    width = sum(m.forward(v[None], X[:1]).shape[2] for m, v, X in zip(made, w, blocks, strict=True))
+    outputs = int(y.max()) + 1 if loss.task == "multiclass" else 1
+    top = server_object or server_model(job.model.server, width, outputs)
+    head = Head(top, loss, top.initial(np.random.default_rng([job.seed, index[server], 4])))
+    return Stack(job, blocks, y, made, head, w)
+
+
+def by_values(stack: Stack, *, step: float, server_step: float) -> Stack:
+    """Two-point estimates on shuffled batches, for as many epochs as the job has."""
+    job = stack.job
+    asked, train = job.cascade, job.train
+    kind = preset_of(job).smoothing or "gaussian"
+    smoothing = Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
+    regularizer = REGULARIZERS[train.regularizer]
+    clients = [
+        ValuesClient(model, smoothing, regularizer, train.l2, np.random.default_rng([job.seed, number, 2]))
+        for number, model in enumerate(stack.models)
+    ]
+    server, own = ValuesServer(stack.head, mean_losses), None
+    if stack.head.w.size:
+        own = ZerothStep(stack.head, smoothing, np.random.default_rng([job.seed, 0, 5]))
+    n = len(stack.y)
+    per_epoch = -(-n // train.batch)
+    for number in range(train.epochs * per_epoch):
+        epoch, position = divmod(number, per_epoch)
+        if position == 0:
+            order = np.random.default_rng([job.seed, 0, epoch]).permutation(n)
+        rows = order[position * train.batch : (position + 1) * train.batch]
+        y, C, start = stack.y[rows], stack.embed(stack.blocks, rows), 0
+        left = 1 - number / (train.epochs * per_epoch) if asked.decay == "linear" else 1.0
+        for m, client in enumerate(clients):
+            query = client.ask(stack.w[m], stack.blocks[m][rows])
+            columns = slice(start, start := start + query.outputs.shape[2])
+            values = server.answer(C, columns, query.outputs, y)
+            change = step * left * client.gradient(query, values)
+            stack.w[m] = stack.w[m] - change.astype(stack.w[m].dtype)
+        if own is not None:
+            stack.head.w = stack.head.w - server_step * left * own.gradient(C, y)
+    return stack
+
+
+@dataclass
+class Adam:
+    """Kingma and Ba 2015, for one parameter vector."""
+
+    rate: float
+    m: Floats | float = 0.0
+    v: Floats | float = 0.0
+    t: int = field(default=0)
+
+    def step(self, w: Floats, g: Floats) -> Floats:
+        self.t += 1
+        self.m = 0.9 * self.m + 0.1 * g
+        self.v = 0.999 * self.v + 0.001 * g**2
+        m, v = self.m / (1 - 0.9**self.t), self.v / (1 - 0.999**self.t)
+        return np.asarray(w - self.rate * m / (np.sqrt(v) + 1e-8), dtype=w.dtype)
+
+
+def by_gradient(stack: Stack, *, epochs: int = EPOCHS, batch: int = 256) -> Stack:
+    """Adam on everything, by back-propagation."""
+    head, regularizer = stack.head, REGULARIZERS[stack.job.train.regularizer]
+    assert isinstance(head.model, Differentiable)  # noqa: S101  the caller looked
+    steps, own = [Adam(RATE) for _ in stack.w], Adam(RATE)
+    for epoch in range(epochs):
+        order = np.random.default_rng([stack.job.seed, epoch]).permutation(len(stack.y))
+        for first in range(0, len(order), batch):
+            rows = order[first : first + batch]
+            C, y = stack.embed(stack.blocks, rows), stack.y[rows]
+            dz = head.dz(C, y)
+            dC, start = head.model.input_gradient(head.w, C, dz), 0
+            for m, model in enumerate(stack.models):
+                assert isinstance(model, Differentiable)  # noqa: S101
+                X = stack.blocks[m][rows]
+                width = model.forward(stack.w[m][None], X[:1]).shape[2]
+                back = model.gradient(stack.w[m], X, dC[:, start : start + width])
+                back = back + stack.job.train.l2 * regularizer.gradient(stack.w[m])
+                stack.w[m], start = steps[m].step(stack.w[m], back), start + width
+            if head.w.size:
+                head.w = own.step(head.w, head.model.gradient(head.w, C, dz))
+    return stack
+
+
+def pooled_cascade(
+    job: Job,
+    train: Mapping[str, Table],
+    test: Mapping[str, Table] | None,
+    server: str,
+    models: Mapping[str, Model],
+    server_object: Model | None,
+) -> tuple[float, dict[str, float]]:
+    """Training loss and metrics: by gradient if every model has one, else by values."""
+    stack = stack_of(job, train, server, models, server_object)
+    if all(isinstance(model, Differentiable) for model in [*stack.models, stack.head.model]):
+        by_gradient(stack)
+    else:
+        step = 0.1 if job.train.step == "auto" else float(job.train.step)
+        by_values(stack, step=step, server_step=step / len(stack.models))
+    blocks = [test[party].X for party in sorted(test) if test[party].X.shape[1]] if test else None
+    metrics = stack.metrics(blocks, test[server].y if test else None)
+    return metrics["train_loss"], metrics
