@@ -67,7 +67,8 @@ class PullConversation:
         serving = asyncio.ensure_future(self.serve())
         heeding = asyncio.ensure_future(self.heed())
         try:
-            for self.stint in range(self.plan.epochs):
+            for stint in range(self.plan.epochs):
+                self.stint = stint
                 await self._guard(self.together(), serving, heeding)
                 if await self._guard(self.measure(), serving, heeding):
                     break
@@ -149,10 +150,11 @@ class PullConversation:
     async def count(self) -> None:
         """The evaluator ends a stint when all together have made their updates."""
         quota = (self.stint + 1) * self.plan.per_epoch * len(self.pullers)
-        if self.net.me == self.context.evaluator and not self.stopping.is_set():
-            if sum(self.known.values()) >= quota:
-                self.stopping.set()
-                await self.net.broadcast(Stop(self.stint))
+        if self.net.me != self.context.evaluator or self.stopping.is_set():
+            return
+        if sum(self.known.values()) >= quota:
+            self.stopping.set()
+            await self.net.broadcast(Stop(self.stint))
 
     async def heed(self) -> None:
         async for waiting in self.net.stream(Stop, patient=True):
