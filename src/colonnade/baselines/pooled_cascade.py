@@ -30,6 +30,7 @@ Floats = NDArray[Any]
 
 RATE = 1e-3  # Adam's own default
 EPOCHS = 10
+STEPS = 1000  # at least, where an epoch has few batches
 STRETCH = 4096
 
 
@@ -119,7 +120,7 @@ def by_values(stack: Stack, *, step: float, server_step: float) -> Stack:
             order = np.random.default_rng([job.seed, 0, epoch]).permutation(n)
         rows = order[position * train.batch : (position + 1) * train.batch]
         y, C, start = stack.y[rows], stack.embed(stack.blocks, rows), 0
-        left = 1 - number / (train.epochs * per_epoch) if asked.decay == "linear" else 1.0
+        left = 1 - (number + 1) / (train.epochs * per_epoch) if asked.decay == "linear" else 1.0
         for m, client in enumerate(clients):
             query = client.ask(stack.w[m], stack.blocks[m][rows])
             columns = slice(start, start := start + query.outputs.shape[2])
@@ -148,8 +149,10 @@ class Adam:
         return np.asarray(w - self.rate * m / (np.sqrt(v) + 1e-8), dtype=w.dtype)
 
 
-def by_gradient(stack: Stack, *, epochs: int = EPOCHS, batch: int = 256) -> Stack:
+def by_gradient(stack: Stack) -> Stack:
     """Adam on everything, by back-propagation."""
+    batch = min(256, stack.job.train.batch)
+    epochs = max(EPOCHS, -(-STEPS * batch // len(stack.y)))
     head, regularizer = stack.head, REGULARIZERS[stack.job.train.regularizer]
     assert isinstance(head.model, Differentiable)  # noqa: S101  the caller looked
     steps, own = [Adam(RATE) for _ in stack.w], Adam(RATE)

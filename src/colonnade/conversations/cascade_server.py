@@ -37,6 +37,7 @@ Floats = NDArray[Any]
 Asked = tuple[str, Upload]
 
 NOTHING = np.zeros(0)
+HOPELESS = 1e4  # this many times the loss of the start is no training any more
 
 
 class Inbox:
@@ -126,6 +127,7 @@ class Server:
     budget: Budget | None = None
     answered: int = 0
     stopped: bool = False
+    start_loss: float = 0.0
 
     def __post_init__(self) -> None:
         self.clients = tuple(self.table.outputs)
@@ -135,7 +137,10 @@ class Server:
 
     async def serve(self) -> None:
         """Answer until the run is over, measure on the way, and let every client go."""
-        mark_at = self.every
+        mark_at, y = self.every, self.context.y
+        assert y is not None  # noqa: S101  the server holds the labels
+        whole = self.table.read(np.arange(len(y)))
+        self.start_loss = float(self.head.losses(self.head.w[None], whole, y).mean())
         async for wave in self.waves():
             if not self.affordable(wave):
                 self.waiting = wave + self.waiting
@@ -205,7 +210,7 @@ class Server:
         for client, upload, rows in asked:
             self.check(client, upload, rows)
             self.table.store(client, rows, upload.outputs[0], self.answered)
-        now = self.answered
+        now, after = self.answered, self.answered + len(wave)
         for client, upload, rows in asked:
             C = self.table.read(rows)
             self.table.note_ages(client, rows, now)
@@ -217,7 +222,8 @@ class Server:
                 self.budget.spend(rows)
             self.answered += 1
             self.turns[client] += 1
-            await self.inbox.answer(client, Reply(upload.tag, self.answered, values))
+            # the whole wave counts as answered, so that the order within it makes no difference
+            await self.inbox.answer(client, Reply(upload.tag, after, values))
         if self.own_step is not None:
             C, rows = self.table.read(asked[-1][2]), asked[-1][2]
             self.head.w = self.head.w - self.rate(self.answered) * self.own_step.gradient(C, y[rows])
@@ -260,5 +266,7 @@ class Server:
             z = [self.head.scores(self.head.w[None], np.concatenate(part, axis=1))[0] for part in parts]
             mark = Mark(self.answered // self.per_epoch, self.answered, final)
             loss = self.evaluation.record(z, penalty, round(sent), when, mark)
+        if not loss < HOPELESS * max(self.start_loss, 1.0):
+            raise Diverged(f"the loss is {loss:.3g}, it began at {self.start_loss:.3g}; use a smaller step")
         target = context.target_loss
         self.stopped = target is not None and loss <= target

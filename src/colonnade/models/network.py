@@ -6,6 +6,7 @@ one batched call (`torch.func.vmap`), which is what zeroth-order training spends
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -26,6 +27,10 @@ except ImportError as error:
     ) from error
 
 Floats = NDArray[Any]
+
+if "OMP_NUM_THREADS" not in os.environ:
+    # products this small are faster on one core, and several parties may share this machine
+    torch.set_num_threads(1)
 
 
 class Network:
