@@ -16,6 +16,7 @@ class Proxy:
         self._pumps: set[asyncio.Task[None]] = set()
         self.connections = 0
         self._left = 0
+        self._flip = False
         self._carried = asyncio.Event()
 
     async def open(self, port: int) -> None:
@@ -26,6 +27,10 @@ class Proxy:
         self._left = size
         self._carried.clear()
         await self._carried.wait()
+
+    def corrupt(self) -> None:
+        """One bit of what passes next is flipped."""
+        self._flip = True
 
     def cut(self) -> None:
         """Every connection through here ends now, whatever is on its way."""
@@ -59,6 +64,9 @@ class Proxy:
                 self._left -= len(data)
                 if self._left <= 0:
                     self._carried.set()
+                if self._flip:
+                    self._flip = False
+                    data = data[:-1] + bytes([data[-1] ^ 1])
                 sink.write(data)
                 await sink.drain()
         with contextlib.suppress(OSError):

@@ -82,6 +82,15 @@ def test_one_flipped_bit_is_found(header: Header, payload: bytes, data: st.DataO
         unpack(bytes(broken))
 
 
+@given(headers, st.binary(max_size=100))
+def test_a_checksum_may_be_left_out_but_not_where_it_is_demanded(header: Header, payload: bytes) -> None:
+    frame = pack(header, payload, checked=False)
+    for got, rest in (unpack(frame), unpack(pack(header, payload), demand=True)):
+        assert (got, bytes(rest)) == (header, payload)
+    with pytest.raises(MalformedMessage, match="does not fit its checksum"):
+        unpack(frame, demand=True)
+
+
 @given(st.binary(max_size=HEADER_SIZE - 1))
 def test_a_frame_without_a_header_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedMessage, match="shorter than its header"):

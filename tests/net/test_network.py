@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -113,8 +113,10 @@ def test_a_port_that_is_taken_is_an_error_that_says_so(kind: str) -> None:
     asyncio.run(main())
 
 
-async def _through_proxy(kind: str, rounds: int, cuts: int) -> tuple[list[list[Any]], Proxy]:
-    """Two parties in the middle of a run while their connection is cut again and again."""
+async def _through_proxy(
+    kind: str, rounds: int, harm: Callable[[Proxy], None] | None = None
+) -> tuple[list[list[Any]], Proxy]:
+    """Two parties in the middle of a run while their connection is harmed again and again."""
     where = addresses(PAIR)
     proxy = Proxy(where["bee"][1])
     [front] = free_ports(1)
@@ -140,21 +142,25 @@ async def _through_proxy(kind: str, rounds: int, cuts: int) -> tuple[list[list[A
             assert not net.meter.refused
             return [*heard, stops]
 
-    async def cut() -> None:
-        for _ in range(cuts):
+    async def weather() -> None:
+        for _ in range(4):
             await proxy.carry(100_000)
-            proxy.cut()
+            if harm is not None:
+                harm(proxy)
 
-    cutting = asyncio.ensure_future(cut())
+    storm = asyncio.ensure_future(weather())
     heard = await asyncio.gather(talk("ant"), talk("bee"))
-    cutting.cancel()
+    storm.cancel()
     await proxy.close()
     return list(heard), proxy
 
 
-def test_a_line_that_is_cut_is_restored_and_not_a_message_is_missing(kind: str) -> None:
-    calm, _ = asyncio.run(_through_proxy(kind, 120, 0))
-    stormy, proxy = asyncio.run(_through_proxy(kind, 120, 4))
+@pytest.mark.parametrize("harm", [Proxy.cut, Proxy.corrupt])
+def test_a_line_that_is_harmed_is_restored_and_not_a_message_is_missing(
+    kind: str, harm: Callable[[Proxy], None]
+) -> None:
+    calm, _ = asyncio.run(_through_proxy(kind, 120))
+    stormy, proxy = asyncio.run(_through_proxy(kind, 120, harm))
     assert proxy.connections >= 4
     assert stormy == calm
     assert calm[0][-1] == calm[1][-1] == list(range(120))

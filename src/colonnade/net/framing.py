@@ -38,16 +38,18 @@ class Splitter:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._rest = bytearray()
+        self._rest: list[bytes] = []
+        self._size = 0
         self._need = LENGTH_PREFIX
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now. OversizedMessage when one is announced that is too long."""
         if self._rest:
-            self._rest += data
-            if len(self._rest) < self._need:
+            self._rest.append(data)
+            self._size += len(data)
+            if self._size < self._need:
                 return []
-            data = bytes(self._rest)
+            data = b"".join(self._rest)  # once a frame is whole, and not for every piece of it
             self._rest.clear()
         frames = []
         at, size = 0, len(data)
@@ -64,5 +66,6 @@ class Splitter:
             frames.append(data[start:end])
             at = end
         if at < size:
-            self._rest += data[at:]
+            self._rest.append(data[at:])
+            self._size = size - at
         return frames

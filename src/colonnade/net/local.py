@@ -22,6 +22,7 @@ class LocalHub:
 
 class LocalWire:
     lossless = True
+    intact = True
     retry_after: float | None = None
 
     def __init__(self, hub: LocalHub, party: str) -> None:

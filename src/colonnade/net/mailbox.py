@@ -62,6 +62,7 @@ class Endpoint:
         self.meter = Meter()
         self.deadline = deadline
         self._wire = wire
+        self._checked = not wire.intact
         self._run = run
         self._size_limit = size_limit
         self._index = {party: i for i, party in enumerate(self.parties)}
@@ -105,7 +106,7 @@ class Endpoint:
                 "use a smaller batch"
             )
         sequence = line.number()
-        frame = pack(self._header(to, DATA, sequence), payload)
+        frame = pack(self._header(to, DATA, sequence), payload, checked=self._checked)
         self.meter.sent(message, to, len(frame) + self._wire.framing(len(frame)))
         if not self._wire.lossless:
             line.keep(sequence, frame)
@@ -218,7 +219,7 @@ class Endpoint:
             raise UnknownParty(f"{sender!r} is not part of this run")
         if len(frame) > self._size_limit:
             raise OversizedMessage(f"a frame of {len(frame)} bytes from {sender} is over {self._size_limit}")
-        header, payload = unpack(frame)
+        header, payload = unpack(frame, demand=self._checked)
         if header.run != self._run:
             raise WrongRun(f"{sender} sent a frame of run {header.run:08x}, this is {self._run:08x}")
         if header.sender != self._index[sender] or header.receiver != self._index[self.me]:
@@ -302,7 +303,7 @@ class Endpoint:
     def _control(self, to: str, kind: int) -> None:
         if kind == RESEND:
             self._lines[to].gap_reported = self._lines[to].taken
-        self._repeat(to, pack(self._header(to, kind, 0)))
+        self._repeat(to, pack(self._header(to, kind, 0), checked=self._checked))
 
     def _resend(self, to: str) -> None:
         for _, frame in self._lines[to].unacknowledged:

@@ -124,7 +124,7 @@ class SimulatedWire:
     def __init__(self, hub: SimulatedHub, party: str) -> None:
         self._hub = hub
         self._party = party
-        self.lossless = not hub.faults.any()
+        self.lossless = self.intact = not hub.faults.any()
         self.retry_after = None if self.lossless else 0.25 + 4 * hub.link.latency_s
 
     def framing(self, size: int) -> int:

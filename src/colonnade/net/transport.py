@@ -89,12 +89,14 @@ class Wire(Protocol):
     """Moves frames to named parties, in order while a line stands.
 
     `lossless`: a frame that was sent arrives, so nothing needs to be kept for a resend.
+    `intact`: a frame that arrives is as it was sent, so it needs no checksum.
     `retry_after`: seconds without an acknowledgement after which a frame is sent again; None where the
     wire itself says when frames may be missing (`Restored`).
     `framing`: bytes that the wire itself adds to a frame of the given size.
     """
 
     lossless: bool
+    intact: bool
     retry_after: float | None
 
     def framing(self, size: int) -> int: ...

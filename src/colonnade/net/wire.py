@@ -50,6 +50,7 @@ class NetworkWire:
     """A `Wire` over any `Engine`. Attach an endpoint to it, then `await start()`."""
 
     lossless = False
+    intact = True
     retry_after: float | None = None
 
     def __init__(
