@@ -98,3 +98,33 @@ class Diverged(ColonnadeError):
     """Training left the finite numbers; the step is too large for this delay."""
 
     exit_code = 2
+
+
+class AlignmentError(ColonnadeError):
+    """The parties' ids cannot be brought together as they are."""
+
+    exit_code = 2
+
+
+class DuplicateIds(AlignmentError):
+    """Two rows of one party have the same id."""
+
+
+class EmptyIntersection(AlignmentError):
+    """No id, or too few, are common to all parties."""
+
+
+class ChangedIds(AlignmentError):
+    """A party brings other ids than it brought to the run before."""
+
+
+class Refused(ColonnadeError):
+    """A party refused to take part, and said why."""
+
+    exit_code = 2
+
+
+class ShareError(ColonnadeError):
+    """A stored share of a model is missing, damaged, or of another version."""
+
+    exit_code = 2

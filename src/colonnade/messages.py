@@ -33,6 +33,7 @@ class Topic(IntEnum):
     CURVATURE = 5
     PAIR = 6
     PAUSE = 7
+    ALIGN = 9
 
 
 def tag_of(topic: Topic, number: int) -> int:
@@ -167,9 +168,102 @@ class Ask(Message, tag=30):
     tag: int
 
 
+class Roster(Message, tag=46):
+    """Before alignment: how many ids the sender brings, and a commitment that changes when they do."""
+
+    size: int
+    commitment: bytes
+    rules: str
+
+
+class Points(Message, tag=47):
+    """Blinded ids: points of the curve, 33 bytes each."""
+
+    tag: int
+    points: Array
+
+
+class Hints(Message, tag=48):
+    """A stretch of the table from which the leader reads a share of zero for an id both hold."""
+
+    tag: int
+    seed: int
+    table: Array
+
+
+class Found(Message, tag=49):
+    """The ids common to all, each as the receiver's own keyed hash of it."""
+
+    tag: int
+    names: Array
+
+
+class Seal(Message, tag=50):
+    """The digest of the common rows in their common order."""
+
+    digest: bytes
+
+
+class Present(Message, tag=51):
+    """The first word on a line between two daemons: which version speaks here."""
+
+    version: str
+
+
+class Propose(Message, tag=52):
+    """The sender asks for a run: training or scoring, exactly as `terms` say."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    terms: bytes
+
+
+class Answer(Message, tag=53):
+    """Whether the sender takes part; `digest` is that of the terms as it read them."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    digest: str
+    refusal: str | None
+
+
+class Begin(Message, tag=54):
+    """Everybody has accepted these terms: go."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    digest: str
+
+
+class Cancel(Message, tag=55):
+    """The run does not take place, or ends now."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    reason: str
+
+
+class Progress(Message, tag=56):
+    """How far a run has come at the party that measures it; the loss only where the job shows it."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    epoch: int
+    loss: float | None
+
+
+class Score(Message, tag=57):
+    """The asker wants the score of these rows of the common order; no rows end the session."""
+
+    queued: ClassVar[bool] = True
+    tag: int
+    rows: Array
+
+
 AnyMessage = (
     Ask | Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay
     | Upload | Reply | Embeddings | Measure
+    | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
 )  # fmt: skip
 
 # a dtype is one byte on the wire; what is not in this list cannot be sent
