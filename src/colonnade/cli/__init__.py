@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from colonnade import __version__
+from colonnade.cli.bench import bench
 from colonnade.cli.certificates import certs
 from colonnade.cli.demo import demo
 from colonnade.cli.lists import algorithms, datasets
@@ -87,5 +88,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, run, algorithms, datasets, certs):
+for command in (demo, run, algorithms, datasets, certs, bench):
     main.add_command(command)

@@ -1,0 +1,133 @@
+"""What every bench shares: results as JSON, tables as Markdown, lines as a figure.
+
+A bench is a module with `run(quick, out, say)`: it measures, says what it is doing a line at a time, and
+returns the files it wrote. Ours stands beside the paper's, and what was not measured is a dash.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from colonnade import __version__
+from colonnade.report.figures import COLOURS, MARKERS, STYLE, save
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: a title, column heads and rows of numbers or words."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+
+    def markdown(self) -> str:
+        lines = [f"## {self.title}", ""]
+        lines += [_line(self.columns), _line(["---"] * len(self.columns))]
+        lines += [_line([_text(cell) for cell in row]) for row in self.rows]
+        return "\n".join(lines + (["", self.note] if self.note else []))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot: named lines of (x, y)."""
+
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, Sequence[tuple[float, float]]]
+    log: bool = False
+
+
+@dataclass
+class Bench:
+    """What a bench has measured so far, and how it is written."""
+
+    name: str
+    title: str
+    quick: bool
+    grids: list[Grid] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, out: Path) -> list[Path]:
+        """NAME.json with every number, NAME.md with the tables, NAME.png with the lines."""
+        out.mkdir(parents=True, exist_ok=True)
+        paths = [out / f"{self.name}.json", out / f"{self.name}.md"]
+        whole = {
+            "bench": self.name,
+            "quick": self.quick,
+            "machine": machine(),
+            "tables": [asdict(grid) for grid in self.grids],
+            "lines": [asdict(panel) for panel in self.panels],
+            **self.data,
+        }
+        paths[0].write_text(json.dumps(whole, indent=2, default=float) + "\n", encoding="utf-8")
+        head = [f"# {self.title}", "", f"{'Quick run' if self.quick else 'Full run'} on {machine()}.", ""]
+        text = "\n".join(head) + "\n" + "\n\n".join(grid.markdown() for grid in self.grids) + "\n"
+        paths[1].write_text(text, encoding="utf-8")
+        if self.panels:
+            paths.append(save(draw(self.panels, self.title), out / f"{self.name}.png"))
+        return paths
+
+
+def draw(panels: Sequence[Panel], title: str) -> Figure:
+    """The panels side by side, three in a row."""
+    across = min(3, len(panels))
+    down = math.ceil(len(panels) / across)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(4.6 * across, 3.8 * down), layout="constrained")
+        figure.suptitle(title, fontsize=12, fontweight="bold")
+        for number, panel in enumerate(panels):
+            axes = figure.add_subplot(down, across, number + 1)
+            for k, (name, points) in enumerate(panel.lines.items()):
+                x, y = zip(*points, strict=True)
+                colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
+                axes.plot(x, y, label=name, markersize=4, linewidth=1.6, color=colour, marker=marker)
+            if panel.log:
+                axes.set_xscale("log")
+                axes.set_yscale("log")
+            axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+            axes.grid(visible=True, color="#d8d8d8", linewidth=0.8)
+            axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def growth_exponent(points: Sequence[tuple[float, float]]) -> float:
+    """The p of y ~ x^p by least squares on logarithms.
+
+    >>> round(growth_exponent([(1.0, 2.0), (2.0, 8.0), (4.0, 32.0)]), 6)
+    2.0
+    """
+    x, y = np.log(np.asarray(points, dtype=np.float64)).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def machine() -> str:
+    python = platform.python_version()
+    return f"{os.cpu_count()} cores, {platform.machine()}, Python {python}, Colonnade {__version__}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return "-" if math.isnan(cell) else f"{cell:.4g}"
+    return str(cell)
