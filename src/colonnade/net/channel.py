@@ -54,6 +54,9 @@ class Channel(Protocol):
 
 
 class Engine(Protocol):
+    together: int
+    """Bytes that are best written at once, if so many are waiting."""
+
     async def dial(self, peer: str, host: str, port: int) -> Channel: ...
 
     async def listen(

@@ -22,7 +22,6 @@ import grpc
 from colonnade.errors import CertificateError, JobError
 from colonnade.net.certificates import Credentials, der
 from colonnade.net.channel import CLOSE_S, Address, Channel, Ear
-from colonnade.net.outbox import TOGETHER
 from colonnade.net.wire import CONNECT_S, RECONNECT_S, SIZE_LIMIT, NetworkWire
 
 _SERVICE, _METHOD = "colonnade.Wire", "Talk"
@@ -58,11 +57,13 @@ class _Stream(Protocol):
 
 
 class GrpcEngine:
+    together = 2**20
+
     def __init__(self, credentials: Credentials, size_limit: int) -> None:
         self._credentials = credentials
         self._server: Any = None
         self._lives: set[asyncio.Task[None]] = set()
-        largest = size_limit + TOGETHER
+        largest = size_limit + 2 * self.together
         self._options = [
             ("grpc.max_send_message_length", largest),
             ("grpc.max_receive_message_length", largest),

@@ -14,12 +14,11 @@ from colonnade.net.channel import Channel
 from colonnade.net.framing import HANG_UP, LENGTH_PREFIX, prefix
 
 HIGH_WATER = 2**20
-TOGETHER = 2 * HIGH_WATER
-"""Bytes written at once at most, unless a single frame is larger."""
 
 
 class Outbox:
-    def __init__(self) -> None:
+    def __init__(self, together: int) -> None:
+        self._together = together
         self._channel: Channel | None = None
         self._pieces: list[bytes] = []  # a length, its frame, a length, its frame, ...
         self._waiting = 0
@@ -81,11 +80,11 @@ class Outbox:
             self.release()
 
     def _next(self) -> bytes:
-        if self._waiting <= TOGETHER:
+        if self._waiting <= self._together:
             data, self._pieces, self._waiting = b"".join(self._pieces), [], 0
             return data
         count, size = 0, 0
-        while size < HIGH_WATER and count < len(self._pieces):
+        while size < self._together and count < len(self._pieces):
             size += LENGTH_PREFIX + len(self._pieces[count + 1])
             count += 2
         data = b"".join(self._pieces[:count])

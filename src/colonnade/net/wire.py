@@ -13,7 +13,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from colonnade.errors import CertificateError, ColonnadeError, NetworkError, PeerLost, PeerUnreachable
 from colonnade.net.certificates import Credentials, names_in
@@ -37,7 +37,7 @@ class _Link:
     peer: str
     address: Address
     dials: bool
-    outbox: Outbox = field(default_factory=Outbox)
+    outbox: Outbox
     connection: Connection | None = None
     instance: bytes = b""  # the peer's process; empty until it was met
     ended: ColonnadeError | None = None
@@ -76,7 +76,9 @@ class NetworkWire:
         self._listen = listen or addresses[me]
         self._connect_s, self._reconnect_s = connect_s, reconnect_s
         peers = sorted(peer for peer in addresses if peer != me)
-        self._links = {peer: _Link(peer, addresses[peer], dials=me < peer) for peer in peers}
+        self._links = {
+            peer: _Link(peer, addresses[peer], me < peer, Outbox(engine.together)) for peer in peers
+        }
         self._connections: set[Connection] = set()
         self._started: asyncio.Future[None] | None = None
         self._closing = False
