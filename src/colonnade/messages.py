@@ -192,9 +192,10 @@ class Hints(Message, tag=48):
 
 
 class Found(Message, tag=49):
-    """The ids common to all, each as the receiver's own keyed hash of it."""
+    """The ids common to all, `total` of them, each as the receiver's own keyed hash of it."""
 
     tag: int
+    total: int
     names: Array
 
 

@@ -1,0 +1,151 @@
+"""Alignment finds exactly the rows that a join finds, in one order everywhere, and shows nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from colonnade.conversations import align as module
+from colonnade.conversations.align import Alignment, Terms, align
+from colonnade.errors import AlignmentError, ChangedIds, ColonnadeError, DuplicateIds, EmptyIntersection
+from colonnade.net.clock import RealClock
+from colonnade.net.local import LocalHub
+from colonnade.net.mailbox import Endpoint
+from colonnade.party import first_cause
+
+NAMES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
+
+
+def digests(ids: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    packed = b"".join(hashlib.sha256(str(i).encode()).digest() for i in ids)
+    return np.frombuffer(packed, dtype=np.uint8).reshape(-1, 32)
+
+
+def secret(one: str, other: str) -> bytes:
+    return hashlib.sha256(repr(sorted((one, other))).encode()).digest()
+
+
+def together(
+    sets: Sequence[Sequence[Any]], terms: Sequence[Terms] | None = None, heard: list[bytes] | None = None
+) -> list[Alignment]:
+    """Align these sets in one process; the first real error of any party is raised."""
+
+    async def main() -> list[Alignment]:
+        hub, names = LocalHub(), NAMES[: len(sets)]
+        nets = [Endpoint(me, names, hub.wire(me), RealClock(), run=1, deadline=20) for me in names]
+        if heard is not None:
+            for me in names:
+                onward = hub.deliver[me]
+
+                def record(sender: str, frame: bytes, onward: Any = onward) -> None:
+                    heard.append(frame)
+                    onward(sender, frame)
+
+                hub.deliver[me] = record
+
+        async def one(k: int) -> Alignment:
+            pairs = {peer: secret(names[k], peer) for peer in nets[k].peers}
+            try:
+                return await align(nets[k], digests(sets[k]), pairs, terms[k] if terms else Terms(order=b"o"))
+            except BaseException as error:
+                cause = first_cause(error)
+                if isinstance(cause, ColonnadeError):
+                    for net in nets:
+                        net.fail(cause)
+                    raise cause from error
+                raise
+
+        try:
+            return await asyncio.gather(*(one(k) for k in range(len(sets))))
+        finally:
+            for net in nets:
+                await net.close()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("q", range(2, 9))
+def test_the_rows_of_a_join_in_one_order_everywhere(q: int) -> None:
+    rng = np.random.default_rng(q)
+    sets = [rng.permutation(np.flatnonzero(rng.random(300) < 0.9)).tolist() for _ in range(q)]
+    found = together(sets)
+    common = set(sets[0]).intersection(*sets[1:])
+    picked = [[ids[row] for row in each.rows] for ids, each in zip(sets, found, strict=True)]
+    assert set(picked[0]) == common
+    assert all(each == picked[0] for each in picked)
+    assert len({each.digest for each in found}) == 1
+    assert found[0].sizes == {name: len(ids) for name, ids in zip(NAMES, sets, strict=False)}
+
+
+def test_several_chunks_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK", 50)
+    monkeypatch.setattr(module, "BUCKET", 100)
+    sets = [list(range(700)), list(range(300, 1300)), list(range(200, 900))]
+    found = together(sets)
+    assert sorted(sets[1][row] for row in found[1].rows) == list(range(300, 700))
+    assert module.buckets_for(len(sets[1])) == 10
+
+
+def test_one_common_id_among_many() -> None:
+    found = together([[7], list(range(500))])
+    assert found[1].rows.tolist() == [7]
+
+
+def test_the_order_depends_on_the_job_and_not_on_the_files() -> None:
+    one = together([list(range(50)), list(range(50))])
+    other = together([list(range(49, -1, -1)), list(range(50))])
+    assert (one[1].rows == other[1].rows).all()
+    elsewhere = together([list(range(50))] * 2, [Terms(order=b"p")] * 2)
+    assert (one[1].rows != elsewhere[1].rows).any()
+
+
+def test_no_id_and_no_plain_hash_of_one_is_sent() -> None:
+    heard: list[bytes] = []
+    together([["marker-4711", "a", "b"], ["marker-4711", "b", "c"], ["marker-4711", "b"]], heard=heard)
+    said = b"".join(heard)
+    assert len(said) > 500
+    for name in ("marker-4711", "a" * 8):
+        assert name.encode() not in said
+    for digest in digests(["marker-4711", "b"]):
+        assert digest.tobytes()[:8] not in said
+
+
+def test_the_leader_cannot_tell_who_lacks_an_id() -> None:
+    """What is left of an id that some party lacks is noise, whether one lacks it or all do."""
+    found = together([["x", "y"], ["x", "p", "q"], ["x", "y", "r"]])
+    assert [len(each.rows) for each in found] == [1, 1, 1]
+
+
+def test_duplicates_are_named_by_row() -> None:
+    with pytest.raises(DuplicateIds, match="rows 2 and 4 have the same id"):
+        together([["a", "b", "c", "b"], ["a", "b"]])
+
+
+def test_nothing_in_common() -> None:
+    with pytest.raises(EmptyIntersection, match="0 ids are common"):
+        together([["a"], ["b"]])
+    with pytest.raises(EmptyIntersection, match="brings no ids"):
+        together([["a"], []])
+
+
+def test_too_little_in_common() -> None:
+    with pytest.raises(EmptyIntersection, match="2 ids are common to all parties, 10 are needed"):
+        together([["a", "b"], ["b", "a", "c"]], [Terms(minimum=10)] * 2)
+
+
+def test_a_set_that_changed_is_refused() -> None:
+    mine, theirs = Terms(commitment=b"1", expected={"bee": b"before"}), Terms(commitment=b"2")
+    with pytest.raises(ChangedIds, match="bee brings other ids than in the run before"):
+        together([["a"], ["a"]], [mine, theirs])
+    same = Terms(commitment=b"1", expected={"bee": b"2"})
+    assert len(together([["a"], ["a"]], [same, theirs])[0].rows) == 1
+
+
+def test_rules_must_agree() -> None:
+    with pytest.raises(AlignmentError, match="normalises ids in another way"):
+        together([["a"], ["a"]], [Terms(rules="lower"), Terms(rules="keep")])
