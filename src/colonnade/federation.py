@@ -31,7 +31,7 @@ from colonnade.presets import batches_in_flight, preset_of
 from colonnade.regularizers import REGULARIZERS
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
 from colonnade.secure.tree import unsafe_reason
-from colonnade.worlds import Progress, run_local, run_simulated
+from colonnade.worlds import Progress, WireTap, run_local, run_simulated, untapped
 
 # a kernel machine of the same lambda needs a loss that is done with rows that are right by a margin
 KERNEL_LOSS = {"binary": "smooth_hinge", "multiclass": "softmax", "regression": "squared"}
@@ -87,7 +87,9 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
     return run_tables(job, setting, progress=progress)
 
 
-def run_tables(job: Job, setting: Setting, *, progress: Progress = lambda moment: None) -> Run:
+def run_tables(
+    job: Job, setting: Setting, *, progress: Progress = lambda moment: None, tap: WireTap = untapped
+) -> Run:
     """Run a job on tables that are ready, in this process."""
     launch = {"local": run_local, "simulated": run_simulated}[job.world]
     setting = _labelled(job, setting)
@@ -106,7 +108,7 @@ def run_tables(job: Job, setting: Setting, *, progress: Progress = lambda moment
             )
             for party, table in setting.train.items()
         }
-        return launch(assignments, progress)
+        return launch(assignments, progress, tap)
 
     return _conclude(job, setting, start)
 
@@ -116,7 +118,7 @@ def label_holders(job: Job) -> int | None:
     if preset_of(job).conversation != "pull":
         return None
     parties = job.data.parties or len(job.data.columns or job.data.files or ())
-    return min(job.train.labels_at or parties, parties)
+    return job.train.labels_at or parties
 
 
 def _labelled(job: Job, setting: Setting) -> Setting:
@@ -151,8 +153,10 @@ def resolved(job: Job, task: str, classes: int = 0) -> Job:
 
 def check(job: Job, parties: tuple[str, ...], active: tuple[str, ...]) -> None:
     """Refuse what cannot work or leaks more than it says, before anything starts."""
-    preset_of(job)
+    linear = preset_of(job).conversation in ("backward", "pull")
     batches_in_flight(job, len(active))
+    if linear and job.train.loss == "softmax" and job.train.classes is None:
+        raise JobError("train.classes: softmax has a score per class; say how many classes there are")
     reason = unsafe_reason(len(parties)) if job.secure.sum == "tree" else None
     if reason and not job.secure.accept_leak:
         raise JobError(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")
@@ -181,6 +185,8 @@ def privacy_notes(job: Job, parties: int) -> list[str]:
         notes.append(f"tree sum: {reason}")
     if preset_of(job).conversation == "kernel":
         notes += _kernel_notes(job)
+    elif preset_of(job).conversation == "pull":
+        notes.append("every party that holds the label learns the total score of every row")
     elif job.train.loss == "logistic":
         notes.append("theta is sent to every party: it gives away the label and the total score of its row")
     return notes

@@ -4,9 +4,10 @@ Without a mechanism a reply is the mean loss at every point the client asked for
 away: (h_hat - h) / (c_hat - c) is dL/dc, and its sign is the label.
 
 `NoisyScalars` answers with quotients instead, made in this order and nowhere else: the quotients of every
-row, clipped to length C over the K directions, averaged over the batch, plus Gaussian noise. One label
-that changes moves the average by at most 2 C / B, so noise of standard deviation z * 2 C / B makes one
-reply a Gaussian mechanism with multiplier z. The client chose the batch and the directions, so it knows
+row, clipped to length C sqrt(K) over the K directions (C each, on average), averaged over the batch, plus
+Gaussian noise. One label that changes moves the average by at most 2 C sqrt(K) / B, so noise of z times
+that makes one reply a Gaussian mechanism with multiplier z. More directions cost nothing: the noise of the
+gradient estimate stays the same, the error of its direction falls. The client chose the batch and the directions, so it knows
 them: there is no amplification by sampling, and every reply that a label takes part in is counted in full
 (`privacy.accountant`). The outputs a client sends are its own; only the labels need protection from it.
 
@@ -48,8 +49,9 @@ class NoisyScalars:
     def __call__(self, losses: Floats) -> Floats:
         quotients = self.smoothing.quotients(losses)
         K, B = quotients.shape
-        clipped = clip_rows(quotients.T, self.clip)
-        noise = self.multiplier * 2 * self.clip / B
+        length = self.clip * K**0.5
+        clipped = clip_rows(quotients.T, length)
+        noise = self.multiplier * 2 * length / B
         scalars: Floats = clipped.mean(axis=0) + np.array([self.gauss(0.0, noise) for _ in range(K)])
         return scalars
 

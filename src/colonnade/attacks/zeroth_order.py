@@ -1,0 +1,150 @@
+"""Labels from function values: the zeroth-order difference (SECURITY: AsyREVEL's Theorem 1 does not hold).
+
+The paper argues that replies of function values protect labels because no intermediate gradient is sent.
+But a client that sent c and c_hat and hears h and h_hat knows (h_hat - h) / (c_hat - c) = dL/dc, whose
+sign is the label. Two ways to use it, both on the transcript of one client:
+
+`passive`: the client did nothing but take part. Every direction of every batch is one linear equation in
+the derivatives of its rows, sum_i (c_hat_ik - c_i) dL/dc_i = B (h_hat_k - h); solved in least squares.
+Exact for single rows; for larger batches the better the more passes there were.
+
+`Probe`: the client is curious beyond that, and since its model is a black box, nobody can tell: instead
+of its perturbed outputs it sends c plus a large number for a few rows. A row of label -1 adds that number
+to the loss, one of label +1 adds nothing; numbers that double from row to row are read off one reply.
+
+Against private replies both find what noise leaves of it. Each is compared with what anybody can do
+without the protocol: guess the more frequent label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import lsqr
+
+from colonnade.attacks.transcript import Transcript
+from colonnade.config import Job
+from colonnade.conversations.cascade_client import Passes, Walk
+from colonnade.data.table import Matrix
+from colonnade.messages import Reply, Upload
+from colonnade.metrics import auc
+from colonnade.optim.smoothing import Smoothing
+from colonnade.presets import preset_of
+
+Floats = NDArray[Any]
+
+DIGIT = 512.0  # more than the losses of the rows that share a reply can add up to
+DIGITS = 16  # rows read off one reply; the largest number still is exact enough in float32
+TRUST = 1e-3  # how little the least-squares solution is drawn to the mean
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """One question of the client and its answer."""
+
+    rows: NDArray[np.int64]
+    outputs: Floats  # [vectors, rows]
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Found:
+    """How well labels were recovered, beside guessing the more frequent one."""
+
+    accuracy: float
+    auc: float
+    covered: float  # the share of rows about which something was learnt
+    baseline: float
+
+
+def exchanges(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Iterator[Exchange]:
+    """Questions and answers matched; the client knows its own batches."""
+    own = sorted(parties).index(transcript.party) + 1 if preset_of(job).schedule == "async" else 0
+    walk = Walk(Passes(rows, job.train.batch, (job.seed, own)))
+    replies = {m.tag: m.values for _, m in transcript.heard if isinstance(m, Reply)}
+    for _, message in transcript.said:
+        if isinstance(message, Upload) and replies.get(message.tag, np.zeros(0)).size:
+            values = replies[message.tag]
+            yield Exchange(walk.batch(message.tag), message.outputs[:, :, 0].astype(np.float64), values)
+
+
+def passive(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Floats:
+    """An estimate of -dL/dc for every row: its sign is the guess of the label."""
+    asked = job.cascade
+    smoothing = Smoothing("gaussian", asked.directions, asked.mu, asked.two_sided)
+    data, columns, ends, right = [], [], [0], []
+    for exchange in exchanges(transcript, job, parties, rows):
+        slopes = smoothing.quotients(exchange.outputs)  # [directions, rows]
+        heard = exchange.values
+        if job.privacy.mechanism == "none":
+            heard = smoothing.quotients(heard)
+        for slope, answer in zip(slopes, heard * len(exchange.rows), strict=True):
+            data.append(slope)
+            columns.append(exchange.rows)
+            ends.append(ends[-1] + len(slope))
+            right.append(float(answer))
+    A = csr_array((np.concatenate(data), np.concatenate(columns), ends), shape=(len(right), rows))
+    b = np.array(right)
+    ones = A.sum(axis=1)
+    mean = float(ones @ b / max(ones @ ones, 1e-300))  # the derivative all rows have in common
+    rest = lsqr(A, b - mean * ones, damp=TRUST * float(np.sqrt((A.data**2).mean())), iter_lim=400)[0]
+    return -(mean + np.asarray(rest))
+
+
+@dataclass
+class Probe:
+    """A model without parameters that asks about a few rows in every direction."""
+
+    walk: Walk
+    rows: int
+    parameters: int = 0
+    asked: list[list[NDArray[np.int64]]] = field(default_factory=list)
+    known: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.known = np.zeros(self.rows, dtype=np.bool_)
+
+    def initial(self, rng: np.random.Generator) -> Floats:
+        return np.zeros(0)
+
+    def forward(self, W: Floats, X: Matrix) -> Floats:
+        outputs = np.zeros((len(W), X.shape[0], 1))
+        if len(W) == 1:
+            return outputs  # nothing is asked: the first pass, or an evaluation
+        batch = self.walk.batch(len(self.asked))
+        new = np.flatnonzero(~self.known[batch])
+        probes = [new[k * DIGITS : (k + 1) * DIGITS] for k in range(len(W) - 1)]
+        for k, places in enumerate(probes):
+            outputs[k + 1, places, 0] = DIGIT * 2.0 ** np.arange(len(places))
+            self.known[batch[places]] = True
+        self.asked.append([batch[places] for places in probes])
+        return outputs
+
+
+def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str]) -> Floats:
+    """A score for every row: +1 or -1 where a reply said so, 0 where nothing was asked."""
+    guess = np.zeros(probe.rows)
+    mu = job.cascade.mu
+    for exchange, probes in zip(exchanges(transcript, job, parties, probe.rows), probe.asked, strict=False):
+        values = exchange.values
+        gains = values * mu if job.privacy.mechanism != "none" else values[1:] - values[0]
+        for gain, rows in zip(gains, probes, strict=True):
+            left = float(gain) * len(exchange.rows)
+            for place in reversed(range(len(rows))):
+                size = DIGIT * 2.0**place
+                guess[rows[place]] = -1.0 if left > size / 2 else 1.0
+                left -= size if left > size / 2 else 0.0
+    return guess
+
+
+def judge(score: Floats, y: Floats) -> Found:
+    """Compare guesses with the labels; this is the only place that sees them."""
+    baseline = float(max((y > 0).mean(), (y <= 0).mean()))
+    frequent = 1.0 if (y > 0).mean() > 0.5 else -1.0
+    guess = np.where(score == 0, frequent, np.sign(score))
+    return Found(float((guess == y).mean()), auc(score, y > 0), float((score != 0).mean()), baseline)
