@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import Counter
 from collections.abc import Sequence
 
@@ -38,6 +39,9 @@ class Block:
         self.l2 = l2
         self.all_rows = rows_of(X)
         self._schedule = schedule
+        # a lost update of the weights is made up for by later ones, but an estimator that loses one is
+        # wrong for ever: its mean would no longer be that of the thetas it remembers
+        self._memory = threading.Lock()
         self._shuffled: dict[int, tuple[NDArray[np.int64], Rows]] = {}
 
     def rows(self, epoch: int) -> tuple[NDArray[np.int64], Rows]:
@@ -59,7 +63,7 @@ class Block:
 
     def estimate(self, thetas: Thetas) -> Floats:
         """The sum of the batches' gradient estimates; consecutive batches are one matrix product."""
-        v = np.zeros_like(self.w)
+        v = (len(thetas) * self.l2) * self.regularizer.gradient(self.w)
         for run in _alike(thetas):
             first, last = run[0][0], run[-1][0]
             order, rows = self.rows(first.epoch)
@@ -67,9 +71,9 @@ class Block:
             theta = run[0][1] if len(run) == 1 else np.concatenate([theta for _, theta in run])
             gradient = rows.gradient(first.start, last.end, self.estimator.news(which, theta))
             v += gradient / first.size
-            v += len(run) * self.estimator.mean()
+            if not isinstance(mean := self.estimator.mean(), float):  # a number is an empty memory's zero
+                v += len(run) * mean
             self.estimator.learn(which, theta, gradient)
-        v += len(thetas) * self.l2 * self.regularizer.gradient(self.w)
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:

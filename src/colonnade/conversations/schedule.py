@@ -7,6 +7,7 @@ message names its rows by the number of its round.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ class Schedule:
         return self.per_epoch * self.epochs
 
     def order(self, epoch: int) -> NDArray[np.int64]:
-        return np.random.default_rng([self.seed, epoch]).permutation(self.rows)
+        return _shuffle(self.rows, self.seed, epoch)
 
     def round(self, number: int) -> Round:
         epoch, position = divmod(number, self.per_epoch)
@@ -52,3 +53,11 @@ class Schedule:
 
     def dominator(self, number: int) -> str:
         return self.dominators[number % len(self.dominators)]
+
+
+@lru_cache(maxsize=8)
+def _shuffle(rows: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Public and the same for all, so parties that share a process need not each draw it."""
+    order = np.random.default_rng([seed, epoch]).permutation(rows)
+    order.flags.writeable = False
+    return order

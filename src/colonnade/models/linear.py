@@ -60,7 +60,22 @@ class SparseRows:
         self._indptr = X.indptr
         self._indices = X.indices
         self._data = X.data
-        self._width = X.shape[1]
+        self._width = int(X.shape[1])
+
+    @classmethod
+    def gathered(cls, X: csr_array, order: Order) -> SparseRows:
+        """The rows in the given order; indexing the matrix would check what is known to be right."""
+        rows = cls.__new__(cls)
+        rows._width = int(X.shape[1])
+        rows._indptr = np.zeros(len(order) + 1, dtype=X.indptr.dtype)
+        np.cumsum(np.diff(X.indptr)[order], out=rows._indptr[1:])
+        rows._indices = np.empty(rows._indptr[-1], dtype=X.indices.dtype)
+        rows._data = np.empty(rows._indptr[-1])
+        chosen = order.astype(X.indices.dtype)
+        _sparsetools.csr_row_index(
+            len(chosen), chosen, X.indptr, X.indices, X.data, rows._indices, rows._data
+        )
+        return rows
 
     def scores(self, start: int, end: int, w: Floats) -> Floats:
         n = end - start
@@ -100,8 +115,9 @@ class SparseRows:
 
 def rows_of(X: Floats | csr_array, order: Order | None = None) -> Rows:
     """The rows of a block, in the given order."""
-    ordered = X if order is None else X[order]
-    return DenseRows(ordered) if isinstance(ordered, np.ndarray) else SparseRows(ordered)
+    if isinstance(X, np.ndarray):
+        return DenseRows(X if order is None else X[order])
+    return SparseRows(X) if order is None else SparseRows.gathered(X, order)
 
 
 def squared_norms(X: Floats | csr_array) -> Floats:

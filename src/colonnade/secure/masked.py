@@ -36,6 +36,7 @@ class MaskedSum:
             peer: Cipher(algorithms.AES(secrets[peer]), modes.ECB()).encryptor()  # noqa: S305
             for peer in net.peers
         }
+        self._pads: dict[int, _Pad] = {}
         self._added = [stream for peer, stream in streams.items() if net.me < peer]
         self._subtracted = [stream for peer, stream in streams.items() if net.me > peer]
 
@@ -64,16 +65,25 @@ class MaskedSum:
     def _mask(self, share: ring.Ring, tag: int) -> None:
         if not share.size:
             return
-        size = -(-share.size // 2)
-        counters = np.empty((size, 2), dtype=np.uint64)
-        counters[:, 0] = tag
-        counters[:, 1] = np.arange(size, dtype=np.uint64)
-        blocks = counters.data.cast("B")
-        stream = bytearray(size * _BLOCK + _BLOCK - 1)
-        mask = np.frombuffer(stream, dtype=np.uint64, count=share.size)
+        pad = self._pads.get(share.size)
+        if pad is None:
+            pad = self._pads[share.size] = _Pad(share.size)
+        pad.counters[:, 0] = tag
         for encryptor in self._added:
-            encryptor.update_into(blocks, stream)
-            share += mask
+            encryptor.update_into(pad.blocks, pad.stream)
+            share += pad.mask
         for encryptor in self._subtracted:
-            encryptor.update_into(blocks, stream)
-            share -= mask
+            encryptor.update_into(pad.blocks, pad.stream)
+            share -= pad.mask
+
+
+class _Pad:
+    """Room for the counter blocks and the key stream of masks of one size; batches repeat few sizes."""
+
+    def __init__(self, size: int) -> None:
+        blocks = -(-size // 2)
+        self.counters = np.empty((blocks, 2), dtype=np.uint64)
+        self.counters[:, 1] = np.arange(blocks, dtype=np.uint64)
+        self.blocks = self.counters.data.cast("B")
+        self.stream = bytearray(blocks * _BLOCK + _BLOCK - 1)
+        self.mask = np.frombuffer(self.stream, dtype=np.uint64, count=size)

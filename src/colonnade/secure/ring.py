@@ -37,7 +37,9 @@ def encode(values: Floats, q: int) -> Ring:
             f"(below {limit(q):g} with {q} parties); "
             "scale the columns (data.scale = 'zscore' or 'minmax') or use a smaller step"
         )
-    return np.rint(values * _SCALE).astype(np.int64).view(np.uint64)
+    scaled = values * _SCALE
+    np.rint(scaled, out=scaled)
+    return scaled.astype(np.int64).view(np.uint64)
 
 
 def decode(ring: Ring) -> Floats:
