@@ -1,0 +1,222 @@
+"""The terms of a run between companies: what `colonnade train JOB.toml` proposes and everybody accepts.
+
+A job between companies names parties and entries of their catalogues instead of files, says how ids are
+compared and rows are split, and otherwise reads like any other job. Its digest is over the meaning, not
+the spelling: two files with the same digest ask for the same thing, and one different digit is another job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from colonnade.config import (
+    Data,
+    Direction,
+    Job,
+    Kernel,
+    Net,
+    Secure,
+    Section,
+    Train,
+    job_from,
+    readable,
+    refuse_unknown,
+)
+from colonnade.errors import JobError
+from colonnade.presets import batches_in_flight, preset_of
+from colonnade.secure.tree import unsafe_reason
+
+SUPPORTED = ("backward", "pull", "kernel")
+MOST = 8
+
+
+class Member(Section, frozen=True):
+    """What one party brings: an entry of its catalogue, all columns it offers or some of them."""
+
+    data: str
+    columns: list[str] | None = None
+    label: bool = False
+
+
+class Key(Section, frozen=True):
+    """How one column of the id is brought into one form before it is compared."""
+
+    kind: Literal["text", "integer", "date"] = "text"
+    trim: bool = True
+    case: Literal["keep", "lower"] = "keep"
+    formats: list[str] = ["%Y-%m-%d"]
+
+
+class Align(Section, frozen=True):
+    """How ids are compared, and what happens when a party brings other ids than the time before."""
+
+    keys: list[Key] = [Key()]
+    changed: Literal["refuse", "accept"] = "refuse"
+    minimum: int = 1
+
+
+class Split(Section, frozen=True):
+    """Which rows are for what: decided by a hash of the id, so a row never changes sides."""
+
+    test: float = 0.2
+    validation: float = 0.0
+
+
+class Prepare(Section, frozen=True):
+    """How every party prepares its own columns."""
+
+    scale: Literal["none", "zscore", "minmax", "maxabs"] = "zscore"
+    categorical: list[str] = []
+    missing: Literal["error", "zero", "mean"] = "error"
+    intercept: bool = True
+    positive: list[str | int | float] | None = None
+
+
+class Use(Section, frozen=True):
+    """What may be done with the model: scoring while a party is away, who sees the loss."""
+
+    degraded: bool = False
+    loss_seen_by: Literal["active", "all"] = "active"
+
+
+class Terms(Section, frozen=True, kw_only=True):
+    """A job between companies."""
+
+    name: str
+    algorithm: str
+    seed: int = 0
+    parties: dict[str, Member]
+    align: Align = Align()
+    split: Split = Split()
+    prepare: Prepare = Prepare()
+    use: Use = Use()
+    train: Train = Train()
+    direction: Direction = Direction()
+    secure: Secure = Secure()
+    kernel: Kernel = Kernel()
+    network: Net = Net()
+
+    def digest(self) -> str:
+        return digest_of(self)
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Who holds the label, in the order of their names."""
+        return tuple(sorted(party for party, member in self.parties.items() if member.label))
+
+    def job(self) -> Job:
+        """The same as a job of the training conversations."""
+        prepare = self.prepare
+        data = Data(
+            files={party: member.data for party, member in sorted(self.parties.items())},
+            active=list(self.active),
+            scale=prepare.scale,
+            categorical=prepare.categorical,
+            missing=prepare.missing,
+            intercept=prepare.intercept,
+        )
+        conversation = preset_of(Job(algorithm=self.algorithm, data=data, train=self.train)).conversation
+        usual = "smooth_hinge" if conversation == "kernel" else "logistic"
+        return Job(
+            algorithm=self.algorithm,
+            world="network",
+            seed=self.seed,
+            data=data,
+            train=msgspec.structs.replace(self.train, loss=self.train.loss or usual),
+            direction=self.direction,
+            secure=self.secure,
+            kernel=self.kernel,
+            network=self.network,
+        )
+
+
+class Scoring(Section, frozen=True, kw_only=True):
+    """Terms of a scoring session: which model, which rows, and who is present."""
+
+    model: str
+    asker: str
+    parties: list[str]
+    data: str | None = None
+    rules: str = ""
+    service: bool = False
+    nonce: str = ""
+
+    def digest(self) -> str:
+        return digest_of(self)
+
+
+class Proposal(Section, frozen=True, kw_only=True):
+    """What travels: exactly one of the two kinds of terms."""
+
+    train: Terms | None = None
+    score: Scoring | None = None
+
+
+def digest_of(section: Section) -> str:
+    return hashlib.sha256(msgspec.json.encode(section, order="deterministic")).hexdigest()
+
+
+def read_terms(path: Path) -> Terms:
+    """The terms in a TOML file."""
+    try:
+        plain = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise JobError(f"{path}: there is no such job file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise JobError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise JobError(f"{path}: not valid TOML: {error}") from error
+    refuse_unknown(plain, Terms, str(path))
+    try:
+        terms = msgspec.convert(plain, Terms)
+    except msgspec.ValidationError as error:
+        raise JobError(f"{path}: {readable(str(error))}") from error
+    check_terms(terms, str(path))
+    return terms
+
+
+def check_terms(terms: Terms, where: str) -> None:
+    """Refuse what cannot work, whoever wrote it."""
+
+    def refuse(text: str) -> None:
+        raise JobError(f"{where}: {text}")
+
+    if not terms.name or not all(c.isalnum() or c in "-_." for c in terms.name) or terms.name[0] == ".":
+        refuse(f"name: {terms.name!r}; use letters, digits, '-', '_' and '.'")
+    if not 2 <= len(terms.parties) <= MOST:
+        refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST} can")
+    if not terms.active:
+        refuse("parties: nobody holds the label; say label = true for the party that does")
+    if not terms.align.keys or terms.align.minimum < 1:
+        refuse("align: give at least one key, and a minimum of at least 1")
+    split = terms.split
+    if not (0 < split.test < 1 and 0 <= split.validation < 1 and split.test + split.validation < 1):
+        refuse("split: test and validation are parts of the rows, above 0 and together below 1")
+    if terms.train.target is not None:
+        refuse("train.target: the optimum is only known where data is pooled; drop it")
+    if terms.train.loss == "softmax" and terms.train.classes is None:
+        refuse("train.classes: say how many classes there are, every party needs to know")
+    job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
+    preset = preset_of(job)
+    if preset.conversation not in SUPPORTED:
+        refuse(
+            f"algorithm: {preset.name} ({preset.conversation}) keeps models that cannot be stored and served "
+            "between companies yet; use one of the backward, pull or kernel family"
+        )
+    if preset.conversation == "pull" and len(terms.active) < len(terms.parties):
+        lacking = sorted(set(terms.parties) - set(terms.active))
+        refuse(
+            f"algorithm: {preset.name} trains the blocks of label holders only; {', '.join(lacking)} would "
+            "learn nothing. Use vfb2-svrg, or give label = true where the label is known"
+        )
+    if terms.use.degraded and preset.conversation == "kernel":
+        refuse("use.degraded: a kernel model has no mean share per party; drop it")
+    batches_in_flight(job, len(terms.active))
+    reason = unsafe_reason(len(terms.parties)) if terms.secure.sum == "tree" else None
+    if reason and not terms.secure.accept_leak:
+        refuse(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")
