@@ -21,7 +21,7 @@ Thetas = Sequence[tuple[Round, Floats]]
 
 
 class Block:
-    """w_l and everything needed to score rows and to step, all local. `classes` is (K,) for K scores a row."""
+    """w_l and everything needed to score rows and to step, all local. `classes`: (K,) for K scores a row."""
 
     def __init__(
         self,
@@ -69,11 +69,14 @@ class Block:
             order, rows = self.rows(first.epoch)
             which = order[first.start : last.end]
             theta = run[0][1] if len(run) == 1 else np.concatenate([theta for _, theta in run])
-            gradient = rows.gradient(first.start, last.end, self.estimator.news(which, theta))
+            with self._memory:
+                news = self.estimator.news(which, theta)
+            gradient = rows.gradient(first.start, last.end, news)
             v += gradient / first.size
-            if not isinstance(mean := self.estimator.mean(), float):  # a number is an empty memory's zero
-                v += len(run) * mean
-            self.estimator.learn(which, theta, gradient)
+            with self._memory:
+                if not isinstance(mean := self.estimator.mean(), float):  # a number is an empty memory's zero
+                    v += len(run) * mean
+                self.estimator.learn(len(which), gradient)
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:
