@@ -216,11 +216,11 @@ def read_job(path: Path) -> Job:
 
 def job_from(plain: dict[str, Any], where: str = "job") -> Job:
     """A job from plain dictionaries, with every mistake named."""
-    _refuse_unknown(plain, Job, where, "")
+    refuse_unknown(plain, Job, where)
     try:
         job = msgspec.convert(_with_defaults(plain), Job)
     except msgspec.ValidationError as error:
-        raise JobError(f"{where}: {_readable(str(error))}") from error
+        raise JobError(f"{where}: {readable(str(error))}") from error
     _check(job, where)
     return job
 
@@ -230,7 +230,7 @@ def _with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
     return plain if defaults is None or not isinstance(train, dict) else {**plain, "train": defaults | train}
 
 
-def _refuse_unknown(plain: Any, kind: type[Section], where: str, path: str) -> None:
+def refuse_unknown(plain: Any, kind: type[Section], where: str, path: str = "") -> None:
     if not isinstance(plain, dict):
         return
     fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
@@ -243,10 +243,10 @@ def _refuse_unknown(plain: Any, kind: type[Section], where: str, path: str) -> N
             raise JobError(f"{where}: unknown key {path}{key}{hint}")
         inner = fields[key]
         if isinstance(inner, type) and issubclass(inner, Section):
-            _refuse_unknown(value, inner, where, f"{path}{key}.")
+            refuse_unknown(value, inner, where, f"{path}{key}.")
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """msgspec's own words, with the place in the job's notation: `$.train.batch` is train.batch."""
     what, _, place = text.partition(" - at `$")
     if not place:
@@ -297,6 +297,9 @@ def _check(job: Job, where: str) -> None:
         refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
     if train.target is not None and not train.target > 0:
         refuse(f"train.target: {train.target} is not a positive sub-optimality")
+    _check_direction(job.direction, refuse)
+    if train.classes is not None and train.classes < 2:
+        refuse(f"train.classes: {train.classes} is less than two")
     _check_cascade(job, refuse)
     bandwidth = 1.0 if net.bandwidth_mbps is None else net.bandwidth_mbps
     if not (net.latency_ms >= 0 and bandwidth > 0 and net.deadline_s > 0):  # also catches NaN
@@ -320,6 +323,15 @@ def _check(job: Job, where: str) -> None:
             refuse(f"network.faults.{key}: {chance} is not a chance from 0 to below 1")
     if any(set(cut) != {"start", "end", "side"} for cut in net.faults.partitions):
         refuse("network.faults.partitions: give each as {start = S, end = S, side = [PARTY, ...]}")
+
+
+def _check_direction(direction: Direction, refuse: Callable[[str], None]) -> None:
+    for key, number in (("memory", direction.memory), ("every", direction.every)):
+        if number is not None and number < 1:
+            refuse(f"direction.{key}: {number} is not a positive number")
+    for key, value in (("delta", direction.delta), ("step", direction.step)):
+        if isinstance(value, float) and not 0 < value < float("inf"):
+            refuse(f"direction.{key}: {value} is not a positive number")
 
 
 def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:

@@ -20,8 +20,8 @@ from colonnade.config import (
     Job,
     Kernel,
     Net,
-    Secure,
     Section,
+    Secure,
     Train,
     job_from,
     readable,
@@ -39,7 +39,7 @@ class Member(Section, frozen=True):
     """What one party brings: an entry of its catalogue, all columns it offers or some of them."""
 
     data: str
-    columns: list[str] | None = None
+    columns: tuple[str, ...] | None = None
     label: bool = False
 
 
@@ -49,13 +49,13 @@ class Key(Section, frozen=True):
     kind: Literal["text", "integer", "date"] = "text"
     trim: bool = True
     case: Literal["keep", "lower"] = "keep"
-    formats: list[str] = ["%Y-%m-%d"]
+    formats: tuple[str, ...] = ("%Y-%m-%d",)
 
 
 class Align(Section, frozen=True):
     """How ids are compared, and what happens when a party brings other ids than the time before."""
 
-    keys: list[Key] = [Key()]
+    keys: tuple[Key, ...] = (Key(),)
     changed: Literal["refuse", "accept"] = "refuse"
     minimum: int = 1
 
@@ -71,10 +71,10 @@ class Prepare(Section, frozen=True):
     """How every party prepares its own columns."""
 
     scale: Literal["none", "zscore", "minmax", "maxabs"] = "zscore"
-    categorical: list[str] = []
+    categorical: tuple[str, ...] = ()
     missing: Literal["error", "zero", "mean"] = "error"
     intercept: bool = True
-    positive: list[str | int | float] | None = None
+    positive: tuple[str | int | float, ...] | None = None
 
 
 class Use(Section, frozen=True):
@@ -116,7 +116,7 @@ class Terms(Section, frozen=True, kw_only=True):
             files={party: member.data for party, member in sorted(self.parties.items())},
             active=list(self.active),
             scale=prepare.scale,
-            categorical=prepare.categorical,
+            categorical=list(prepare.categorical),
             missing=prepare.missing,
             intercept=prepare.intercept,
         )
@@ -140,7 +140,7 @@ class Scoring(Section, frozen=True, kw_only=True):
 
     model: str
     asker: str
-    parties: list[str]
+    parties: tuple[str, ...]
     data: str | None = None
     rules: str = ""
     service: bool = False

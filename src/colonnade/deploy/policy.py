@@ -1,0 +1,97 @@
+"""What a party allows: a proposal is checked here before anything of the party's data is touched.
+
+`leaks` says in words of the threat model what a job gives away by construction; a party takes part only
+if its own settings accept that. A refusal names what is forbidden and how the two sides could meet; it says
+nothing about the party's data beyond what its catalogue offers.
+"""
+
+from __future__ import annotations
+
+from colonnade.deploy.settings import Leak, Policy, Rule, Settings
+from colonnade.deploy.terms import Scoring, Terms
+from colonnade.errors import Refused
+from colonnade.presets import preset_of
+
+MEANING: dict[Leak, str] = {
+    "labels": "every party can work out the label of every training row",
+    "scores": "label holders learn the others' joint score of every training row",
+    "shares": "partial scores are sent in clear (secure.sum = 'plain', or a tree that leaks)",
+    "similarity": "label holders learn how alike two rows are in the others' columns",
+    "two-parties": "with two parties the total minus the own share is the other's share",
+}
+
+
+def leaks(terms: Terms) -> tuple[Leak, ...]:
+    """What the job gives away, whoever looks."""
+    found: list[Leak] = ["scores"]
+    conversation = preset_of(terms.job()).conversation
+    if conversation == "backward":
+        found.append("labels")
+    if conversation == "kernel":
+        found.append("similarity")
+    if terms.secure.sum != "masked":
+        found.append("shares")
+    if len(terms.parties) == 2:
+        found.append("two-parties")
+    return tuple(found)
+
+
+def rule_for(policy: Policy, proposer: str) -> Rule:
+    return policy.peers.get(proposer, policy)
+
+
+def check_training(settings: Settings, proposer: str, terms: Terms) -> None:
+    """Raises Refused unless this party may take part."""
+    policy, me = settings.policy, settings.name
+    rule = policy if proposer == me else rule_for(policy, proposer)
+    if not rule.train:
+        raise Refused(f"{proposer} may not propose training here")
+    if policy.approved is not None and terms.digest() not in policy.approved:
+        raise Refused(
+            f"only approved jobs are run here, and {terms.name} has digest {terms.digest()[:16]}, which is not "
+            f"one of {', '.join(each[:16] for each in policy.approved) or 'none'}; compare the files"
+        )
+    if rule.algorithms is not None and terms.algorithm not in rule.algorithms:
+        raise Refused(
+            f"algorithm {terms.algorithm} is not allowed here; allowed: {', '.join(rule.algorithms) or 'none'}"
+        )
+    if len(terms.parties) < rule.min_parties:
+        raise Refused(f"{len(terms.parties)} parties take part, {rule.min_parties} are demanded here")
+    unaccepted = [leak for leak in leaks(terms) if leak not in rule.accept]
+    if unaccepted:
+        raise Refused(
+            f"{terms.algorithm} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted here; "
+            f"its operator would have to add it to policy.accept"
+        )
+    if rule.epsilon is not None:
+        raise Refused(
+            f"differential privacy with epsilon <= {rule.epsilon:g} is demanded here, {terms.algorithm} has none"
+        )
+    member = terms.parties[me]
+    check_data(settings, rule, proposer, member.data)
+    entry = settings.data[member.data]
+    if member.label and entry.label is None:
+        raise Refused(f"{member.data} has no label here")
+    for column in member.columns or ():
+        if column in policy.never:
+            raise Refused(f"column {column} is never offered here")
+        if entry.columns is not None and column not in entry.columns:
+            raise Refused(f"{member.data} offers no column {column}; offered: {', '.join(entry.columns)}")
+
+
+def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
+    rule = rule_for(settings.policy, proposer)
+    if not rule.predict:
+        raise Refused(f"{proposer} may not ask for scores here")
+    if terms.asker != proposer:
+        raise Refused(f"{proposer} asks on behalf of {terms.asker}; only the asker itself may")
+    if terms.data is not None:
+        check_data(settings, rule, proposer, terms.data)
+
+
+def check_data(settings: Settings, rule: Rule, proposer: str, name: str) -> None:
+    offered = [entry for entry in settings.data if rule.data is None or entry in rule.data]
+    if name not in offered:
+        raise Refused(
+            f"no data named {name} is offered to {proposer} here; offered: {', '.join(offered) or 'none'}"
+        )

@@ -1,0 +1,154 @@
+"""A party's rows for a run: its file, its ids in one form, and which side of the split a row is on.
+
+Ids are brought into the form the job describes and hashed at once, so that a million of them are 32 MB and
+no list of names is kept. Errors here are about the party's own data: they name rows and values for its
+operator, and are never sent to a peer as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.data.formats import suggest
+from colonnade.data.table import RawTable, load
+from colonnade.deploy.settings import Entry, Settings
+from colonnade.deploy.terms import Key, Split, digest_of
+from colonnade.errors import DataError
+
+Digests = NDArray[np.uint8]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Brought:
+    """What a party brings to a run: raw columns, one digest per row, labels where it holds them."""
+
+    table: RawTable
+    ids: Digests
+
+
+def load_rows(
+    settings: Settings,
+    name: str,
+    keys: Sequence[Key],
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    label: bool = False,
+) -> Brought:
+    """Read an entry of the catalogue; only offered columns, or those asked for, are kept."""
+    entry = settings.data[name]
+    if len(entry.keys) != len(keys):
+        raise DataError(
+            f"data.{name}: the id has {len(entry.keys)} columns ({', '.join(entry.keys)}), the job compares "
+            f"{len(keys)}; see align.keys"
+        )
+    raw, ids = read_with_ids(settings.path(entry.file), entry, keys, categorical, label=label)
+    never = {*settings.policy.never, *entry.keys, *([entry.label] if entry.label else [])}
+    wanted = columns or entry.columns or [c for c in raw.columns if c not in never]
+    missing = [c for c in wanted if c not in raw.columns or c in never]
+    if missing:
+        raise DataError(
+            f"data.{name}: no column '{missing[0]}' is offered; {suggest(missing[0], raw.columns)}"
+        )
+    return Brought(raw.select(list(wanted)), ids)
+
+
+def read_with_ids(
+    path: Path, entry: Entry, keys: Sequence[Key], categorical: Sequence[str], *, label: bool
+) -> tuple[RawTable, Digests]:
+    named = entry.label if label else None
+    texts = (*categorical, *entry.keys)
+    if len(entry.keys) == 1:
+        raw = load(path, label=named, id=entry.keys[0], categorical=categorical)
+        assert raw.ids is not None  # noqa: S101  an id column was named
+        return raw, digests([raw.ids], keys, entry.keys)
+    raw = load(path, label=named, categorical=texts)
+    parts = [np.array([as_text(v) for v in raw.column(c)]) for c in entry.keys]
+    return raw, digests(parts, keys, entry.keys)
+
+
+def as_text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def digests(parts: Sequence[NDArray[Any]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
+    """One SHA-256 per row over its id in normal form; parts are told apart, so (ab, c) is not (a, bc)."""
+    forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
+    packed = bytearray()
+    for row, values in enumerate(zip(*parts, strict=True)):
+        hashed = hashlib.sha256()
+        for form, value in zip(forms, values, strict=True):
+            text = form(str(value), row).encode()
+            hashed.update(len(text).to_bytes(4, "big") + text)
+        packed += hashed.digest()
+    return np.frombuffer(bytes(packed), dtype=np.uint8).reshape(-1, 32)
+
+
+def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
+    """
+    >>> normaliser(Key(case="lower"), "mail")("  Ada@Example.ORG ", 0)
+    'ada@example.org'
+    >>> normaliser(Key(kind="date", formats=("%d.%m.%Y", "%Y-%m-%d")), "born")("07.05.1999", 0)
+    '1999-05-07'
+    >>> normaliser(Key(kind="integer"), "ID")("0042", 0)
+    '42'
+    """
+
+    def form(text: str, row: int) -> str:
+        text = unicodedata.normalize("NFC", text)
+        text = text.strip() if key.trim else text
+        if not text:
+            raise DataError(f"id column '{name}', row {row + 1} is empty")
+        match key.kind:
+            case "text":
+                return text.casefold() if key.case == "lower" else text
+            case "integer":
+                digits = text.removesuffix(".0")
+                if not digits.lstrip("+-").isdigit():
+                    raise DataError(f"id column '{name}', row {row + 1}: {text!r} is not a whole number")
+                return str(int(digits))
+            case "date":
+                for pattern in key.formats:
+                    try:
+                        return datetime.strptime(text, pattern).date().isoformat()
+                    except ValueError:
+                        continue
+        formats = ", ".join(key.formats)
+        raise DataError(f"id column '{name}', row {row + 1}: {text!r} is no date like {formats}")
+
+    return form
+
+
+def rules_of(keys: Sequence[Key]) -> str:
+    """A name for a way of normalising: equal at two parties if they compare ids alike."""
+    return hashlib.sha256("".join(digest_of(key) for key in keys).encode()).hexdigest()[:32]
+
+
+def commitment(ids: Digests, salt: bytes) -> bytes:
+    """Changes when the set does, and tells nothing about it to who lacks the salt."""
+    ordered = np.sort(np.ascontiguousarray(ids).view("S32").ravel())
+    return hashlib.blake2b(ordered.tobytes(), key=salt, digest_size=32).digest()
+
+
+def split_rows(ids: Digests, split: Split, seed: int) -> tuple[Rows, Rows, Rows]:
+    """Places (train, validation, test) of these rows; a row's side depends on its id and the seed alone."""
+    key = seed.to_bytes(8, "big")
+    hashed = b"".join(hashlib.blake2b(row.tobytes(), key=key, digest_size=8).digest() for row in ids)
+    at = np.frombuffer(hashed, dtype=">u8") / 2.0**64
+    test = at < split.test
+    validation = ~test & (at < split.test + split.validation)
+    return np.flatnonzero(~test & ~validation), np.flatnonzero(validation), np.flatnonzero(test)
+
+
+def unlabelled(table: RawTable) -> RawTable:
+    return replace(table, y=None)

@@ -1,0 +1,156 @@
+"""A party's own settings: party.toml, which never leaves the party.
+
+Who it is and where it listens, whom it knows, which data it offers under which names, what it allows
+whom to do with them, and where it keeps its runs. Paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from colonnade.config import Section, readable, refuse_unknown
+from colonnade.errors import JobError
+from colonnade.net.certificates import Credentials
+from colonnade.net.channel import Address
+
+
+class Entry(Section, frozen=True):
+    """One entry of the catalogue. Without `columns` every column of the file is offered but id and label."""
+
+    file: str
+    id: str | tuple[str, ...]
+    label: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (self.id,) if isinstance(self.id, str) else self.id
+
+
+Leak = Literal["labels", "scores", "shares", "similarity", "two-parties"]
+
+
+class Rule(Section, frozen=True):
+    """What is allowed; a rule under [policy.peers.NAME] replaces the general one for that proposer."""
+
+    algorithms: tuple[str, ...] | None = None
+    data: tuple[str, ...] | None = None
+    min_rows: int = 100
+    min_parties: int = 2
+    accept: tuple[Leak, ...] = ()
+    epsilon: float | None = None
+    train: bool = True
+    predict: bool = True
+
+
+class Policy(Rule, frozen=True):
+    """Who may ask for what, and what is never offered to anybody."""
+
+    never: tuple[str, ...] = ()
+    approved: tuple[str, ...] | None = None
+    peers: dict[str, Rule] = {}
+
+
+class Serve(Section, frozen=True):
+    """The prediction service: which model, where, and who may ask."""
+
+    listen: str
+    model: str
+    data: str | None = None
+    token_file: str | None = None
+    client_ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    max_ids: int = 1000
+    max_bytes: int = 65536
+
+
+class Settings(Section, frozen=True, kw_only=True):
+    name: str
+    listen: str
+    certificates: str = "certificates"
+    runs: str = "runs"
+    monitor: str | None = None
+    reconnect_s: float = 10.0
+    peers: dict[str, str]
+    data: dict[str, Entry] = {}
+    policy: Policy = Policy()
+    serve: Serve | None = None
+    folder: str = ""  # where the file lies; not for the file itself
+
+    def path(self, name: str) -> Path:
+        return Path(self.folder) / name
+
+    @property
+    def state(self) -> Path:
+        """The folder of runs and models."""
+        return self.path(self.runs)
+
+    @property
+    def socket(self) -> Path:
+        """Where the party's own commands find its daemon."""
+        return self.state / "daemon.sock"
+
+    def credentials(self) -> Credentials:
+        return Credentials.load(self.path(self.certificates), self.name, self.peers)
+
+
+def address(text: str, where: str) -> Address:
+    """
+    >>> address("127.0.0.1:7401", "listen")
+    ('127.0.0.1', 7401)
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise JobError(f"{where}: {text!r} is no address; write HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def read_settings(path: Path) -> Settings:
+    try:
+        plain = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise JobError(f"{path}: there is no such file; docs/deploy.md shows how to write one") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise JobError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise JobError(f"{path}: not valid TOML: {error}") from error
+    refuse_unknown(plain, Settings, str(path))
+    try:
+        settings = msgspec.convert({**plain, "folder": str(path.resolve().parent)}, Settings)
+    except msgspec.ValidationError as error:
+        raise JobError(f"{path}: {readable(str(error))}") from error
+    _check(settings, str(path))
+    return settings
+
+
+def _check(settings: Settings, where: str) -> None:
+    address(settings.listen, f"{where}: listen")
+    for peer, text in settings.peers.items():
+        address(text, f"{where}: peers.{peer}")
+    if settings.name in settings.peers:
+        raise JobError(f"{where}: peers: {settings.name} is this party itself")
+    if settings.monitor is not None and not address(settings.monitor, f"{where}: monitor")[0].startswith(
+        "127."
+    ):
+        raise JobError(f"{where}: monitor: {settings.monitor}; it has no password, so it stays on 127.0.0.1")
+    for name, entry in settings.data.items():
+        never = set(settings.policy.never) & set(entry.columns or ())
+        if never:
+            raise JobError(
+                f"{where}: data.{name}: column {min(never)} is offered, and policy.never forbids it"
+            )
+    unknown = set(settings.policy.peers) - set(settings.peers)
+    if unknown:
+        raise JobError(f"{where}: policy.peers: {min(unknown)} is not among the peers")
+    serve = settings.serve
+    if serve is not None:
+        address(serve.listen, f"{where}: serve.listen")
+        if serve.token_file is None and serve.client_ca is None:
+            raise JobError(f"{where}: serve: give token_file or client_ca; an open service answers anybody")
+        if serve.client_ca is not None and (serve.certificate is None or serve.key is None):
+            raise JobError(f"{where}: serve.client_ca: needs certificate and key of the service as well")
