@@ -10,7 +10,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from colonnade.config import Job, Models
+from colonnade.config import Direction, Job, Models
 from colonnade.errors import JobError
 
 
@@ -124,6 +124,7 @@ def preset_of(job: Job) -> Preset:
             "drop ahead or use an asynchronous algorithm"
         )
     check_kernel(job, preset)
+    check_linear(job, preset)
     (check_cascade if preset.conversation == "cascade" else refuse_cascade)(job, preset)
     return preset
 
@@ -166,6 +167,42 @@ def refuse_cascade(job: Job, preset: Preset) -> None:
         raise JobError(f"model: {preset.name} trains linear models only; use asyrevel-gau, tig, ...")
     if job.privacy.mechanism != "none":
         raise JobError(f"privacy: {preset.name} has no private replies; use asyrevel-gau or asyrevel-uni")
+
+
+def check_linear(job: Job, preset: Preset) -> None:
+    """Choices that say something only to linear scores, or only to some of their algorithms."""
+    train, name = job.train, preset.name
+    if preset.conversation not in ("backward", "pull"):
+        for key in ("estimator", "direction"):
+            if (value := getattr(train, key)) is not None:
+                raise JobError(
+                    f"train.{key} = {value!r}: {name} is not an algorithm of linear scores, where one number "
+                    f"per row stands for its gradient; drop {key} or use vfb2-svrg, ..."
+                )
+    if train.labels_at is not None:
+        _check_labels_at(job, preset)
+    if train.classes is not None and train.loss not in ("softmax", None):
+        raise JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
+    direction = train.direction or preset.direction
+    if direction == "plain" and job.direction != Direction():
+        raise JobError(f"direction: {name} steps along the gradient; set train.direction = 'lbfgs' as well")
+    if direction == "lbfgs" and preset.conversation == "pull" and job.direction.pairs == "joint":
+        raise JobError(
+            "direction.pairs = 'joint': one H over all blocks needs all parties to step on the same batch, "
+            f"and in {name} each pulls and steps for itself, at its own pace; use 'hvp' or 'batch' here, or "
+            "train.direction = 'lbfgs' with vfb2-svrg, vfb2-saga, ..."
+        )
+
+
+def _check_labels_at(job: Job, preset: Preset) -> None:
+    if preset.conversation != "pull":
+        raise JobError(
+            f"train.labels_at: in {preset.name} data.active says who holds the label, and all train; "
+            "labels_at is for algorithms that pull (afsvrg-vp, asysqn-svrg, fd-svrg, ...)"
+        )
+    parties = job.data.parties or len(job.data.columns or job.data.files or ())
+    if not 1 <= (job.train.labels_at or 0) <= parties:
+        raise JobError(f"train.labels_at: {job.train.labels_at} of {parties} parties; give 1 to {parties}")
 
 
 class Choices(NamedTuple):

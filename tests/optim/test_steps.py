@@ -115,4 +115,4 @@ def test_plain_sgd_remembers_nothing(values: list[float]) -> None:
     for _ in range(2):
         np.testing.assert_array_equal(sgd.news(rows, theta), theta)
         assert sgd.mean() == 0.0
-        sgd.learn(rows, theta, theta)
+        sgd.learn(len(rows), theta)

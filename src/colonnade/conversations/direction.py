@@ -10,6 +10,11 @@ What works compares two gradients on the same rows:
   and the inner products of the two-loop recursion are summed as plain numbers.
 `paper`, `batch` and `hvp` give every block an H of its own.
 
+One H over all blocks must be the same H everywhere. Delays, and with them steps, differ from party to
+party, so in `joint` the evaluator's step and bound on H_0 hold for all. Near the optimum s and v become
+smaller than the fixed-point step of the secure sums; they are brought to a length near 1 first, by factors
+that all parties derive from the inner products before.
+
 What each side learns in `joint`: the total of X s on the sample (as in tuning) and inner products over
 all blocks; in the others nothing beyond theta.
 """
@@ -50,6 +55,9 @@ class Curvature:
     _last_theta: Floats | None = None
     _updates: int = 0
     _started: bool = False
+    _directions: int = 0
+    _zoom_s: float = 1.0
+    _zoom_v: float = 1.0
 
     def __post_init__(self) -> None:
         terms = self.context.job.direction
@@ -108,14 +116,24 @@ class Curvature:
         self._last_w = self.block.w.copy()
         return s
 
-    async def products(self, v: Floats, number: int) -> Floats:
-        """Inner products of the stored vectors with v over all blocks."""
-        return await sum_to_all(
-            self.context, self.memory.dots(v)[:-1, 0], number, lambda total: total, Topic.CURVATURE
+    async def together(self, v: Floats, gamma: float) -> Floats:
+        """This block's part of gamma H v, one H over all blocks."""
+        v = self._zoom_v * v
+        *products, squared_length, gamma = await sum_to_all(
+            self.context,
+            self.memory.dots(v)[:, 0],
+            self._directions,
+            lambda total: np.append(total, gamma),
+            Topic.CURVATURE,
         )
+        direction = (gamma / self._zoom_v) * self.memory.direction(v, np.array(products))
+        self._directions += 1
+        self._zoom_v = _zoomed(self._zoom_v, squared_length)
+        return direction
 
     async def _joint_pair(self, number: int, s: Floats, gamma: float) -> None:
         n, loss, y = len(self.sample), self.context.loss, self.context.y
+        s = self._zoom_s * s  # a pair of any length gives the same H
 
         def bend(total: Floats) -> Floats:
             assert y is not None  # noqa: S101  the evaluator holds the label
@@ -125,10 +143,13 @@ class Curvature:
         piece = np.concatenate([self._rows.scores(0, n, s), self._rows.scores(0, n, self.block.w)])
         bent = await sum_to_all(self.context, piece, 3 * number, bend, Topic.PAIR)
         y_block = self._rows.gradient(0, n, bent) / n + self._penalty(s)
-        products = await sum_to_all(
-            self.context, self.memory.dots(s, y_block), 3 * number + 1, lambda total: total, Topic.PAIR
+        dots, floor = self.memory.dots(s, y_block), self._floor(gamma)
+        *flat, floor = await sum_to_all(
+            self.context, dots.ravel(), 3 * number + 1, lambda total: np.append(total, floor), Topic.PAIR
         )
-        self.memory.add(s, y_block, products, self._floor(gamma))
+        products = np.reshape(flat, dots.shape)
+        self.memory.add(s, y_block, products, floor)
+        self._zoom_s = _zoomed(self._zoom_s, products[-2, 0])
 
     async def _sample_theta(self, number: int) -> Floats:
         loss, y = self.context.loss, self.context.y
@@ -150,3 +171,12 @@ class Curvature:
     def _penalty(self, s: Floats) -> Floats:
         curved: Floats = self.block.l2 * self.block.regularizer.curvature(self.block.w) * s
         return curved
+
+
+def _zoomed(zoom: float, squared_length: float) -> float:
+    """The factor that gives the next vector a length near 1, if it is about as long as this one.
+
+    >>> _zoomed(1.0, 0.25), _zoomed(4.0, 4.0)
+    (2.0, 2.0)
+    """
+    return float(min(zoom / np.sqrt(max(squared_length, 2.0**-32)), 2.0**64))

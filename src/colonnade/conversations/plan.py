@@ -27,7 +27,9 @@ class Plan:
         """
         >>> plan = Plan.of(8, 10, svrg=True, tune=True, pair_every=None)
         >>> plan.epochs, plan.snapshots, plan.tunings
-        (6, (1, 3, 5), (1, 3))
+        (6, (1, 3), (1, 3))
+        >>> plan.passes(60), plan.rounds(60)
+        (8, 80)
         """
         epochs, snapshots = passes, []
         if svrg:
@@ -37,6 +39,7 @@ class Plan:
                 steps = min(INNER, left - 1)
                 epochs += steps
                 left -= 1 + steps
+            epochs += left  # one pass is too little for a snapshot and steps after it
         # curvature changes most at the start, so look again after 1, 3, 7, ... epochs
         tunings = [2**k - 1 for k in range(1, epochs.bit_length() + 1) if 2**k - 1 < epochs] if tune else []
         pairs = range(pair_every, epochs * per_epoch, pair_every) if pair_every else ()

@@ -17,6 +17,7 @@ which batches were asked for.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +27,7 @@ from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.trainer import Trainer, training
+from colonnade.errors import SumError
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
 from colonnade.presets import batches_in_flight
 
@@ -43,7 +45,7 @@ async def converse(context: Context) -> Outcome:
             trainer.smoothness = await trainer.tuner.measure()
         conversation = PullConversation(context, trainer, pullers)
         await conversation.run()
-    return trainer.outcome()
+    return trainer.outcome(conversation.rounds)
 
 
 @dataclass
@@ -61,7 +63,17 @@ class PullConversation:
         self.schedule, self.plan = self.trainer.schedule, self.trainer.plan
         self.ahead = self.trainer.window.ahead
         self.known = dict.fromkeys(self.pullers, 0)
-        self.stopping = asyncio.Event()
+        # by stint: the word to stop may come before a slow party has even begun that stint
+        self.stops: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
+
+    @property
+    def stopping(self) -> asyncio.Event:
+        return self.stops[self.stint]
+
+    @property
+    def rounds(self) -> int:
+        """Pulls of all label holders together, up to the end of this stint."""
+        return self.plan.rounds((self.stint + 1) * self.plan.per_epoch) * len(self.pullers)
 
     async def run(self) -> None:
         serving = asyncio.ensure_future(self.serve())
@@ -80,10 +92,12 @@ class PullConversation:
     async def _guard(self, work: object, *background: asyncio.Task[None]) -> bool:
         """Wait for the work, or for the first failure behind it."""
         task = asyncio.ensure_future(work)  # type: ignore[call-overload]
-        finished, _ = await asyncio.wait({task, *background}, return_when=asyncio.FIRST_COMPLETED)
-        if task not in finished:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        try:
+            finished, _ = await asyncio.wait({task, *background}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         for each in finished:
             each.result()
         return bool(task.result())
@@ -100,7 +114,6 @@ class PullConversation:
     # -- asynchronous -------------------------------------------------------------------------------
 
     async def at_own_pace(self) -> None:
-        self.stopping.clear()
         if self.net.me in self.pullers:
             while self.begun < self.done + self.ahead:
                 await self.ask()
@@ -109,6 +122,8 @@ class PullConversation:
                 if not self.stopping.is_set():
                     await self.ask()
                 await self.count()
+        # a party without the label only serves, however long the stint takes
+        await self.stopping.wait()
         # everybody serves until everybody has got what it asked for
         tag = tag_of(Topic.PAUSE, self.stint)
         await self.net.broadcast(Announce(tag, NOTHING))
@@ -141,8 +156,10 @@ class PullConversation:
         """Send the own share of whatever batches the others ask for."""
         async for waiting in self.net.stream(Ask, patient=True):
             for sender, message in waiting:
-                index, number = message.tag % len(self.pullers), message.tag // len(self.pullers)
-                self.known[self.pullers[index]] = max(0, number - self.ahead + 1)
+                number, index = divmod(message.tag, len(self.pullers))
+                if self.pullers[index] != sender:
+                    raise SumError(f"{sender} asked for scores of a batch of {self.pullers[index]}")
+                self.known[sender] = max(0, number - self.ahead + 1)
                 share = await self.trainer.share(self.batch(sender, number))
                 await self.sum.sum(share, root=sender, tag=message.tag)
             await self.count()
@@ -159,8 +176,7 @@ class PullConversation:
     async def heed(self) -> None:
         async for waiting in self.net.stream(Stop, patient=True):
             for _, message in waiting:
-                if message.at == self.stint:
-                    self.stopping.set()
+                self.stops[message.at].set()
 
     # -- synchronous --------------------------------------------------------------------------------
 
@@ -203,7 +219,7 @@ class PullConversation:
             return False
         # any mark may be the last one where a target can end the run
         final = last or target is not None
-        mark = Mark(self.plan.passes(rounds), self.plan.rounds(rounds) * len(self.pullers), final)
+        mark = Mark(self.plan.passes(rounds), self.rounds, final)
         loss = await self.trainer.measure_now(mark)
         if target is None or last:
             return last

@@ -80,10 +80,9 @@ class Trainer:
         if self.curvature is None:
             await self.compute(self.block.step, thetas, rate)
         elif self.curvature.shared and self.curvature.ready:
-            (only,) = thetas  # a shared H needs the same v at every party, so rounds are not joined
+            # a shared H needs the same v at every party, so rounds are not joined
             v = self.block.estimate(thetas)
-            products = await self.curvature.products(v, only[0].number)
-            self.block.w -= self.gamma() * self.curvature.memory.direction(v, products)
+            self.block.w -= await self.curvature.together(v, self.gamma())
         else:
             v = self.block.estimate(thetas)
             if self.curvature.ready:
@@ -149,7 +148,7 @@ class Trainer:
             self.smoothness = await self.tuner.measure(self.block.w)
         if gate in {epoch * per_epoch for epoch in self.plan.snapshots}:
             await (self.pulled_snapshot(pullers) if pullers else self.snapshot())
-        if self.curvature is not None and gate in self.plan.pairs:
+        if self.curvature is not None and self.plan.pairs and (gate in self.plan.pairs or pullers):
             self.curvature.first_order_step = self.rate()
             await self.curvature.pair(gate, self.gamma())
 
@@ -218,11 +217,11 @@ class Trainer:
             scores.append(rows_of(test.X).scores(0, test.rows, self.block.w))
         return scores
 
-    def outcome(self) -> Outcome:
+    def outcome(self, rounds: int | None = None) -> Outcome:
         return Outcome(
             weights={"w": self.block.w},
             step=self.rate() if self.curvature is None else self.gamma(),
-            rounds=self.plan.rounds(self.window.base),
+            rounds=self.plan.rounds(self.window.base) if rounds is None else rounds,
             updates=self.updates,
             evaluation=self.evaluation,
             delays=self.delays.counts,

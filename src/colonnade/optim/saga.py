@@ -20,13 +20,14 @@ class Saga:
         self._unseen = rows
 
     def news(self, rows: NDArray[np.int64], theta: Floats) -> Floats:
-        return theta - self._theta[rows]
+        c: Floats = theta - self._theta[rows]
+        self._theta[rows] = theta
+        return c
 
     def mean(self) -> Floats | float:
         # while some rows are unknown, their zeros would pull the mean towards nothing
         return self._mean if self._unseen <= 0 else 0.0
 
-    def learn(self, rows: NDArray[np.int64], theta: Floats, gradient: Floats) -> None:
-        self._theta[rows] = theta
+    def learn(self, rows: int, gradient: Floats) -> None:
         self._mean += gradient / len(self._theta)
-        self._unseen -= len(rows)
+        self._unseen -= rows

@@ -17,15 +17,15 @@ Floats = NDArray[np.float64]
 
 class Estimator(Protocol):
     def news(self, rows: NDArray[np.int64], theta: Floats) -> Floats:
-        """c: what theta says beyond what is remembered of these rows."""
+        """c: what theta says beyond what was remembered of these rows; from now on theta is."""
         ...
 
     def mean(self) -> Floats | float:
         """m: the remembered mean gradient of the block."""
         ...
 
-    def learn(self, rows: NDArray[np.int64], theta: Floats, gradient: Floats) -> None:
-        """Remember theta of these rows; `gradient` is X' c of them."""
+    def learn(self, rows: int, gradient: Floats) -> None:
+        """Bring m up to date with what was news of so many rows; `gradient` is X' c of them."""
         ...
 
 
@@ -36,5 +36,5 @@ class Sgd:
     def mean(self) -> float:
         return 0.0
 
-    def learn(self, rows: NDArray[np.int64], theta: Floats, gradient: Floats) -> None:
+    def learn(self, rows: int, gradient: Floats) -> None:
         """Nothing is remembered."""

@@ -27,5 +27,5 @@ class Svrg:
     def mean(self) -> Floats | float:
         return self._mean
 
-    def learn(self, rows: NDArray[np.int64], theta: Floats, gradient: Floats) -> None:
+    def learn(self, rows: int, gradient: Floats) -> None:
         """Only a snapshot teaches it anything."""
