@@ -20,12 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from colonnade.baselines.pooled import pool
 from colonnade.config import Job, job_from
+from colonnade.conversations.kernel_predict import KernelShare, together
 from colonnade.data.partition import Parties
 from colonnade.data.prepare import INTERCEPT
 from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
 from colonnade.federation import Setting, run_tables
 from colonnade.losses import LOSSES
+from colonnade.presets import preset_of
 from colonnade.result import Result
 
 Floats = NDArray[np.float64]
@@ -42,7 +44,8 @@ class _Vertical(BaseEstimator):  # type: ignore[misc]
 
     _task: str
     result_: Result
-    coef_: dict[str, Floats]  # a party's own weights, in the order of its columns
+    coef_: dict[str, Floats]  # a party's own weights, in the order of its columns; none in a kernel machine
+    kernel_: dict[str, KernelShare]
     intercept_: float
 
     def __init__(
@@ -85,22 +88,31 @@ class _Vertical(BaseEstimator):  # type: ignore[misc]
             for name, table in _tables(parties).items()
         }
         holder = parties.active[0]
+        if self.intercept and preset_of(job).conversation == "kernel":
+            raise JobError(f"{type(self).__name__}: a kernel machine has no intercept; drop intercept = True")
         if self.intercept:
             tables[holder] = _with_ones(tables[holder])
         setting = Setting("parties", tables, None, parties.active)
         done = run_tables(job, setting)
         self.result_ = done.result
-        self.coef_ = {name: np.asarray(share.weights["w"]) for name, share in done.shares.items()}
+        self.columns_ = {name: parties.tables[name].columns for name in parties.tables}
         self.intercept_ = 0.0
+        if preset_of(job).conversation == "kernel":
+            shares = done.shares.items()
+            self.kernel_ = {name: KernelShare.from_arrays(share.weights) for name, share in shares}
+            self.coef_ = {}
+            return self
+        self.coef_ = {name: np.asarray(share.weights["w"]) for name, share in done.shares.items()}
         if self.intercept:
             self.coef_[holder], self.intercept_ = self.coef_[holder][:-1], float(self.coef_[holder][-1])
-        self.columns_ = {name: parties.tables[name].columns for name in parties.tables}
         return self
 
     def decision_function(self, parties: Parties) -> Floats:
         """The score of every row: each party's columns times its own weights, summed."""
         check_is_fitted(self, "coef_")
         tables = self._same_columns(parties)
+        if not self.coef_:
+            return together(self.kernel_, {name: table.X for name, table in tables.items()})
         z: Floats = np.full(parties.rows, self.intercept_)
         for name, table in tables.items():
             z += table.X @ self.coef_[name]

@@ -13,8 +13,10 @@ from tests.oracles.dsg import phi
 from tests.oracles.tables import pooled, random_setting, run
 from tests.secure.parties import masked
 
+from colonnade import VerticalClassifier, split_columns
 from colonnade.conversations import kernel_predict
-from colonnade.conversations.kernel_predict import KernelShare, predict
+from colonnade.conversations.kernel_predict import KernelShare, predict, together
+from colonnade.errors import JobError
 from colonnade.federation import Run, Setting
 from colonnade.messages import Topic, tag_of
 from colonnade.net.clock import RealClock
@@ -101,3 +103,23 @@ def test_the_run_itself_measures_test_rows_by_the_same_scores() -> None:
     X = np.hstack([np.asarray(table.X) for table in setting.test.values()])
     y = setting.test["party0"].y
     assert done.result.metrics["test_accuracy"] == np.mean(np.where(naive(done, X) >= 0, 1.0, -1.0) == y)
+
+
+def test_the_estimators_train_kernels_too() -> None:
+    X = np.random.default_rng(4).standard_normal((400, 4))
+    y = np.linalg.norm(X, axis=1) > 1.9
+    parties = split_columns(X[:300], y[:300], parties=4, active=2)
+    clf = VerticalClassifier("fdskl", epochs=20, batch=64).fit(parties)
+    assert clf.score(split_columns(X[300:], y[300:], like=parties)) > 0.85
+    with pytest.raises(JobError, match="no intercept"):
+        VerticalClassifier("fdskl", intercept=True).fit(parties)
+
+
+def test_scores_in_one_process_are_the_naive_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_predict, "CHUNK", 100)
+    setting = random_setting(parties=3, active=2, rows=40)
+    done = run(setting, "fdskl", train={"loss": "logistic", "epochs": 2}, kernel={"block": 8, "features": 32})
+    shares = {name: KernelShare.from_arrays(share.weights) for name, share in done.shares.items()}
+    X, _ = pooled(setting)
+    found = together(shares, {name: table.X for name, table in setting.train.items()})
+    np.testing.assert_allclose(found, naive(done, X), atol=1e-12)

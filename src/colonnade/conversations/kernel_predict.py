@@ -11,7 +11,7 @@ two rows are, and with shared directions their columns; the asker learns the sco
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,3 +92,17 @@ async def predict(
     """The scores f(x) at `root`, None elsewhere; all parties call this with the same rows."""
     f = await score_share(share, X, net=net, secure=secure, next_tag=next_tag)
     return await secure.sum(f, root=root, tag=next_tag())
+
+
+def together(shares: Mapping[str, KernelShare], columns: Mapping[str, Matrix]) -> Floats:
+    """f(x) where one process holds all shares and all columns, as in an experiment."""
+    alphas = {name: share.alpha for name, share in shares.items() if share.alpha is not None}
+    n = int(next(iter(columns.values())).shape[0])
+    f: Floats = np.zeros((n, *next(iter(shares.values())).outputs))
+    for owner, alpha in alphas.items():
+        size = max(1, CHUNK // max(1, len(alpha)))
+        for start in range(0, n, size):
+            stretch = slice(start, start + size)
+            parts = [shares[name].features[owner].project(X[stretch]) for name, X in columns.items()]
+            f[stretch] += phi(np.sum(parts, axis=0)) @ alpha
+    return f
