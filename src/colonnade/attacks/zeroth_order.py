@@ -41,6 +41,7 @@ Floats = NDArray[Any]
 DIGIT = 512.0  # more than the losses of the rows that share a reply can add up to
 DIGITS = 16  # rows read off one reply; the largest number still is exact enough in float32
 TRUST = 1e-3  # how little the least-squares solution is drawn to the mean
+PATIENCE = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +55,15 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Found:
-    """How well labels were recovered, beside guessing the more frequent one."""
+    """How well the labels of the rows the client heard about were recovered, and how many those are.
+
+    `accuracy` is at the threshold that suits the attacker best; without any information that is
+    `baseline`, the share of the more frequent label among the same rows.
+    """
 
     accuracy: float
     auc: float
-    covered: float  # the share of rows about which something was learnt
+    covered: float
     baseline: float
 
 
@@ -74,7 +79,7 @@ def exchanges(transcript: Transcript, job: Job, parties: list[str], rows: int) -
 
 
 def passive(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Floats:
-    """An estimate of -dL/dc for every row: its sign is the guess of the label."""
+    """An estimate of -dL/dc for every row, 0 where nothing was heard: its sign is the guess of the label."""
     asked = job.cascade
     smoothing = Smoothing("gaussian", asked.directions, asked.mu, asked.two_sided)
     data, columns, ends, right = [], [], [0], []
@@ -92,8 +97,10 @@ def passive(transcript: Transcript, job: Job, parties: list[str], rows: int) -> 
     b = np.array(right)
     ones = A.sum(axis=1)
     mean = float(ones @ b / max(ones @ ones, 1e-300))  # the derivative all rows have in common
-    rest = lsqr(A, b - mean * ones, damp=TRUST * float(np.sqrt((A.data**2).mean())), iter_lim=400)[0]
-    return -(mean + np.asarray(rest))
+    size = np.sqrt(np.bincount(A.indices, weights=A.data**2, minlength=rows))
+    scaled = csr_array((A.data / np.maximum(size, 1e-300)[A.indices], A.indices, A.indptr), shape=A.shape)
+    rest = np.asarray(lsqr(scaled, b - mean * ones, damp=TRUST, iter_lim=PATIENCE)[0])
+    return np.where(size > 0, -(mean + rest / np.maximum(size, 1e-300)), 0.0)
 
 
 @dataclass
@@ -102,6 +109,8 @@ class Probe:
 
     walk: Walk
     rows: int
+    vectors: int  # how many outputs a question has
+    digits: int = DIGITS  # rows asked about in one direction; one alone is best against noise
     parameters: int = 0
     asked: list[list[NDArray[np.int64]]] = field(default_factory=list)
     known: NDArray[np.bool_] = field(init=False)
@@ -114,11 +123,11 @@ class Probe:
 
     def forward(self, W: Floats, X: Matrix) -> Floats:
         outputs = np.zeros((len(W), X.shape[0], 1))
-        if len(W) == 1:
-            return outputs  # nothing is asked: the first pass, or an evaluation
+        if len(W) != self.vectors:
+            return outputs  # nothing is asked: the first pass, the search for a step, an evaluation
         batch = self.walk.batch(len(self.asked))
         new = np.flatnonzero(~self.known[batch])
-        probes = [new[k * DIGITS : (k + 1) * DIGITS] for k in range(len(W) - 1)]
+        probes = [new[k * self.digits : (k + 1) * self.digits] for k in range(len(W) - 1)]
         for k, places in enumerate(probes):
             outputs[k + 1, places, 0] = DIGIT * 2.0 ** np.arange(len(places))
             self.known[batch[places]] = True
@@ -127,7 +136,7 @@ class Probe:
 
 
 def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str]) -> Floats:
-    """A score for every row: +1 or -1 where a reply said so, 0 where nothing was asked."""
+    """A score for every row, positive for a positive label, 0 where nothing was asked."""
     guess = np.zeros(probe.rows)
     mu = job.cascade.mu
     for exchange, probes in zip(exchanges(transcript, job, parties, probe.rows), probe.asked, strict=False):
@@ -137,14 +146,21 @@ def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str])
             left = float(gain) * len(exchange.rows)
             for place in reversed(range(len(rows))):
                 size = DIGIT * 2.0**place
-                guess[rows[place]] = -1.0 if left > size / 2 else 1.0
-                left -= size if left > size / 2 else 0.0
+                # all smaller numbers together are DIGIT short of this one
+                score = size - DIGIT / 2 - left if probe.digits > 1 else -left
+                guess[rows[place]] = score
+                left -= size if score < 0 else 0.0
     return guess
 
 
 def judge(score: Floats, y: Floats) -> Found:
     """Compare guesses with the labels; this is the only place that sees them."""
-    baseline = float(max((y > 0).mean(), (y <= 0).mean()))
-    frequent = 1.0 if (y > 0).mean() > 0.5 else -1.0
-    guess = np.where(score == 0, frequent, np.sign(score))
-    return Found(float((guess == y).mean()), auc(score, y > 0), float((score != 0).mean()), baseline)
+    heard = score != 0
+    score, y = score[heard], y[heard]
+    share = float((y > 0).mean())
+    order = np.argsort(score, kind="stable")
+    positive = y[order] > 0
+    # rows up to each place are called negative, the rest positive
+    right = np.concatenate([[0], np.cumsum(~positive)]) + np.concatenate([np.cumsum(positive[::-1])[::-1], [0]])
+    accuracy = float(right.max()) / len(y)
+    return Found(accuracy, auc(score, y > 0), float(heard.mean()), max(share, 1 - share))
