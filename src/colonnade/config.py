@@ -57,6 +57,7 @@ class Train(Section, frozen=True):
     regularizer: Literal["l2", "nonconvex"] = "l2"
     ahead: int | None = None
     max_delay: int | None = None
+    stale: int | None = None  # rounds more that a party may score ahead while it is behind the others
     threads: int = 1
     target: float | None = None
     evaluate_every: int = 1

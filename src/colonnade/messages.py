@@ -169,9 +169,10 @@ class Ask(Message, tag=30):
 
 
 class Roster(Message, tag=46):
-    """Before alignment: how many ids the sender brings, and a commitment that changes when they do."""
+    """Before alignment: how many ids the sender brings and needs, and a commitment that changes with them."""
 
     size: int
+    minimum: int
     commitment: bytes
     rules: str
 
@@ -274,8 +275,7 @@ _CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
 
 def _pack(value: object) -> object:
     if isinstance(value, np.ndarray):
-        contiguous = np.ascontiguousarray(value)
-        return _CODES[contiguous.dtype], contiguous.shape, contiguous.data
+        return _CODES[value.dtype], value.shape, np.ascontiguousarray(value).data
     raise TypeError(f"a {type(value).__name__} cannot be sent")
 
 
@@ -300,5 +300,5 @@ def decode(data: bytes | memoryview) -> AnyMessage:
     """The message in `data`, or MalformedMessage: nothing else can come out."""
     try:
         return _decoder.decode(data)
-    except (msgspec.DecodeError, ValueError, TypeError, IndexError, OverflowError) as error:
+    except (msgspec.DecodeError, ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise MalformedMessage(f"a message of {len(data)} bytes does not decode: {error}") from error

@@ -63,14 +63,23 @@ class BackwardConversation:
 
     async def push(self) -> None:
         """Send shares of other dominators' rounds as early as the window allows (Algorithm 1)."""
-        for number in range(self.schedule.rounds):
-            root = self.schedule.dominator(number)
-            if root == self.net.me:
+        number = 0
+        while number < self.schedule.rounds:
+            if self.schedule.dominator(number) == self.net.me:
+                number += 1
                 continue
-            if not await self.window.opens(number):
+            if not await self.window.opens(number, self.trainer.staleness):
                 return
-            share = await self.trainer.scores(self.schedule.round(number))
-            await self.sum.sum(share, root=root, tag=tag_of(Topic.TRAIN, number))
+            batches = [self.schedule.round(number)]
+            # every round that may begin now: one product serves them all
+            while self.window.open_to(number := number + 1, self.trainer.staleness):
+                batch = self.schedule.round(number)
+                if batch.epoch != batches[0].epoch or self.schedule.dominator(number) == self.net.me:
+                    break
+                batches.append(batch)
+            for batch, share in zip(batches, await self.trainer.scores(batches), strict=True):
+                root = self.schedule.dominator(batch.number)
+                await self.sum.sum(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
 
     async def dominate(self) -> None:
         """Algorithm 2, on an active party."""
@@ -78,7 +87,8 @@ class BackwardConversation:
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
                 continue
             tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
-            z = await self.sum.sum(await self.trainer.scores(batch), root=self.net.me, tag=tag)
+            (share,) = await self.trainer.scores([batch])
+            z = await self.sum.sum(share, root=self.net.me, tag=tag)
             assert z is not None  # noqa: S101  this party is the root
             order, _ = self.trainer.block.rows(batch.epoch)
             theta = self.trainer.theta(z, order[batch.start : batch.end], number)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,48 +48,58 @@ class Trainer:
     pool: ThreadPoolExecutor | None
     delays: Delays
     tuner: Tuner | None
+    progress: Callable[[], float]  # the part of the run's updates that is behind us
     smoothness: Smoothness | None = None
     updates_per_round: int = 1  # how many parties' updates make up one step of the whole model
     updates: int = 0
-    _snapshots: int = field(default=0)
+    _snapshots: int = 0
+    _behind: bool = False
 
     # -- rounds -------------------------------------------------------------------------------------
 
-    async def scores(self, batch: Round) -> Floats:
-        """The share of a round that will come back as theta: note how old its weights will be by then."""
-        scores = await self.share(batch)
-        self.delays.read(batch.number, self.window.finished)
-        return scores
+    async def scores(self, batches: Sequence[Round]) -> list[Floats]:
+        """Shares of neighbouring rounds that will come back as theta: note how old their weights will be."""
+        first, last = batches[0], batches[-1]
+        joined = await self.share(Round(first.number, first.epoch, first.start, last.end))
+        for batch in batches:
+            self.delays.read(batch.number, self.window.finished)
+        return [joined[batch.start - first.start : batch.end - first.start] for batch in batches]
 
     async def share(self, batch: Round) -> Floats:
-        """This block's share of the scores of a batch, with the weights of now."""
+        """This block's share of the scores of some rows, with the weights of now."""
         if self.context.job.network.charge_forward:
             await self.charge([batch])
         scores: Floats = await self.compute(self.block.scores, batch)
         return scores
 
+    @property
+    def staleness(self) -> int:
+        """Rounds beyond the window that a party may score while it is behind, so that none waits for it."""
+        return (self.context.job.train.stale or 0) if self._behind else 0
+
     async def update(self, thetas: Thetas) -> None:
         """Take in thetas, as many as there are, and mark their rounds as finished."""
         await self.apply(thetas)
+        self._behind = len(thetas) > 1  # others finish rounds faster than this party takes them in
         await self._finished([batch.number for batch, _ in thetas])
 
     async def apply(self, thetas: Thetas) -> None:
         """Thetas as one step of the own block."""
         await self.charge([batch for batch, _ in thetas])
-        rate = self.rate()
+        rate, gamma = self.faded_steps()
         if self.curvature is None:
             await self.compute(self.block.step, thetas, rate)
         elif self.curvature.shared and self.curvature.ready:
             # a shared H needs the same v at every party, so rounds are not joined
             v = self.block.estimate(thetas)
-            self.block.w -= await self.curvature.together(v, self.gamma())
+            self.block.w -= await self.curvature.together(v, gamma)
         else:
             v = self.block.estimate(thetas)
             if self.curvature.ready:
-                self.block.w -= self.gamma() * self.curvature.local(v)
+                self.block.w -= gamma * self.curvature.local(v)
             else:
                 self.block.w -= rate * v
-            self.curvature.first_order_step = rate
+            self.curvature.first_order_step = self.rate()
             self.curvature.watch(v, thetas[-1], self.gamma())
 
     async def _finished(self, numbers: Sequence[int]) -> None:
@@ -122,6 +132,20 @@ class Trainer:
         if self.smoothness is None:
             return float(train.step)
         return automatic_step(self.smoothness, train.batch, self.schedule.rows, self.delay())
+
+    def faded_steps(self) -> tuple[float, float]:
+        """The first-order and the quasi-Newton step of the next update.
+
+        With a constant step plain SGD never gets below its own noise, and where the labels are far from
+        what the columns explain that noise can be worse than no training at all. So an automatic step
+        falls to nothing in equal parts until the end of the run; the other estimators need no such thing.
+        """
+        fade = 1.0 - self.progress() if isinstance(self.block.estimator, Sgd) else 1.0
+        job = self.context.job
+        return (
+            self.rate() * (fade if job.train.step == "auto" else 1.0),
+            self.gamma() * (fade if job.direction.step == "auto" else 1.0),
+        )
 
     def delay(self) -> int:
         """The delays seen lately, in rounds in which every block is updated once."""
@@ -284,8 +308,9 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
             curvature=Curvature(context, block, sample, pair_every) if chosen.direction == "lbfgs" else None,
             evaluation=context.evaluation(),
             pool=pool,
-            delays=Delays(window.delay_bound),
+            delays=Delays(window.delay_bound + (train.stale or 0)),
             tuner=Tuner(context, sample) if train.step == "auto" else None,
+            progress=lambda: min(1.0, window.finished / schedule.rounds),
         )
 
 

@@ -29,18 +29,22 @@ class Window:
         """Thetas may overtake each other, so reading k rounds ahead can be 2 (k - 1) updates late."""
         return 2 * (self.ahead - 1)
 
-    async def opens(self, number: int) -> bool:
+    async def opens(self, number: int, extra: int = 0) -> bool:
         """Wait until the round may begin; False if it is not to be computed any more."""
-        if not self._may_begin(number):
-            await self._until(lambda: self._may_begin(number))
-        if number >= self.stop:
+        if not self._may_begin(number, extra):
+            await self._until(lambda: self._may_begin(number, extra))
+        return self.open_to(number, extra)
+
+    def open_to(self, number: int, extra: int = 0) -> bool:
+        """Whether the round may begin now; `extra` rounds beyond the window are for a party that lags."""
+        if number >= self.stop or not self._may_begin(number, extra):
             return False
         self.begun = max(self.begun, number + 1)
         return True
 
-    def _may_begin(self, number: int) -> bool:
+    def _may_begin(self, number: int, extra: int) -> bool:
         gate = self._gates[0] if self._gates else number + 1
-        return number < min(self.base + self.ahead, gate) or number >= self.stop
+        return number < min(self.base + self.ahead + extra, gate) or number >= self.stop
 
     async def gates(self) -> AsyncIterator[int]:
         """Every gate when it is reached; it is lifted when the next one is asked for."""
