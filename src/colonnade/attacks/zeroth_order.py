@@ -161,6 +161,8 @@ def judge(score: Floats, y: Floats) -> Found:
     order = np.argsort(score, kind="stable")
     positive = y[order] > 0
     # rows up to each place are called negative, the rest positive
-    right = np.concatenate([[0], np.cumsum(~positive)]) + np.concatenate([np.cumsum(positive[::-1])[::-1], [0]])
+    right = np.concatenate([[0], np.cumsum(~positive)]) + np.concatenate(
+        [np.cumsum(positive[::-1])[::-1], [0]]
+    )
     accuracy = float(right.max()) / len(y)
     return Found(accuracy, auc(score, y > 0), float(heard.mean()), max(share, 1 - share))

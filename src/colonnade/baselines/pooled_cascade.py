@@ -128,7 +128,8 @@ def by_values(stack: Stack, *, step: float, server_step: float) -> Stack:
             change = step * left * client.gradient(query, values)
             stack.w[m] = stack.w[m] - change.astype(stack.w[m].dtype)
         if own is not None:
-            stack.head.w = stack.head.w - server_step * left * own.gradient(C, y)
+            for _ in clients:  # Algorithm 1 updates w0 for every upload
+                stack.head.w = stack.head.w - server_step * left * own.gradient(C, y)
     return stack
 
 

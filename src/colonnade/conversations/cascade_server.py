@@ -226,7 +226,9 @@ class Server:
             await self.inbox.answer(client, Reply(upload.tag, after, values))
         if self.own_step is not None:
             C, rows = self.table.read(asked[-1][2]), asked[-1][2]
-            self.head.w = self.head.w - self.rate(self.answered) * self.own_step.gradient(C, y[rows])
+            # Algorithm 1 updates w0 for every upload; a gradient of the same rows is taken once
+            for _ in wave if self.context.preset.reply == "values" else wave[:1]:
+                self.head.w = self.head.w - self.rate(after) * self.own_step.gradient(C, y[rows])
 
     def check(self, client: str, upload: Upload, rows: NDArray[np.int64]) -> None:
         expected = (len(rows), self.table.outputs[client].shape[1])

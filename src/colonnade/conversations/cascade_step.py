@@ -80,7 +80,7 @@ def curvature(context: Context, client: Client) -> tuple[float, float]:
     model = client.model
     if isinstance(model, Linear):
         block, size = rows_of(X), 0.0
-        v: Floats = rng.standard_normal(X.shape[1])
+        v: Floats = rng.standard_normal(int(X.shape[1]))
         for _ in range(ITERATIONS):
             v = v / max(float(np.linalg.norm(v)), 1e-300)
             v = block.gradient(0, len(rows), block.scores(0, len(rows), v)) / len(rows)
