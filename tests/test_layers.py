@@ -29,12 +29,25 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("federation",),
     ("report", "attacks"),
     ("estimators",),
+    ("deploy",),
     ("demo", "bench"),
     ("cli",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
-TOUCH_DISK = {"config", "data", "net", "result", "worker", "processes", "report", "demo", "bench", "cli"}
+TOUCH_DISK = {
+    "config",
+    "data",
+    "net",
+    "result",
+    "worker",
+    "processes",
+    "deploy",
+    "report",
+    "demo",
+    "bench",
+    "cli",
+}
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

@@ -18,7 +18,11 @@ from colonnade.cli.bench import bench
 from colonnade.cli.certificates import certs
 from colonnade.cli.demo import demo
 from colonnade.cli.lists import algorithms, datasets
+from colonnade.cli.models import models
+from colonnade.cli.party import party
+from colonnade.cli.predict import predict
 from colonnade.cli.run import run
+from colonnade.cli.train import train
 from colonnade.errors import ColonnadeError
 
 INTERRUPTED = 130
@@ -88,5 +92,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, run, algorithms, datasets, certs, bench):
+for command in (demo, run, algorithms, datasets, certs, bench, party, train, predict, models):
     main.add_command(command)

@@ -89,13 +89,14 @@ async def align(
     """Find the common rows. All parties call this; `secrets` has one 32-byte secret per peer."""
     terms = terms or Terms()
     _check_own(net, ids)
-    await net.broadcast(Roster(len(ids), terms.commitment, terms.rules))
+    await net.broadcast(Roster(len(ids), terms.minimum, terms.commitment, terms.rules))
     rosters = await net.gather(Roster)
+    minimum = max(1, terms.minimum, *(roster.minimum for roster in rosters.values()))
     sizes = {net.me: len(ids), **{peer: roster.size for peer, roster in rosters.items()}}
     _check_rosters(net.me, rosters, terms)
     leader = min(net.parties, key=lambda party: (sizes[party], party))
     side = _Side(net, ids, secrets, sizes, leader, progress)
-    found = await (side.lead(terms.minimum) if leader == net.me else side.follow(terms.minimum))
+    found = await (side.lead(minimum) if leader == net.me else side.follow(minimum))
     rows, digest = _ordered(ids, found, terms.order)
     await net.broadcast(Seal(digest))
     for peer, seal in (await net.gather(Seal)).items():
@@ -283,9 +284,9 @@ class _Side:
 
 
 def _check_common(common: int, minimum: int) -> None:
-    if common < max(1, minimum):
+    if common < minimum:
         raise EmptyIntersection(
-            f"{common} ids are common to all parties, {max(1, minimum)} are needed; look at the id columns "
+            f"{common} ids are common to all parties, {minimum} are needed; look at the id columns "
             "and their normalisation (align.keys in the job)"
         )
 

@@ -48,24 +48,26 @@ def check_training(settings: Settings, proposer: str, terms: Terms) -> None:
         raise Refused(f"{proposer} may not propose training here")
     if policy.approved is not None and terms.digest() not in policy.approved:
         raise Refused(
-            f"only approved jobs are run here, and {terms.name} has digest {terms.digest()[:16]}, which is not "
-            f"one of {', '.join(each[:16] for each in policy.approved) or 'none'}; compare the files"
+            f"only approved jobs are run here; {terms.name} has digest {terms.digest()[:16]}, approved: "
+            f"{', '.join(each[:16] for each in policy.approved) or 'none'}; compare the job files"
         )
     if rule.algorithms is not None and terms.algorithm not in rule.algorithms:
         raise Refused(
-            f"algorithm {terms.algorithm} is not allowed here; allowed: {', '.join(rule.algorithms) or 'none'}"
+            f"algorithm {terms.algorithm} is not allowed here; "
+            f"allowed: {', '.join(rule.algorithms) or 'none'}"
         )
     if len(terms.parties) < rule.min_parties:
         raise Refused(f"{len(terms.parties)} parties take part, {rule.min_parties} are demanded here")
     unaccepted = [leak for leak in leaks(terms) if leak not in rule.accept]
     if unaccepted:
         raise Refused(
-            f"{terms.algorithm} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted here; "
-            f"its operator would have to add it to policy.accept"
+            f"{terms.algorithm} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted "
+            "here; its operator would have to add it to policy.accept"
         )
     if rule.epsilon is not None:
         raise Refused(
-            f"differential privacy with epsilon <= {rule.epsilon:g} is demanded here, {terms.algorithm} has none"
+            f"differential privacy with epsilon <= {rule.epsilon:g} is demanded here, "
+            f"{terms.algorithm} has none"
         )
     member = terms.parties[me]
     check_data(settings, rule, proposer, member.data)

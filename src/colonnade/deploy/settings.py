@@ -52,7 +52,7 @@ class Policy(Rule, frozen=True):
 
     never: tuple[str, ...] = ()
     approved: tuple[str, ...] | None = None
-    peers: dict[str, Rule] = {}
+    peers: dict[str, Rule] = msgspec.field(default_factory=dict)
 
 
 class Serve(Section, frozen=True):
@@ -77,7 +77,7 @@ class Settings(Section, frozen=True, kw_only=True):
     monitor: str | None = None
     reconnect_s: float = 10.0
     peers: dict[str, str]
-    data: dict[str, Entry] = {}
+    data: dict[str, Entry] = msgspec.field(default_factory=dict)
     policy: Policy = Policy()
     serve: Serve | None = None
     folder: str = ""  # where the file lies; not for the file itself

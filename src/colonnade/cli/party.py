@@ -1,0 +1,79 @@
+"""`colonnade party`: a party's long-running process; `--status` asks the one that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+CONFIG = click.option(
+    "--config",
+    "-c",
+    type=click.Path(path_type=Path),
+    default=Path("party.toml"),
+    show_default=True,
+    help="The party's settings.",
+)
+
+
+@click.command()
+@CONFIG
+@click.option(
+    "--check", is_flag=True, help="Only read the settings, certificates and data, and say what is offered."
+)
+@click.option(
+    "--status", "ask_status", is_flag=True, help="Ask the daemon that runs: peers, runs, latest events."
+)
+@click.option("--json", "as_json", is_flag=True, help="With --status: print JSON only.")
+def party(config: Path, check: bool, ask_status: bool, as_json: bool) -> None:
+    """Run this party's daemon: keep lines with its peers and take part in what its policy allows.
+
+    It ends on Ctrl-C or SIGTERM; runs that go on then end at all parties, with the reason.
+
+    \b
+    Example:
+      colonnade party --config party.toml
+    """
+    from colonnade.deploy.settings import read_settings
+
+    settings = read_settings(config)
+    if check:
+        _check(settings)
+    elif ask_status:
+        _status(settings, as_json)
+    else:
+        from colonnade.deploy.main import run_daemon
+
+        run_daemon(settings)
+
+
+def _check(settings: object) -> None:
+    from colonnade.deploy.settings import Settings
+    from colonnade.deploy.survey import survey
+
+    assert isinstance(settings, Settings)  # noqa: S101
+    settings.credentials()
+    for line in survey(settings):
+        click.echo(line)
+
+
+def _status(settings: object, as_json: bool) -> None:
+    import json
+
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.control import Status
+    from colonnade.deploy.settings import Settings
+
+    assert isinstance(settings, Settings)  # noqa: S101
+    found = ask(settings, Status())
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    click.echo(f"{found['party']} runs Colonnade {found['version']}")
+    for peer, line in found["peers"].items():
+        state = f"connected, Colonnade {line['version']}" if line["up"] else f"away: {line['reason']}"
+        click.echo(f"  {peer}: {state}")
+    for run, state in found["runs"].items():
+        click.echo(f"  run {run}: {state}")
+    for text in found["latest"]:
+        click.echo(f"  {text}")

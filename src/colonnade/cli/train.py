@@ -1,0 +1,86 @@
+"""`colonnade train`: propose a job to the other parties and follow it to its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from colonnade.cli.party import CONFIG
+
+if TYPE_CHECKING:
+    from colonnade.deploy.seat import Event
+
+
+@click.command()
+@click.argument("job_file", metavar="JOB.toml", type=click.Path(path_type=Path))
+@CONFIG
+@click.option(
+    "--digest", is_flag=True, help="Only print the job's digest, for policy.approved at the others."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
+def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
+    """Propose JOB.toml to its parties and train, if all of them accept.
+
+    This party's daemon must run. Ctrl-C ends the run at all parties.
+
+    \b
+    Example:
+      colonnade train credit.toml --config party.toml
+    """
+    from colonnade.deploy.terms import read_terms
+
+    terms = read_terms(job_file)
+    if digest:
+        click.echo(terms.digest())
+        return
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.control import Train
+    from colonnade.deploy.settings import read_settings
+
+    settings = read_settings(config)
+    if not as_json:
+        click.echo(f"{terms.name} ({terms.algorithm}) with {', '.join(sorted(terms.parties))}", err=True)
+    with followed(quiet=as_json) as tell:
+        found = ask(settings, Train(terms), tell)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    rows = found["rows"]
+    click.echo(f"model {found['model']}: {rows['common']} common rows, {rows['train']} trained on")
+    for name, value in found["metrics"].items():
+        click.echo(f"  {name.replace('_', ' ')}  {value:.4f}")
+    if not found["metrics"]:
+        click.echo("  the metrics are known where the label is")
+
+
+class followed:  # noqa: N801  reads as a word: with followed(...) as tell
+    """Events on standard error: a bar on a terminal, one line for what is new anywhere else."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._last = ""
+
+    def __enter__(self) -> followed:
+        from rich.console import Console
+
+        self._console = Console(stderr=True)
+        self._status = self._console.status("") if self._console.is_terminal else None
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def __call__(self, event: Event) -> None:
+        from colonnade.deploy.daemon import words
+
+        if self._status is not None:
+            self._status.update(words(event))
+        elif not self.quiet and (event.what != "aligning" or event.what != self._last):
+            click.echo(words(event), err=True)
+        self._last = event.what

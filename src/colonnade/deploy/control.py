@@ -1,0 +1,199 @@
+"""How a party's own commands talk to its daemon: a socket in its runs folder that only its user may open.
+
+A frame is a length of four bytes and JSON. A command sends one request; events come back, then one outcome.
+A command that goes away while its run goes on (Ctrl-C) stops the run, at all parties.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from colonnade.deploy import scoring, shares, training
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.rows import digests
+from colonnade.deploy.seat import Event
+from colonnade.deploy.settings import Settings
+from colonnade.deploy.terms import Terms
+from colonnade.errors import ColonnadeError, JobError, PeerUnreachable
+
+LIMIT = 2**28
+CHUNK = 2**15  # rows a question
+
+
+class Train(msgspec.Struct, tag=True):
+    terms: Terms
+
+
+class Predict(msgspec.Struct, tag=True):
+    """Score these ids: one list per id column."""
+
+    model: str
+    ids: list[list[str]]
+    data: str | None = None
+
+
+class Status(msgspec.Struct, tag=True):
+    pass
+
+
+Request = Train | Predict | Status
+
+
+class Outcome(msgspec.Struct, tag=True):
+    """The last word: a result, or an error with what the command should return."""
+
+    result: Any = None
+    error: str | None = None
+    code: int = 0
+
+
+class Heard(msgspec.Struct, tag=True):
+    event: Event
+
+
+async def serve(daemon: Daemon) -> asyncio.Server:
+    """Listen for this party's own commands."""
+    path = daemon.settings.socket
+    with suppress(OSError):
+        path.unlink()
+    try:
+        server = await asyncio.start_unix_server(lambda r, w: _command(daemon, r, w), path)
+    except OSError as error:
+        raise JobError(f"{path}: cannot be made: {error}; choose a shorter path for runs") from error
+    path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    return server
+
+
+async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        request: Request = msgspec.json.decode(await _read(reader), type=Request)
+
+        def tell(event: Event) -> None:
+            with suppress(OSError):
+                _write(writer, Heard(event))
+
+        work = asyncio.ensure_future(_act(daemon, request, tell))
+        gone = asyncio.ensure_future(reader.read(1))  # a command says nothing more; this ends when it does
+        await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            for run in list(daemon.runs.values()):
+                if tell in run.listeners:
+                    run.seat.stop(f"{daemon.me} was told to stop by its operator")
+            # before the run has begun there is nothing to tell the peers but that it is withdrawn
+            await asyncio.wait([work], timeout=5)
+            work.cancel()
+        gone.cancel()
+        _write(writer, _outcome(work))
+        await writer.drain()
+    except (OSError, EOFError, msgspec.MsgspecError):
+        pass  # the command went away or was none of ours
+    finally:
+        writer.close()
+
+
+def _outcome(work: asyncio.Future[Any]) -> Outcome:
+    if not work.done() or work.cancelled():
+        return Outcome(error="stopped", code=1)
+    error = work.exception()
+    if error is None:
+        return Outcome(work.result())
+    code = error.exit_code if isinstance(error, ColonnadeError) else 1
+    return Outcome(error=str(error) or type(error).__name__, code=code)
+
+
+async def _act(daemon: Daemon, request: Request, tell: Callable[[Event], None]) -> Any:
+    match request:
+        case Train(terms=terms):
+            return training.describe(await daemon.train(terms, tell))
+        case Predict():
+            return await _predict(daemon, request, tell)
+        case Status():
+            return status(daemon)
+
+
+async def _predict(daemon: Daemon, request: Predict, tell: Callable[[Event], None]) -> Any:
+    share = shares.load(daemon.settings.state / "models", request.model)
+    trained = share.manifest.terms
+    keys = daemon.settings.data[request.data or trained.parties[daemon.me].data].keys
+    if len(request.ids) != len(keys):
+        raise JobError(f"{len(request.ids)} id columns were given, {', '.join(keys)} are needed")
+    wanted = digests([np.array(column) for column in request.ids], trained.align.keys, keys)
+
+    async def use(ready: scoring.Ready) -> tuple[Any, Any, Any]:
+        asked = [
+            await ready.session.ask(np.arange(start, min(start + CHUNK, len(ready.ids))))
+            for start in range(0, len(ready.ids), CHUNK)
+        ]
+        return ready.ids, np.concatenate(asked), ready.session.net.parties
+
+    ids, z, present = await daemon.score(share, wanted, use, data=request.data, tell=tell)
+    away = sorted(set(trained.parties) - set(present))
+    daemon.scored += len(ids)
+    z = scoring.completed(share.manifest, z, away)
+    found = dict(zip([row.tobytes() for row in ids], scoring.outputs(share.manifest, z), strict=True))
+    return {
+        "model": share.manifest.model,
+        "degraded": away,
+        "rows": [found.get(row.tobytes()) for row in wanted],
+    }
+
+
+def status(daemon: Daemon) -> dict[str, Any]:
+    return {
+        "party": daemon.me,
+        "version": daemon.version,
+        "peers": {
+            peer: {"up": line.up, "version": daemon.versions.get(peer), "reason": line.reason}
+            for peer, line in daemon.mux.lines.items()
+        },
+        "runs": {f"{run.id:08x}": run.state for run in daemon.runs.values()},
+        "latest": daemon.latest,
+    }
+
+
+# -- the command's side -------------------------------------------------------------------------------
+
+
+async def ask(settings: Settings, request: Request) -> AsyncIterator[Heard | Outcome]:
+    """Send a request to this party's daemon; events and, last, the outcome."""
+    reader, writer = await _connect(settings.socket, settings.name)
+    try:
+        _write(writer, request)
+        while True:
+            message: Heard | Outcome = msgspec.json.decode(await _read(reader), type=Heard | Outcome)
+            yield message
+            if isinstance(message, Outcome):
+                return
+    except (EOFError, ConnectionError):
+        raise PeerUnreachable(f"the daemon of {settings.name} ended; look at its log") from None
+    finally:
+        writer.close()
+
+
+async def _connect(path: Path, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        return await asyncio.open_unix_connection(path)
+    except OSError:
+        raise PeerUnreachable(
+            f"the daemon of {name} does not run; start it with `colonnade party --config PARTY.toml`"
+        ) from None
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    if size > LIMIT:
+        raise EOFError("a message that is too long")
+    return await reader.readexactly(size)
+
+
+def _write(writer: asyncio.StreamWriter, message: Any) -> None:
+    content = msgspec.json.encode(message)
+    writer.write(len(content).to_bytes(4, "big") + content)

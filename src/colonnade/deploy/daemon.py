@@ -1,0 +1,467 @@
+"""A party's long-running process: keeps lines with its peers, takes part in runs, proposes them.
+
+A run begins with a proposal. Everybody checks it against its own policy and data and answers yes or why
+not; when all have said yes to the same digest the proposer says go, and each plays its part. A refusal ends
+it before anything about the data was exchanged, and both ends log the reason. Whoever stops a run, or loses
+its line, ends it at all parties with that reason.
+
+What the daemons tell each other beside the runs: versions, proposals, answers, and how far training is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from colonnade import __version__
+from colonnade.deploy import policy, scoring, shares, training
+from colonnade.deploy.rows import Brought
+from colonnade.deploy.seat import Event, Seat, Tell, endpoints, for_peers
+from colonnade.deploy.settings import Settings, address
+from colonnade.deploy.terms import Proposal, Scoring, Terms, check_terms
+from colonnade.errors import Aborted, ColonnadeError, JobError, PeerUnreachable, Refused
+from colonnade.messages import Answer, Begin, Cancel, Present, Progress, Propose
+from colonnade.net.mailbox import Endpoint
+from colonnade.net.mux import Mux
+from colonnade.party import first_cause
+from colonnade.result import Moment
+
+log = logging.getLogger("colonnade.party")
+
+ANSWER_S = 120.0
+BEGIN_S = 180.0
+
+
+@dataclass
+class Run:
+    """One run as the daemon sees it."""
+
+    id: int
+    proposer: str
+    proposal: Proposal
+    seat: Seat
+    state: str = "proposed"
+    answers: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
+    task: asyncio.Task[Any] | None = None
+    listeners: list[Tell] = field(default_factory=list)
+    expires: asyncio.TimerHandle | None = None
+
+    @property
+    def terms(self) -> Terms | Scoring:
+        return self.proposal.train or self.proposal.score  # type: ignore[return-value]
+
+    def tell(self, event: Event) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+
+@dataclass
+class Daemon:
+    settings: Settings
+    version: str = __version__
+    runs: dict[int, Run] = field(default_factory=dict)
+    finished: Counter[str] = field(default_factory=Counter)
+    versions: dict[str, str] = field(default_factory=dict)
+    latest: list[str] = field(default_factory=list)
+    scored: int = 0
+    _sent: int = 0
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.me = settings.name
+        self.credentials = settings.credentials()
+        self._controls: dict[str, Endpoint] = {}
+        self._background: set[asyncio.Future[None]] = set()
+        peers = {peer: address(text, f"peers.{peer}") for peer, text in settings.peers.items()}
+        listen = address(settings.listen, "listen")
+        self.mux = Mux(self.me, listen, peers, self.credentials, settings.reconnect_s)
+
+    async def open(self) -> None:
+        self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self.mux.open(self._talk)
+        log.info("%s listens on %s", self.me, self.settings.listen)
+
+    async def close(self) -> None:
+        """End every run at all its parties, then hang up."""
+        for run in list(self.runs.values()):
+            run.seat.stop(f"{self.me} was stopped by its operator")
+        tasks = [run.task for run in self.runs.values() if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=5)
+        await self.mux.close()
+
+    # -- lines --------------------------------------------------------------------------------------
+
+    async def _talk(self, peer: str, control: Endpoint) -> None:
+        await control.send(peer, Present(self.version))
+        theirs = (await control.recv(Present, peer)).version
+        self.versions[peer] = theirs
+        self._controls[peer] = control
+        if compatible(theirs, self.version):
+            log.info("%s is connected (Colonnade %s)", peer, theirs)
+        else:
+            log.warning("%s", skew(self.me, self.version, peer, theirs))
+        streams: list[tuple[type[Any], Callable[[str, Any], Awaitable[None]]]] = [
+            (Propose, self._proposed),
+            (Answer, self._answered),
+            (Begin, self._begun),
+            (Cancel, self._cancelled),
+            (Progress, self._progressed),
+        ]
+
+        async def serve(kind: type[Any], act: Callable[[str, Any], Awaitable[None]]) -> None:
+            async for waiting in control.stream(kind, patient=True):
+                for sender, message in waiting:
+                    await act(sender, message)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for kind, act in streams:
+                    group.create_task(serve(kind, act))
+        except BaseExceptionGroup as errors:
+            raise first_cause(errors) from errors
+        finally:
+            self._controls.pop(peer, None)
+            reason = self.mux.lines[peer].reason or "the line ended"
+            log.info("%s is away: %s", peer, reason)
+            for run in self.runs.values():
+                if peer in run.answers and not run.answers[peer].done():
+                    run.answers[peer].set_result(Answer(run.id, "", f"it is away now: {reason}"))
+
+    def require(self, parties: tuple[str, ...]) -> None:
+        """PeerUnreachable or Refused, naming every party that cannot take part now."""
+        unknown = [party for party in parties if party != self.me and party not in self.mux.lines]
+        if unknown:
+            raise JobError(f"{unknown[0]} is no peer of {self.me}; add it to [peers] and pin its certificate")
+        away = [
+            f"{party} is away ({self.mux.lines[party].reason})"
+            for party in parties
+            if party != self.me and party not in self._controls
+        ]
+        if away:
+            raise PeerUnreachable("; ".join(away))
+        for party in parties:
+            theirs = self.versions.get(party, self.version)
+            if party != self.me and not compatible(theirs, self.version):
+                raise Refused(skew(self.me, self.version, party, theirs))
+
+    async def _send(self, peer: str, message: Any) -> None:
+        control = self._controls.get(peer)
+        if control is not None:
+            with suppress(ColonnadeError):
+                await control.send(peer, message)
+
+    # -- proposing ----------------------------------------------------------------------------------
+
+    async def train(self, terms: Terms, tell: Tell = lambda event: None) -> shares.Manifest:
+        """Propose a training run and play this party's part; Refused with everybody's reasons."""
+        check_terms(terms, "job")
+        if self.me not in terms.parties:
+            raise JobError(f"parties: {self.me} proposes this job and is not one of its parties")
+        self.require(tuple(terms.parties))
+        policy.check_training(self.settings, self.me, terms)
+        tell(Event("reading data"))
+        brought = await asyncio.to_thread(training.bring, self.settings, terms)
+        manifest: shares.Manifest = await self._propose(Proposal(train=terms), brought, tell)
+        return manifest
+
+    async def score(
+        self,
+        share: shares.Share,
+        wanted: Any,
+        use: Callable[[scoring.Ready], Awaitable[Any]],
+        *,
+        data: str | None = None,
+        service: bool = False,
+        tell: Tell = lambda event: None,
+    ) -> Any:
+        """Open a scoring session with everybody who holds a share of the model."""
+        trained = share.manifest.terms
+        if self.me not in trained.active:
+            raise JobError(f"{self.me} holds no label of {share.manifest.model}; ask at {trained.active[0]}")
+        present = self.present(share.manifest)
+        terms = Scoring(
+            model=share.manifest.model,
+            asker=self.me,
+            parties=present,
+            data=data,
+            service=service,
+            nonce=os.urandom(8).hex(),
+        )
+        brought = await asyncio.to_thread(scoring.bring, self.settings, share, terms, wanted)
+        return await self._propose(Proposal(score=terms), brought, tell, share, use)
+
+    def present(self, manifest: shares.Manifest) -> tuple[str, ...]:
+        """The parties that score: all of them, or those that are there if the job allows that."""
+        parties = tuple(sorted(manifest.terms.parties))
+        try:
+            self.require(parties)
+        except PeerUnreachable as away:
+            there = tuple(p for p in parties if p == self.me or p in self._controls)
+            if not manifest.terms.use.degraded or len(there) < 2:
+                raise PeerUnreachable(f"{away}; {manifest.model} needs all its parties") from None
+            self.require(there)
+            return there
+        return parties
+
+    async def _propose(
+        self,
+        proposal: Proposal,
+        brought: Brought,
+        tell: Tell,
+        share: shares.Share | None = None,
+        use: Callable[[scoring.Ready], Awaitable[Any]] | None = None,
+    ) -> Any:
+        # room for the stretches of a run in the low bits; 0 is the daemons' own
+        id_ = int.from_bytes(os.urandom(4), "big") & 0xFFFFFFF0 | 0x10
+        run = self._seat(id_, self.me, proposal, brought)
+        run.listeners.append(tell)
+        peers = run.seat.align.peers
+        loop = asyncio.get_running_loop()
+        run.answers = {peer: loop.create_future() for peer in peers}
+        encoded = msgspec.json.encode(proposal, order="deterministic")
+        try:
+            tell(Event("asking", 0, len(peers)))
+            for peer in peers:
+                await self._controls[peer].send(peer, Propose(id_, encoded))
+            await self._agreement(run)
+        except BaseException as error:
+            reason = str(error) or f"{self.me} withdrew it"
+            for peer in peers:
+                await self._send(peer, Cancel(id_, reason[:2000]))
+            await self._forget(run, "refused" if isinstance(error, Refused) else "failed", reason)
+            raise
+        for peer in peers:
+            await self._send(peer, Begin(id_, run.terms.digest()))
+        return await self._play(run, share, use)
+
+    async def _agreement(self, run: Run) -> None:
+        _, pending = await asyncio.wait(run.answers.values(), timeout=ANSWER_S)
+        refusals = []
+        for peer, future in run.answers.items():
+            if future in pending:
+                refusals.append(f"{peer} did not answer within {ANSWER_S:g} s")
+            elif (answer := future.result()).refusal is not None:
+                refusals.append(f"{peer} refused: {answer.refusal}")
+            elif answer.digest != run.terms.digest():
+                refusals.append(
+                    f"{peer} read another job ({answer.digest[:12]} against {run.terms.digest()[:12]})"
+                )
+        if refusals:
+            raise Refused("; ".join(refusals))
+
+    # -- being asked --------------------------------------------------------------------------------
+
+    async def _proposed(self, peer: str, message: Propose) -> None:
+        digest, refusal = "", None
+        try:
+            digest = await self._consider(peer, message)
+        except ColonnadeError as error:
+            refusal = str(for_peers(error))
+            log.warning("refused run %08x of %s: %s", message.run, peer, error)
+            self._note(f"refused a proposal of {peer}: {error}")
+            self.finished["refused"] += 1
+        await self._send(peer, Answer(message.run, digest, refusal))
+
+    async def _consider(self, peer: str, message: Propose) -> str:
+        """The digest of terms that this party accepts; raises why it does not."""
+        theirs = self.versions.get(peer, "")
+        if not compatible(theirs, self.version):
+            raise Refused(skew(self.me, self.version, peer, theirs))
+        try:
+            proposal = msgspec.json.decode(message.terms, type=Proposal)
+        except msgspec.MsgspecError as error:
+            raise Refused(f"the proposal cannot be read: {error}") from error
+        if message.run in self.runs or message.run & 0xF:
+            raise Refused(f"run {message.run:08x} is not a free number")
+        if (terms := proposal.train) is not None:
+            check_terms(terms, "job")
+            if self.me not in terms.parties or peer not in terms.parties:
+                raise Refused(f"{peer} and {self.me} are not both parties of this job")
+            policy.check_training(self.settings, peer, terms)
+            self.require(tuple(terms.parties))
+            brought = await asyncio.to_thread(training.bring, self.settings, terms)
+            minimum = policy.rule_for(self.settings.policy, peer).min_rows
+            run = self._seat(message.run, peer, proposal, brought, minimum)
+        elif (ask := proposal.score) is not None:
+            policy.check_scoring(self.settings, peer, ask)
+            share = shares.load(self.settings.state / "models", ask.model)
+            trained = share.manifest.terms
+            if peer not in trained.active or not set(ask.parties) <= set(trained.parties):
+                raise Refused(f"{peer} holds no label of {ask.model}, or asks with others than its parties")
+            if set(ask.parties) != set(trained.parties) and not trained.use.degraded:
+                raise Refused(f"{ask.model} was not trained to be used while a party is away")
+            self.require(ask.parties)
+            brought = await asyncio.to_thread(scoring.bring, self.settings, share, ask, None)
+            run = self._seat(message.run, peer, proposal, brought)
+        else:
+            raise Refused("the proposal is empty")
+        loop = asyncio.get_running_loop()
+        run.expires = loop.call_later(BEGIN_S, self._expire, run)
+        log.info("accepted run %08x of %s", message.run, peer)
+        return run.terms.digest()
+
+    def _seat(
+        self, id_: int, proposer: str, proposal: Proposal, brought: Brought, minimum: int | None = None
+    ) -> Run:
+        terms = proposal.train or proposal.score
+        assert terms is not None  # noqa: S101  the callers have seen it
+        parties = tuple(sorted(terms.parties))
+        deadline = proposal.train.network.deadline_s if proposal.train else 60.0
+        align, train, close = endpoints(self.mux, id_, parties, deadline)
+        seat = Seat(id_, self.settings, self.credentials, parties, brought, align, train, close)
+        seat.version = self.version
+        seat.minimum = self.settings.policy.min_rows if minimum is None else minimum
+        run = self.runs[id_] = Run(id_, proposer, proposal, seat)
+        seat.tell = run.tell
+        return run
+
+    async def _answered(self, peer: str, message: Answer) -> None:
+        run = self.runs.get(message.run)
+        if run is not None and peer in run.answers and not run.answers[peer].done():
+            run.answers[peer].set_result(message)
+
+    async def _begun(self, peer: str, message: Begin) -> None:
+        run = self.runs.get(message.run)
+        if run is None or run.proposer != peer or run.state != "proposed":
+            return
+        if run.expires is not None:
+            run.expires.cancel()
+        if message.digest != run.terms.digest():
+            run.seat.stop(f"{peer} says go to another job than {self.me} accepted")
+        share = None
+        if (ask := run.proposal.score) is not None:
+            share = shares.load(self.settings.state / "models", ask.model)
+        run.listeners.append(lambda event: _log(run.id, event))
+        run.task = asyncio.ensure_future(self._quietly(run, share))
+
+    async def _quietly(self, run: Run, share: shares.Share | None) -> None:
+        with suppress(ColonnadeError):  # logged and noted; there is nobody here to raise it to
+            await self._play(run, share, None)
+
+    async def _cancelled(self, peer: str, message: Cancel) -> None:
+        run = self.runs.get(message.run)
+        if run is None or peer not in run.seat.parties:
+            return
+        if run.state == "proposed":
+            await self._forget(run, "withdrawn", f"withdrawn by {peer}: {message.reason}")
+        else:
+            run.seat.stop(f"{peer} ended the run: {message.reason}")
+
+    async def _progressed(self, peer: str, message: Progress) -> None:
+        run = self.runs.get(message.run)
+        if run is not None and peer in run.seat.parties and run.proposal.train is not None:
+            run.tell(Event("training", message.epoch, run.proposal.train.train.epochs, message.loss))
+
+    # -- playing ------------------------------------------------------------------------------------
+
+    async def _play(
+        self,
+        run: Run,
+        share: shares.Share | None,
+        use: Callable[[scoring.Ready], Awaitable[Any]] | None,
+    ) -> Any:
+        run.state = "running"
+        if run.proposal.train is not None:
+            program = training.training(run.proposal.train, lambda moment: self._report(run, moment))
+        else:
+            assert share is not None and run.proposal.score is not None  # noqa: S101, PT018  loaded with it
+            program = scoring.scoring(share, run.proposal.score, use or _nothing)
+        state, reason = "failed", ""
+        try:
+            result = await run.seat.play(program)
+            state = "done"
+        except ColonnadeError as error:
+            reason = str(error)
+            raise
+        except BaseException as error:
+            reason = type(error).__name__
+            raise
+        else:
+            return result
+        finally:
+            await self._forget(run, state, reason)
+
+    def _report(self, run: Run, moment: Moment) -> None:
+        """Called where the loss is known: show it here, and to the others as far as the job allows."""
+        terms = run.proposal.train
+        assert terms is not None  # noqa: S101  only training reports
+        run.tell(training.as_event(moment, terms.train.epochs))
+        for peer in run.seat.align.peers:
+            seen = terms.use.loss_seen_by == "all" or peer in terms.active
+            said = Progress(run.id, moment.epoch, moment.loss if seen else None)
+            task = asyncio.ensure_future(self._send(peer, said))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+    def stop(self, id_: int, reason: str) -> None:
+        if (run := self.runs.get(id_)) is not None:
+            run.seat.stop(reason)
+
+    def _expire(self, run: Run) -> None:
+        run.task = asyncio.ensure_future(
+            self._forget(run, "expired", f"{run.proposer} never said go within {BEGIN_S:g} s")
+        )
+
+    def sent_bytes(self) -> int:
+        """Of all runs so far, framing included."""
+        return self._sent + sum(run.seat.sent_bytes() for run in self.runs.values())
+
+    async def _forget(self, run: Run, state: str, reason: str) -> None:
+        if self.runs.pop(run.id, None) is None:
+            return
+        self._sent += run.seat.sent_bytes()
+        if run.expires is not None:
+            run.expires.cancel()
+        if run.state == "proposed":
+            for net in run.seat.nets():
+                await net.close()
+        run.state = state
+        self.finished[state] += 1
+        text = f"run {run.id:08x} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
+        (log.info if state == "done" else log.warning)("%s", text)
+        self._note(text)
+
+    def _note(self, text: str) -> None:
+        self.latest = [*self.latest[-19:], text]
+
+
+def _log(run: int, event: Event) -> None:
+    # a long alignment is worth a line now and then, not one a chunk
+    if event.what != "aligning" or event.done * 10 // event.total > (event.done - 1) * 10 // event.total:
+        log.info("run %08x: %s", run, words(event))
+
+
+async def _nothing(ready: scoring.Ready) -> None:
+    raise Aborted("nobody asks here")
+
+
+def compatible(one: str, other: str) -> bool:
+    """Versions that talk: equal up to the last number.
+
+    >>> compatible("0.1.0", "0.1.7"), compatible("0.1.0", "0.2.0")
+    (True, False)
+    """
+    return one.split(".")[:2] == other.split(".")[:2]
+
+
+def skew(me: str, mine: str, peer: str, theirs: str) -> str:
+    return (
+        f"{peer} runs Colonnade {theirs or 'of unknown version'}, {me} runs {mine}; "
+        "install the same minor version at both"
+    )
+
+
+def words(event: Event) -> str:
+    text = event.what
+    if event.total:
+        text += f" {event.done}/{event.total}"
+    return text if event.loss is None else f"{text}, loss {event.loss:.6f}"

@@ -1,0 +1,148 @@
+"""Stored shares: what one party keeps of a model, in files that carry no code.
+
+    MODELS/NAME-RUN/manifest.json   what it is: job, columns, preparation, labels, versions, checksums
+    MODELS/NAME-RUN/weights.npz     arrays, read with pickle switched off
+
+A share is written whole or not at all, and checked when it is read: its checksum, its format, its version.
+docs/model-shares.md describes every field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import platform
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from colonnade import __version__
+from colonnade.data.labels import Labels
+from colonnade.data.prepare import Preparation
+from colonnade.deploy.terms import Terms
+from colonnade.errors import ShareError
+from colonnade.presets import preset_of
+
+FORMAT = 1
+Arrays = dict[str, Any]
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    format: int = FORMAT
+    model: str
+    run: str
+    party: str
+    kind: str
+    terms: Terms
+    digest: str
+    columns: list[str]
+    preparation: dict[str, Any]
+    labels: dict[str, Any] | None = None
+    rows: dict[str, int]
+    alignment: str
+    metrics: dict[str, float] = {}
+    means: dict[str, list[float]] = {}
+    created: str
+    versions: dict[str, str]
+    weights: str  # sha256 of weights.npz
+
+
+class Share(msgspec.Struct, frozen=True):
+    manifest: Manifest
+    arrays: Arrays
+
+    @property
+    def preparation(self) -> Preparation:
+        return Preparation.from_dict(self.manifest.preparation)
+
+    @property
+    def labels(self) -> Labels | None:
+        return Labels.from_dict(self.manifest.labels) if self.manifest.labels else None
+
+
+def versions() -> dict[str, str]:
+    return {"colonnade": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def kind_of(terms: Terms) -> str:
+    return "kernel" if preset_of(terms.job()).conversation == "kernel" else "linear"
+
+
+def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:
+    """Write a share; readable by its owner only, since weights tell about the rows they were learnt from."""
+    folder = models / manifest.model
+    draft = models / f".{manifest.model}.part"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True, mode=0o700)
+    packed = io.BytesIO()
+    np.savez(packed, **arrays)
+    content = packed.getvalue()
+    manifest = msgspec.structs.replace(manifest, weights=hashlib.sha256(content).hexdigest())
+    (draft / "weights.npz").write_bytes(content)
+    (draft / "manifest.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    if folder.exists():
+        raise ShareError(f"{folder} exists and is not overwritten")
+    draft.replace(folder)
+    return folder
+
+
+def load(models: Path, model: str) -> Share:
+    """The share of this model, or the newest of this name; everything about it checked."""
+    manifest = find(models, model)
+    path = models / manifest.model / "weights.npz"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ShareError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if hashlib.sha256(content).hexdigest() != manifest.weights:
+        raise ShareError(f"{path}: is not the file its manifest describes; restore it from a backup")
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        return Share(manifest, {name: stored[name] for name in stored.files})
+
+
+def find(models: Path, model: str) -> Manifest:
+    known = listing(models)
+    for manifest in reversed(known):
+        if model in (manifest.model, manifest.terms.name):
+            return manifest
+    names = ", ".join(sorted({each.model for each in known})) or "none yet"
+    raise ShareError(f"there is no model {model} in {models}; there is {names}")
+
+
+def listing(models: Path) -> list[Manifest]:
+    """All shares, the oldest first."""
+    found = [read_manifest(path) for path in sorted(models.glob("*/manifest.json"))]
+    return sorted(found, key=lambda manifest: manifest.created)
+
+
+def read_manifest(path: Path) -> Manifest:
+    try:
+        plain = msgspec.json.decode(path.read_bytes())
+        stored = plain.get("format") if isinstance(plain, dict) else None
+        if stored != FORMAT:
+            raise ShareError(f"{path}: format {stored}, this version of Colonnade reads {FORMAT}")
+        return msgspec.convert(plain, Manifest)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ShareError(f"{path}: is not a readable manifest: {error}") from error
+
+
+def export_json(share: Share) -> bytes:
+    """A linear or kernel share as plain JSON: column names beside their weights, and every array."""
+    preparation = share.preparation
+    plain: dict[str, Any] = {
+        "model": share.manifest.model,
+        "party": share.manifest.party,
+        "kind": share.manifest.kind,
+        "columns": list(preparation.outputs),
+        "preparation": share.manifest.preparation,
+        "arrays": {name: np.asarray(array).tolist() for name, array in share.arrays.items()},
+    }
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2)
