@@ -8,7 +8,7 @@ from typing import Literal
 from colonnade.net.certificates import Credentials
 from colonnade.net.channel import Address
 from colonnade.net.tls import tls_wire
-from colonnade.net.wire import NetworkWire
+from colonnade.net.wire import CONNECT_S, NetworkWire
 
 
 def network_wire(
@@ -18,10 +18,11 @@ def network_wire(
     credentials: Credentials,
     deadline: float,
 ) -> NetworkWire:
-    """A wire of the kind the job names; connecting and reconnecting share the job's deadline."""
+    """A wire of the kind the job names; a peer that goes away may come back within the deadline."""
+    connect = max(deadline, CONNECT_S)  # the others may still be starting, on a busy machine
     if transport == "tls":
-        return tls_wire(me, addresses, credentials, connect_s=deadline, reconnect_s=deadline)
+        return tls_wire(me, addresses, credentials, connect_s=connect, reconnect_s=deadline)
     # gRPC starts threads of its own, so it is imported only where it is used
     from colonnade.net.grpc import grpc_wire
 
-    return grpc_wire(me, addresses, credentials, connect_s=deadline, reconnect_s=deadline)
+    return grpc_wire(me, addresses, credentials, connect_s=connect, reconnect_s=deadline)
