@@ -153,7 +153,8 @@ def test_a_program_that_is_not_there_is_an_error_of_the_job() -> None:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_the_example_in_c_computes_what_it_says(tmp_path: Path) -> None:
     binary = tmp_path / "scorecard"
-    subprocess.run(["cc", "-O2", "-o", binary, EXAMPLE / "scorecard.c", "-lm"], check=True)
+    compiler = shutil.which("cc") or ""
+    subprocess.run([compiler, "-O2", "-o", binary, EXAMPLE / "scorecard.c", "-lm"], check=True)
     model = Program([str(binary)], 4)
     rng = np.random.default_rng(5)
     W, X = rng.standard_normal((3, 5)), rng.standard_normal((50, 4))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from colonnade.conversations.cascade_client import Client, Walk, charge, receive_rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.errors import Diverged, MalformedMessage
+from colonnade.errors import Diverged, JobError, MalformedMessage
 from colonnade.messages import Announce, Measure, Reply, Upload
 from colonnade.optim.replies import Answering, Head, OwnStep, ValuesServer
 from colonnade.optim.smoothing import Smoothing
@@ -160,6 +160,8 @@ class Server:
         from colonnade.privacy.accountant import Budget  # dp-accounting is loaded only where it is used
 
         terms = self.context.job.privacy
+        if self.head.w.size:
+            raise JobError("privacy: the server's own weights would carry labels into every reply; use a sum")
         # every client may be in the middle of a pass when the run ends
         allowed = -(-self.total // (self.per_epoch // len(self.clients)))
         if self.context.preset.schedule == "async":
@@ -197,7 +199,8 @@ class Server:
         return max(silent, default=0) < self.max_delay
 
     def affordable(self, wave: list[Asked]) -> bool:
-        return self.budget is None or all(self.budget.affords(self.rows(*asked)) for asked in wave)
+        # a wave of all clients is about the same rows
+        return self.budget is None or all(self.budget.affords(self.rows(*a), len(wave)) for a in wave)
 
     def rows(self, client: str, upload: Upload) -> NDArray[np.int64]:
         return self.walks[client].batch(upload.tag)

@@ -13,11 +13,13 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
 
 from colonnade.errors import JobError
 
 try:
-    from dp_accounting import GaussianDpEvent, calibrate_dp_mechanism
+    from dp_accounting import ExplicitBracketInterval, GaussianDpEvent, calibrate_dp_mechanism
     from dp_accounting.pld import PLDAccountant
 except ImportError as error:
     raise JobError(
@@ -42,7 +44,15 @@ def multiplier_for(epsilon: float, delta: float, releases: int) -> float:
 
 @cache
 def _single(epsilon: float, delta: float) -> float:
-    return float(calibrate_dp_mechanism(PLDAccountant, GaussianDpEvent, epsilon, delta, tol=1e-4))
+    # the closed form says where to look; what counts is the accountant's word
+    near = float(brentq(lambda z: _delta(epsilon, z) - delta, 1e-3, 1e6 / epsilon))
+    interval = ExplicitBracketInterval(0.99 * near, 1.02 * near)
+    return float(calibrate_dp_mechanism(PLDAccountant, GaussianDpEvent, epsilon, delta, interval, tol=1e-4))
+
+
+def _delta(epsilon: float, z: float) -> float:
+    """Delta of one Gaussian release of sensitivity 1 and deviation z (Balle and Wang 2018, Theorem 8)."""
+    return float(ndtr(0.5 / z - epsilon * z) - np.exp(epsilon + log_ndtr(-0.5 / z - epsilon * z)))
 
 
 @dataclass
@@ -65,9 +75,9 @@ class Budget:
             multiplier_for(epsilon, delta, allowed),
         )
 
-    def affords(self, rows: NDArray[np.int64]) -> bool:
-        """Whether one more reply about these rows stays within the budget."""
-        return int(self.spent[rows].max(initial=0)) < self.allowed
+    def affords(self, rows: NDArray[np.int64], replies: int = 1) -> bool:
+        """Whether that many more replies about these rows stay within the budget."""
+        return int(self.spent[rows].max(initial=0)) + replies <= self.allowed
 
     def spend(self, rows: NDArray[np.int64]) -> None:
         self.spent[rows] += 1

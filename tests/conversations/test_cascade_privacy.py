@@ -1,0 +1,91 @@
+"""Private replies: the budget is kept, reported and enforced; what cannot be private is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.oracles.tables import random_setting, run
+
+from colonnade.errors import JobError
+from colonnade.models.blackbox import Linear
+from colonnade.privacy import accountant
+from colonnade.privacy.accountant import Budget
+
+TERMS = {"mechanism": "scalar", "epsilon": 2.0, "delta": 1e-5, "clip": 1.0}
+
+
+@pytest.mark.parametrize("algorithm", ["asyrevel-gau", "synrevel-uni"])
+def test_epsilon_is_spent_and_reported_and_never_exceeded(algorithm: str) -> None:
+    setting = random_setting(parties=3, active=1, rows=400, test_rows=100)
+    train = {"epochs": 10, "batch": 100, "step": 0.2}
+    done = run(setting, algorithm, train=train, privacy=TERMS, cascade={"directions": 2})
+    spent = done.result.privacy
+    assert (spent.mechanism, spent.delta) == ("scalar", 1e-5)
+    assert spent.epsilon is not None
+    assert 1.7 < spent.epsilon <= 2.0 + 1e-3
+    assert done.result.cost.rounds == 10 * 4 * 3
+    assert any("differentially private" in note for note in done.result.privacy.notes)
+
+
+def test_training_stops_before_the_budget_would_be_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Budget.plan
+
+    def stingy(epsilon: float, delta: float, allowed: int, rows: int) -> Budget:
+        return plan(epsilon, delta, 4, rows)  # the run has 3 parties and 10 epochs: 30 replies a row
+
+    monkeypatch.setattr(accountant.Budget, "plan", staticmethod(stingy))
+    setting = random_setting(parties=3, active=1, rows=400)
+    done = run(setting, "synrevel-gau", train={"epochs": 10, "batch": 100}, privacy=TERMS)
+    # one epoch is three replies a row; a second one would need three more, and only one is left
+    assert done.result.cost.rounds == 4 * 3
+    assert done.result.privacy.epsilon is not None
+    assert done.result.privacy.epsilon < 2.0
+
+
+def test_noise_is_what_makes_two_runs_of_one_seed_differ() -> None:
+    setting = random_setting(parties=2, active=1, rows=200)
+    losses = {
+        name: [
+            run(setting, "synrevel-gau", train={"epochs": 2, "batch": 50}, privacy=terms)
+            .result.metrics["train_loss"]
+            for _ in range(2)
+        ]
+        for name, terms in (("exact", {}), ("private", TERMS))
+    }  # fmt: skip
+    assert losses["exact"][0] == losses["exact"][1]
+    assert losses["private"][0] != losses["private"][1]
+
+
+def test_more_epsilon_is_a_better_model() -> None:
+    setting = random_setting(parties=2, active=1, rows=2000)
+    train = {"epochs": 10, "batch": 500, "step": 0.5}
+    found = [
+        run(setting, "synrevel-gau", train=train, privacy={**TERMS, "epsilon": epsilon}).result.metrics
+        for epsilon in (0.1, 2.0)
+    ]
+    assert found[1]["train_loss"] < 0.8 * found[0]["train_loss"]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "sections", "said"),
+    [
+        ("tig", {}, "sends a gradient per row"),
+        ("asyrevel-gau", {"model": {"server": {"kind": "linear"}}}, "own weights would carry labels"),
+        ("asyrevel-gau", {"train": {"target": 0.1}}, "drop train.target"),
+        ("vfb2-sgd", {}, "has no private replies"),
+        ("asyrevel-gau", {"privacy": {**TERMS, "epsilon": None}}, "needs a positive epsilon"),
+        ("asyrevel-gau", {"privacy": {**TERMS, "clip": 0.0}}, "clip must be > 0"),
+    ],
+)
+def test_what_cannot_be_private_is_refused(algorithm: str, sections: dict[str, Any], said: str) -> None:
+    setting = random_setting(parties=2, active=1)
+    with pytest.raises(JobError, match=said):
+        run(setting, algorithm, **{"privacy": TERMS, **sections})
+
+
+def test_an_f0_with_weights_given_as_an_object_is_refused_as_well() -> None:
+    setting = replace(random_setting(parties=2, active=1), server_model=Linear(2, 1))
+    with pytest.raises(JobError, match="own weights would carry labels"):
+        run(setting, "asyrevel-gau", privacy=TERMS)
