@@ -20,7 +20,7 @@ from colonnade.losses import LOSSES
 Floats = NDArray[np.float64]
 
 # a projection is off by at most q half steps of the fixed point, and a coefficient is a short sum of such
-FIXED_POINT = 1e-7
+FIXED_POINT = 1e-8
 
 
 def model(done: Run) -> tuple[Floats, Floats, Floats]:

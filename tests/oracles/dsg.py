@@ -33,7 +33,8 @@ def pooled_dsg(
     """The coefficient of every feature after the last round."""
     n, D = len(X), len(b)
     outputs = (int(y.max()) + 1,) if loss.task == "multiclass" else ()
-    alpha, velocity = np.zeros((2, D, *outputs))
+    alpha: Floats = np.zeros((D, *outputs))
+    velocity = np.zeros_like(alpha)
     rounds, t = -(-n // batch) * epochs, 0
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(n)
@@ -58,6 +59,4 @@ def pooled_dsg(
 
 
 def phi(X: Floats, omega: Floats, b: float) -> Floats:
-    values: Floats = np.cos(X @ omega + b)
-    values *= np.sqrt(2)
-    return values
+    return np.asarray(np.sqrt(2) * np.cos(X @ omega + b), dtype=np.float64)

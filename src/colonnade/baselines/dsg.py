@@ -1,4 +1,4 @@
-"""Doubly stochastic gradients where all columns lie together (Dai et al. 2014): what FDSKL is measured against.
+"""Doubly stochastic gradients where all columns lie together (Dai et al. 2014): the measure of FDSKL.
 
 The same blocks of rows and features, bandwidth, step and cap as the kernel conversation, with directions
 of its own and without a federation. Random features of all rows are computed once and kept.

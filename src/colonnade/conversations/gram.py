@@ -3,7 +3,7 @@
 Inner products are sums over columns, so X X' of all columns is the sum of every party's own, and the
 Gaussian kernel follows from it. The matrix has n^2 numbers: the active party keeps them all and every
 party sends them all, which is why this ends where the kernel conversation goes on; a matrix that would
-not fit is refused before anything is sent. Only the comparison needs it: the evaluator trains scikit-learn's SVC.
+not fit is refused before anything is sent. The evaluator trains scikit-learn's SVC on it.
 
 What each side learns: the evaluator learns the inner product of every two rows over all columns, hence
 all rows up to a rotation; the others learn nothing.

@@ -47,9 +47,7 @@ class Projections:
         owned = 0 if self.owner is None else plan.width(self.owner)
         self.kept: Floats = np.empty((context.train.rows, owned if plan.cached else 0))
         self._passing: dict[int, Floats] = {}  # phi of the rounds under way
-        self._arrived: dict[int, asyncio.Future[None]] = defaultdict(
-            asyncio.get_running_loop().create_future
-        )
+        self._arrived: dict[int, asyncio.Future[None]] = defaultdict(asyncio.get_running_loop().create_future)
 
     async def send(self) -> None:
         """Send this party's part of the projections to their owners, ahead of their round."""
