@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
+from numpy.typing import NDArray
 from tests.oracles.sgd import SCALAR_LOSSES
 
 from colonnade.losses import LOSSES, Loss, SmoothHinge
 from colonnade.regularizers import REGULARIZERS, Regularizer
+
+Floats = NDArray[np.float64]
 
 every_loss = pytest.mark.parametrize("loss", SCALAR_LOSSES.values(), ids=SCALAR_LOSSES.keys())
 binary_loss = pytest.mark.parametrize("loss", [loss for loss in LOSSES.values() if loss.task == "binary"])
@@ -56,6 +58,88 @@ def test_every_loss_is_convex_and_not_negative(loss: Loss, a: float, b: float, t
     left, right, middle = loss.value(np.array([a, b, t * a + (1 - t) * b]), y)
     assert middle <= t * left + (1 - t) * right + 1e-9
     assert min(left, right, middle) >= 0
+
+
+# -- curvature, from theta alone --------------------------------------------------------------------
+
+
+def random_rows(loss: Loss, seed: int, classes: int, spread: float) -> tuple[Floats, Floats, Floats]:
+    """Scores, labels and directions of a few rows; with several axes where the loss has classes."""
+    rng = np.random.default_rng(seed)
+    shape = (2, 5, classes) if loss.task == "multiclass" else (10,)
+    z, u = spread * rng.standard_normal(shape), rng.standard_normal(shape)
+    if loss.task == "multiclass":
+        return z, rng.integers(0, classes, shape[:-1]).astype(np.float64), u
+    return z, (rng.standard_normal(10) if loss.task == "regression" else rng.choice([-1.0, 1.0], 10)), u
+
+
+all_losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+rows_of_scores = {
+    "seed": st.integers(0, 2**32 - 1),
+    "classes": st.integers(2, 6),
+    "spread": st.sampled_from([0.1, 1.0, 5.0]),
+}
+
+
+@all_losses
+@given(**rows_of_scores)
+@settings(max_examples=60)
+def test_bend_is_the_second_derivative_times_u(loss: Loss, seed: int, classes: int, spread: float) -> None:
+    z, y, u = random_rows(loss, seed, classes, spread)
+    h = 1e-6
+    numerical = (loss.dz(z + h * u, y) - loss.dz(z - h * u, y)) / (2 * h)
+    bent = loss.bend(loss.dz(z, y), u)
+    smooth = np.ones(bent.shape, dtype=bool)
+    if loss.name == "smooth_hinge":
+        smooth = np.minimum(np.abs(y * z), np.abs(1 - y * z)) > 1e-4  # not at a kink
+    np.testing.assert_allclose(bent[smooth], numerical[smooth], atol=1e-7)
+
+
+@all_losses
+@given(**rows_of_scores)
+@settings(max_examples=60)
+def test_curvature_bounds_the_second_derivative_of_every_row_and_smoothness_bounds_curvature(
+    loss: Loss, seed: int, classes: int, spread: float
+) -> None:
+    z, y, u = random_rows(loss, seed, classes, spread)
+    theta = loss.dz(z, y)
+    along = u * loss.bend(theta, u)
+    most = loss.curvature(theta) * (np.sum(u**2, axis=-1) if loss.task == "multiclass" else u**2)
+    if loss.task == "multiclass":
+        along = along.sum(axis=-1)
+    assert (along >= -1e-12).all()  # convex
+    assert (along <= most * (1 + 1e-9) + 1e-12).all()
+    assert (loss.curvature(theta) <= loss.smoothness).all()
+
+
+def test_softmax_s_dz_is_the_derivative_of_its_value() -> None:
+    z, y, _ = random_rows(LOSSES["softmax"], 0, 4, 2.0)
+    h, loss = 1e-6, LOSSES["softmax"]
+    for k, e in enumerate(np.eye(4)):
+        slope = (loss.value(z + h * e, y) - loss.value(z - h * e, y)) / (2 * h)
+        np.testing.assert_allclose(loss.dz(z, y)[..., k], slope, atol=1e-8)
+
+
+def test_softmax_of_two_classes_is_logistic_of_their_difference() -> None:
+    rng = np.random.default_rng(0)
+    z, y = 3 * rng.standard_normal((20, 2)), rng.integers(0, 2, 20).astype(np.float64)
+    two, one = LOSSES["softmax"], LOSSES["logistic"]
+    difference, sign = z[:, 1] - z[:, 0], 2 * y - 1
+    np.testing.assert_allclose(two.value(z, y), one.value(difference, sign))
+    np.testing.assert_allclose(two.dz(z, y)[:, 1], one.dz(difference, sign))
+    np.testing.assert_array_equal(2 * two.predict(z) - 1, one.predict(difference))
+
+
+def test_softmax_of_huge_scores_neither_overflows_nor_warns() -> None:
+    z, y, loss = np.array([[1e8, 0.0, -1e8]] * 3), np.arange(3.0), LOSSES["softmax"]
+    assert loss.value(z, y).tolist() == [0.0, 1e8, 2e8]
+    theta = loss.dz(z, y)
+    assert theta.tolist() == [[0, 0, 0], [1, -1, 0], [1, 0, -1]]
+    assert np.abs(loss.bend(theta, np.ones((3, 3)))).max() == 0
+    assert loss.curvature(theta).tolist() == [0, 0, 0]
+
+
+# -- binary losses ----------------------------------------------------------------------------------
 
 
 @binary_loss
@@ -110,6 +194,18 @@ def test_a_regularizer_s_gradient_is_its_derivative(regularizer: Regularizer, w:
     x, h = np.array(w), 1e-5
     slopes = [(regularizer.value(x + h * e) - regularizer.value(x - h * e)) / (2 * h) for e in np.eye(len(x))]
     np.testing.assert_allclose(regularizer.gradient(x), slopes, atol=1e-7)
+
+
+@every_regularizer
+@given(w=st.lists(st.floats(-10, 10), min_size=1, max_size=5))
+@settings(max_examples=60)
+def test_a_regularizer_s_curvature_is_the_derivative_of_its_gradient(
+    regularizer: Regularizer, w: list[float]
+) -> None:
+    x, h = np.array(w), 1e-5
+    numerical = (regularizer.gradient(x + h) - regularizer.gradient(x - h)) / (2 * h)
+    np.testing.assert_allclose(np.broadcast_to(regularizer.curvature(x), x.shape), numerical, atol=1e-7)
+    assert (np.abs(numerical) <= regularizer.smoothness + 1e-7).all()
 
 
 @every_regularizer

@@ -148,3 +148,86 @@ def test_a_cancelled_wait_is_forgotten() -> None:
         assert await asyncio.wait_for(stays, 1)
 
     asyncio.run(play())
+
+
+# -- gates ------------------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(1, 6),
+    st.integers(1, 30),
+    st.sets(st.integers(0, 35), max_size=6),
+    st.integers(0, 4),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=150)
+def test_no_round_opens_beyond_a_gate_before_it_is_lifted_and_none_is_lifted_before_its_rounds_are_finished(
+    ahead: int, rounds: int, gates: set[int], extra: int, random: Random
+) -> None:
+    window = Window(ahead, rounds, gates)
+    lifted: list[int] = []
+
+    def next_gate() -> int:
+        return min((gate for gate in gates if gate not in lifted), default=rounds)
+
+    async def pause() -> None:
+        async for gate in window.gates():
+            assert window.base == gate == next_gate()  # all before it are finished, none beyond it is
+            assert all(number < gate for number in begun | finished)
+            await asyncio.sleep(0)
+            assert not window.open_to(gate, extra)
+            lifted.append(gate)
+
+    async def begin() -> None:
+        for number in range(rounds):
+            assert await window.opens(number, extra)
+            assert number < min(next_gate(), window.base + ahead + extra)
+            begun.add(number)
+
+    begun: set[int] = set()
+    finished: set[int] = set()
+
+    async def play() -> None:
+        tasks = [asyncio.ensure_future(work) for work in (pause(), begin(), window.ends())]
+        while len(finished) < rounds:
+            await asyncio.sleep(0)
+            for task in tasks:
+                if task.done():
+                    task.result()
+            if begun:
+                number = random.choice(sorted(begun))
+                begun.remove(number)
+                finished.add(number)
+                window.finish([number])
+        await asyncio.wait_for(asyncio.gather(*tasks), 1)
+        assert lifted == sorted(gate for gate in gates if gate < rounds)
+
+    asyncio.run(asyncio.wait_for(play(), 5))
+
+
+@given(st.integers(1, 4), st.integers(0, 12), st.sets(st.integers(1, 14), max_size=4))
+@settings(max_examples=80)
+def test_a_stop_before_a_gate_passes_it_by_and_one_after_it_does_not(
+    ahead: int, stop: int, gates: set[int]
+) -> None:
+    async def play() -> None:
+        window = Window(ahead, 15, gates)
+        passed: list[int] = []
+
+        async def pause() -> None:
+            passed.extend([gate async for gate in window.gates()])
+
+        pausing = asyncio.ensure_future(pause())
+        window.stop_at(stop)
+        for number in range(15):
+            if not await asyncio.wait_for(window.opens(number), 1):
+                break
+            window.finish([number])
+            for _ in range(3):
+                await asyncio.sleep(0)
+        await asyncio.wait_for(window.ends(), 1)
+        await asyncio.wait_for(pausing, 1)
+        assert window.base == stop
+        assert passed == sorted(gate for gate in gates if gate < stop)
+
+    asyncio.run(play())

@@ -116,3 +116,38 @@ def test_plain_sgd_remembers_nothing(values: list[float]) -> None:
         np.testing.assert_array_equal(sgd.news(rows, theta), theta)
         assert sgd.mean() == 0.0
         sgd.learn(len(rows), theta)
+
+
+def growth_of_delayed_saga(step: float, delay: int, batches: int, seed: int) -> float:
+    """By which factor SAGA on w^2 / 2 grows in a shuffled pass, in the long run; below 1 it converges."""
+    rng = np.random.default_rng(seed)
+    w = deque([1.0] * (delay + 1), maxlen=delay + 1)
+    memory, logs = np.ones(batches), []
+    for _ in range(60):
+        for batch in rng.permutation(batches):
+            v = w[0] - memory[batch] + memory.mean()
+            memory[batch] = w[0]
+            w.append(w[-1] - step * v)
+        scale = max(np.abs(memory).max(), *(abs(x) for x in w))
+        logs.append(math.log(scale))
+        memory /= scale
+        w = deque([x / scale for x in w], maxlen=delay + 1)
+    return math.exp(np.mean(logs[10:]))
+
+
+@pytest.mark.parametrize("batches", [2, 5, 8, 10, 20, 50])
+def test_delayed_saga_converges_at_the_automatic_step_however_delay_and_passes_fall_together(
+    batches: int,
+) -> None:
+    for delay in (0, 1, 2, 3, 4, 5, 8, 12, 16, 20):
+        step = automatic_step(Smoothness(1.05, 1.05), 10, 10 * batches, delay, saga=True)
+        assert growth_of_delayed_saga(step, delay, batches, seed=delay) < 1, delay
+
+
+@pytest.mark.parametrize(("delay", "batches"), [(1, 5), (4, 10), (8, 20), (16, 50)])
+def test_a_step_that_delayed_gradient_descent_survives_is_too_large_for_delayed_saga(
+    delay: int, batches: int
+) -> None:
+    plain = automatic_step(Smoothness(1.0, 1.0), 10, 10 * batches, delay)
+    assert largest_late_distance(plain, delay, 1.0) < 1e-6
+    assert growth_of_delayed_saga(plain, delay, batches, seed=0) > 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,20 +23,26 @@ def pooled_sgd(
     regularizer: Regularizer,
     *,
     l2: float,
-    step: float,
+    step: float | Sequence[float],
     batch: int,
     epochs: int,
     seed: int,
 ) -> Floats:
-    """Weights after `epochs` shuffled passes from zero; the last batch of a pass may be smaller."""
+    """Weights after `epochs` shuffled passes from zero; the last batch of a pass may be smaller.
+
+    Several steps, one for each pass, are automatic ones: they fade until the end of the run.
+    """
     n, d = X.shape
     w = np.zeros(d)
+    number, rounds = 0, epochs * -(-n // batch)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(n)
         for start in range(0, n, batch):
             rows = order[start : start + batch]
             theta = loss.dz(X[rows] @ w, y[rows])
-            w = w - step * (X[rows].T @ theta / len(rows) + l2 * regularizer.gradient(w))
+            rate = step if isinstance(step, float) else step[epoch] * (1 - number / rounds)
+            w = w - rate * (X[rows].T @ theta / len(rows) + l2 * regularizer.gradient(w))
+            number += 1
     return w
 
 

@@ -23,17 +23,24 @@ def random_setting(
     columns: int = 12,
     sparse: bool = False,
     regression: bool = False,
+    classes: int | None = None,
     test_rows: int = 0,
     seed: int = 0,
 ) -> Setting:
-    """Columns of unit variance (a third of them filled where sparse), and a noisy linear label."""
+    """Columns of unit variance (a third of them filled where sparse), and a noisy linear label.
+
+    With `classes` the label is the largest of as many noisy linear scores.
+    """
     rng = np.random.default_rng([seed, rows, columns])
     n = rows + test_rows
     X = rng.standard_normal((n, columns))
     if sparse:
         X[rng.random(X.shape) < 2 / 3] = 0.0
     y = X @ rng.standard_normal(columns) + 0.3 * rng.standard_normal(n)
-    if not regression:
+    if classes:
+        scores = X @ rng.standard_normal((columns, classes)) + 0.3 * rng.standard_normal((n, classes))
+        y = scores.argmax(axis=1).astype(np.float64)
+    elif not regression:
         y = np.where(y >= 0, 1.0, -1.0)
     names = [f"party{i}" for i in range(parties)]
     blocks = dict(zip(names, np.array_split(np.arange(columns), parties), strict=True))

@@ -44,6 +44,7 @@ async def converse(context: Context) -> Outcome:
         if trainer.tuner is not None:
             trainer.smoothness = await trainer.tuner.measure()
         conversation = PullConversation(context, trainer, pullers)
+        trainer.progress = conversation.progress
         await conversation.run()
     return trainer.outcome(conversation.rounds)
 
@@ -74,6 +75,9 @@ class PullConversation:
     def rounds(self) -> int:
         """Pulls of all label holders together, up to the end of this stint."""
         return self.plan.rounds((self.stint + 1) * self.plan.per_epoch) * len(self.pullers)
+
+    def progress(self) -> float:
+        return min(1.0, sum(self.known.values()) / (self.schedule.rounds * len(self.pullers)))
 
     async def run(self) -> None:
         serving = asyncio.ensure_future(self.serve())

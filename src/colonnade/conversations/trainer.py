@@ -131,7 +131,8 @@ class Trainer:
         train = self.context.job.train
         if self.smoothness is None:
             return float(train.step)
-        return automatic_step(self.smoothness, train.batch, self.schedule.rows, self.delay())
+        saga = isinstance(self.block.estimator, Saga)
+        return automatic_step(self.smoothness, train.batch, self.schedule.rows, self.delay(), saga=saga)
 
     def faded_steps(self) -> tuple[float, float]:
         """The first-order and the quasi-Newton step of the next update.
@@ -148,8 +149,12 @@ class Trainer:
         )
 
     def delay(self) -> int:
-        """The delays seen lately, in rounds in which every block is updated once."""
-        return -(-self.delays.recent() // self.updates_per_round)
+        """The delays seen lately, in rounds in which every block is updated once.
+
+        A theta is as old as the oldest share in it, and another party's may be as old as the window lets it.
+        """
+        seen = -(-self.delays.recent() // self.updates_per_round)
+        return max(seen, self.window.ahead - 1)
 
     def gamma(self) -> float:
         """The quasi-Newton step for the delays seen lately."""

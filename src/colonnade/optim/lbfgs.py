@@ -53,7 +53,9 @@ class LimitedMemory:
         ss, sy, yy = column_s[-2], column_y[-2], column_y[-1]
         if not ss > 0:
             return False
-        self.gamma = max(yy / sy if sy > 0 else 0.0, self.delta, floor)
+        # s and y at right angles say nothing about the scale, and next to nothing would make H_0 vanish
+        scale = yy / max(sy, 1e-6 * np.sqrt(ss * yy)) if sy > 0 else 0.0
+        self.gamma = float(max(scale, self.delta, floor))
         sigma = self.gamma * ss
         if sy < 0.3 * sigma:
             theta = 0.7 * sigma / (sigma - sy)

@@ -1,0 +1,138 @@
+"""Gradient estimators: right on average whatever they remember, and one number per row is all they do."""
+
+from __future__ import annotations
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from colonnade.conversations.block import Block
+from colonnade.conversations.schedule import Schedule
+from colonnade.optim.saga import Saga
+from colonnade.optim.sgd import Estimator, Sgd
+from colonnade.optim.svrg import Svrg
+from colonnade.regularizers import REGULARIZERS
+
+Floats = NDArray[np.float64]
+
+ROWS, COLUMNS = 24, 5
+shapes = st.sampled_from([(), (3,)])
+seeds = st.integers(0, 2**32 - 1)
+
+
+def estimate(estimator: Estimator, X: Floats, rows: NDArray[np.int64], theta: Floats) -> Floats:
+    """X' c / |batch| + m, as a block does it."""
+    gradient = X[rows].T @ estimator.news(rows, theta)
+    v = gradient / len(rows) + estimator.mean()
+    estimator.learn(len(rows), gradient)
+    return v
+
+
+def filled(name: str, X: Floats, classes: tuple[int, ...], rng: np.random.Generator) -> Estimator:
+    """An estimator that has been through more than one pass of other thetas."""
+    if name == "sgd":
+        return Sgd()
+    theta = rng.standard_normal((ROWS, *classes))
+    if name == "svrg":
+        svrg = Svrg()
+        svrg.snapshot(theta, X.T @ theta / ROWS)
+        return svrg
+    saga = Saga(ROWS, (COLUMNS, *classes), classes)
+    for start in (*range(0, ROWS, 4), 0, 8):
+        rows = np.arange(start, start + 4)
+        estimate(saga, X, rows, rng.standard_normal((4, *classes)))
+    return saga
+
+
+@pytest.mark.parametrize("name", ["sgd", "svrg", "saga"])
+@given(seed=seeds, classes=shapes, batch=st.sampled_from([1, 3, 8, 24]))
+@settings(max_examples=25)
+def test_the_mean_of_the_estimates_of_all_batches_is_the_full_gradient(
+    name: str, seed: int, classes: tuple[int, ...], batch: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, theta = rng.standard_normal((ROWS, COLUMNS)), rng.standard_normal((ROWS, *classes))
+    remembered = filled(name, X, classes, rng)
+    order = rng.permutation(ROWS)
+    estimates = [
+        estimate(copy.deepcopy(remembered), X, rows, theta[rows])  # every one from the same memory
+        for rows in np.split(order, ROWS // batch)
+    ]
+    np.testing.assert_allclose(np.mean(estimates, axis=0), X.T @ theta / ROWS, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["svrg", "saga"])
+@given(seed=seeds, classes=shapes)
+@settings(max_examples=25)
+def test_where_nothing_has_changed_since_it_was_remembered_every_estimate_is_the_full_gradient(
+    name: str, seed: int, classes: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, theta = rng.standard_normal((ROWS, COLUMNS)), rng.standard_normal((ROWS, *classes))
+    estimator = filled(name, X, classes, rng)
+    if isinstance(estimator, Svrg):
+        estimator.snapshot(theta, X.T @ theta / ROWS)
+    for rows in np.split(rng.permutation(ROWS), 6):
+        estimate(estimator, X, rows, theta[rows])
+    for rows in np.split(rng.permutation(ROWS), 6):
+        np.testing.assert_allclose(estimate(estimator, X, rows, theta[rows]), X.T @ theta / ROWS, atol=1e-12)
+
+
+@given(seed=seeds, classes=shapes, batches=st.lists(st.integers(0, 5), min_size=1, max_size=20))
+@settings(max_examples=40)
+def test_saga_s_mean_is_that_of_the_thetas_it_remembers_after_any_batches(
+    seed: int, classes: tuple[int, ...], batches: list[int]
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((ROWS, COLUMNS))
+    saga, table = Saga(ROWS, (COLUMNS, *classes), classes), np.zeros((ROWS, *classes))
+    for number in [*range(6), *batches]:
+        rows = np.arange(4 * number, 4 * number + 4)
+        table[rows] = rng.standard_normal((4, *classes))
+        estimate(saga, X, rows, table[rows])
+    np.testing.assert_allclose(saga.mean(), X.T @ table / ROWS, atol=1e-12)
+
+
+def test_in_its_first_pass_saga_and_before_its_first_snapshot_svrg_are_plain_sgd() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((ROWS, COLUMNS))
+    for estimator in (Saga(ROWS, (COLUMNS,)), Svrg()):
+        for rows in np.split(rng.permutation(ROWS), 6):
+            theta = rng.standard_normal(4)
+            np.testing.assert_array_equal(estimate(estimator, X, rows, theta), X[rows].T @ theta / 4)
+
+
+@pytest.mark.parametrize("classes", [(), (7,)])
+def test_saga_keeps_one_number_per_row_and_class_and_one_gradient(classes: tuple[int, ...]) -> None:
+    saga = Saga(1000, (50, *classes), classes)
+    kept = sum(value.size for value in vars(saga).values() if isinstance(value, np.ndarray))
+    assert kept == (1000 + 50) * int(np.prod(classes))
+
+
+@pytest.mark.parametrize("columns", [4, 2000])
+def test_threads_that_step_on_one_block_leave_saga_s_mean_that_of_its_thetas(columns: int) -> None:
+    """A lost update of the weights heals; a lost update of the mean would bias every later step."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((64, columns))
+    schedule = Schedule(64, 4, 4, 0, ("a",))
+    saga = Saga(64, (columns,))
+    block = Block(X, schedule, saga, REGULARIZERS["l2"], 0.0)
+    thetas = rng.standard_normal((schedule.rounds, 4))
+
+    def work(mine: range) -> None:
+        for number in mine:
+            block.step([(schedule.round(number), thetas[number])], 0.01)
+
+    for _ in range(3):
+        workers = [threading.Thread(target=work, args=(range(k, schedule.rounds, 4),)) for k in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        remembered = vars(saga)["_theta"]
+        np.testing.assert_allclose(saga.mean(), X.T @ remembered / 64, atol=1e-10)

@@ -1,0 +1,45 @@
+"""Damped L-BFGS with H as a matrix: what the two-loop recursion over inner products must equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class DenseLbfgs:
+    """The last `memory` pairs, each damped when it came; H is built from nothing whenever it is needed."""
+
+    memory: int
+    delta: float
+    pairs: list[tuple[Floats, Floats]] = field(default_factory=list)
+    gamma: float = 1.0
+
+    def add(self, s: Floats, y: Floats, floor: float) -> bool:
+        s, y = s.ravel(), y.ravel()
+        if not s @ s > 0:
+            return False
+        self.gamma = max(y @ y / (s @ y) if s @ y > 0 else 0.0, self.delta, floor)
+        B0_s = self.gamma * s
+        if s @ y < 0.3 * (s @ B0_s):
+            theta = 0.7 * (s @ B0_s) / (s @ B0_s - s @ y)
+            y = theta * y + (1 - theta) * B0_s
+        self.pairs = [*self.pairs, (s, y)][-self.memory :]
+        return True
+
+    def matrix(self) -> Floats:
+        d = len(self.pairs[0][0])
+        H = np.eye(d) / self.gamma
+        for s, y in self.pairs:
+            rho = 1 / (s @ y)
+            V = np.eye(d) - rho * np.outer(y, s)
+            H = V.T @ H @ V + rho * np.outer(s, s)
+        return H
+
+    def direction(self, v: Floats) -> Floats:
+        direction: Floats = (self.matrix() @ v.ravel()).reshape(v.shape)
+        return direction

@@ -1,0 +1,127 @@
+"""SAGA, SVRG and quasi-Newton SVRG on pooled data, with a gradient per row kept where that is simplest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.oracles.lbfgs import DenseLbfgs
+
+from colonnade.losses import Loss
+from colonnade.regularizers import Regularizer
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The pooled data, the objective, and how it is to be minimised."""
+
+    X: Floats
+    y: Floats
+    loss: Loss
+    regularizer: Regularizer
+    l2: float
+    step: float
+    batch: int
+    seed: int
+    classes: tuple[int, ...] = ()
+
+    def start(self) -> Floats:
+        return np.zeros((self.X.shape[1], *self.classes))
+
+    def gradients(self, w: Floats, rows: Rows) -> Floats:
+        """The gradient of the loss of every one of these rows."""
+        theta = self.loss.dz(self.X[rows] @ w, self.y[rows])
+        return np.array([np.multiply.outer(x, t) for x, t in zip(self.X[rows], theta, strict=True)])
+
+    def penalty(self, w: Floats) -> Floats:
+        return self.l2 * self.regularizer.gradient(w)
+
+    def batches(self, epoch: int) -> Iterator[Rows]:
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.y))
+        for start in range(0, len(order), self.batch):
+            yield order[start : start + self.batch]
+
+    def everything(self) -> Rows:
+        return np.arange(len(self.y))
+
+
+def pooled_saga(problem: Problem, passes: int) -> Floats:
+    """The first pass is plain SGD and fills the table of gradients."""
+    w = problem.start()
+    table = np.zeros((len(problem.y), *w.shape))
+    for epoch in range(passes):
+        for rows in problem.batches(epoch):
+            new = problem.gradients(w, rows)
+            mean = table.mean(axis=0) if epoch else 0.0
+            v = (new - table[rows]).mean(axis=0) + mean + problem.penalty(w)
+            table[rows] = new
+            w = w - problem.step * v
+    return w
+
+
+def svrg_passes(passes: int) -> Iterator[str]:
+    """What every pass is spent on: plain steps at first, then a snapshot and two passes of steps, ..."""
+    yield "steps"
+    left = passes - 1
+    while left >= 2:
+        yield "snapshot"
+        steps = min(2, left - 1)
+        yield from ["steps"] * steps
+        left -= 1 + steps
+    yield from ["steps"] * left
+
+
+def pooled_svrg(problem: Problem, passes: int, bfgs: QuasiNewton | None = None) -> Floats:
+    w = problem.start()
+    anchor: Floats | None = None
+    epoch = number = 0
+    for what in svrg_passes(passes):
+        if what == "snapshot":
+            anchor = w.copy()
+            continue
+        for rows in problem.batches(epoch):
+            if bfgs is not None:
+                bfgs.before(number, w)
+            v = problem.gradients(w, rows).mean(axis=0) + problem.penalty(w)
+            if anchor is not None:
+                v += problem.gradients(anchor, problem.everything()).mean(axis=0)
+                v -= problem.gradients(anchor, rows).mean(axis=0)
+            w = w - (problem.step * v if bfgs is None else bfgs.along(v))
+            number += 1
+        epoch += 1
+    return w
+
+
+@dataclass
+class QuasiNewton:
+    """One H over all columns; every so many rounds a pair from the Hessian on all rows."""
+
+    problem: Problem
+    every: int
+    gamma: float
+    memory: DenseLbfgs
+    _last: Floats | None = None
+
+    def before(self, number: int, w: Floats) -> None:
+        if number == 0 or number % self.every:
+            return
+        if number == self.every:  # the first stretch is the warm-up
+            self._last = w
+            return
+        p = self.problem
+        assert self._last is not None
+        s, self._last = w - self._last, w
+        theta = p.loss.dz(p.X @ w, p.y)
+        curved = p.l2 * p.regularizer.curvature(w) * s
+        y = p.X.T @ p.loss.bend(theta, p.X @ s) / len(p.y) + curved
+        self.memory.add(s, y, self.gamma / (p.step * (1 + len(self.memory.pairs))))
+
+    def along(self, v: Floats) -> Floats:
+        if not self.memory.pairs:
+            return self.problem.step * v
+        return self.gamma * self.memory.direction(v)
