@@ -43,7 +43,7 @@ class Data(Section, frozen=True):
     missing: Literal["error", "zero", "mean"] | None = None
     drop: list[str] | None = None
     features: int | None = None
-    intercept: bool = False
+    intercept: bool | None = None  # a column of ones at the first active party; None: where it is needed
 
 
 class Train(Section, frozen=True):

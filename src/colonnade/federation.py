@@ -74,6 +74,8 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
     data = job.data
     if (holders := label_holders(job)) is not None:
         data = msgspec.structs.replace(data, active=holders)
+    if data.intercept is None and preset_of(job).conversation not in ("backward", "pull"):
+        data = msgspec.structs.replace(data, intercept=False)  # a linear model's matter
     dealt = deal(data, task=LOSSES[loss].task if loss else None, seed=job.seed)  # type: ignore[arg-type]
     job = resolved(job, dealt.labels.task, len(dealt.labels.classes))
     check(job, tuple(dealt.hands), dealt.active)

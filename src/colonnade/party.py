@@ -69,6 +69,7 @@ class Share(msgspec.Struct, kw_only=True):
     refused: dict[str, int]
     seconds: float
     cpu_seconds: float | None = None
+    peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
     history: list[Moment]
     metrics: dict[str, float]
     epsilon: float | None = None

@@ -69,6 +69,7 @@ async def _serve(folder: Path) -> Share:
         began = time.process_time()
         share = await party.run()
         share.cpu_seconds = time.process_time() - began
+        share.peak_memory_mb = _peak_memory_mb()
         return share
     finally:
         orphaned.cancel()
@@ -83,6 +84,15 @@ async def _parent_gone(endpoint: Endpoint) -> None:
     while await reader.read(4096):
         pass
     endpoint.fail(Aborted("whoever started this party is gone"))
+
+
+def _peak_memory_mb() -> float | None:
+    """What this program has needed at most; what rusage says begins with the parent's."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(lines["VmHWM"].split()[0]) / 1024
 
 
 def _report(moment: Moment) -> None:

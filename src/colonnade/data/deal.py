@@ -95,7 +95,7 @@ def deal(data: Data, *, task: Task | None, seed: int) -> Deal:
             blank_test.select(columns),
             y_train if party in active else None,
             y_test if party in active else None,
-            replace(recipe, intercept=data.intercept and party == active[0]),
+            replace(recipe, intercept=_intercept(data, recipe, labels.task) and party == active[0]),
         )
         for party, columns in split.items()
     }
@@ -137,7 +137,7 @@ def _deal_files(data: Data, task: Task | None, seed: int) -> Deal:
             replace(test[party], y=None),
             y_train if party in active else None,
             y_test if party in active else None,
-            replace(recipe, intercept=data.intercept and party == first),
+            replace(recipe, intercept=_intercept(data, recipe, labels.task) and party == first),
         )
         for party in data.files
     }
@@ -193,6 +193,13 @@ def _recipe(data: Data, files: DatasetFiles | None) -> Recipe:
         else (known.categorical if known else ()),
         missing=data.missing or (known.missing if known else "error"),
     )
+
+
+def _intercept(data: Data, recipe: Recipe, task: Task) -> bool:
+    """Centred columns cannot carry the label's mean, nor can a regression do without one."""
+    if data.intercept is not None:
+        return data.intercept
+    return recipe.scale == "zscore" or task == "regression"
 
 
 def _active(parties: list[str], active: int | list[str]) -> tuple[str, ...]:
