@@ -1,0 +1,111 @@
+"""Three companies in this process: their daemons on loopback, small files, and jobs for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from tests.deploy.consortium import Consortium, people, write_csv
+
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.settings import read_settings
+from colonnade.deploy.terms import Terms, check_terms
+
+NAMES = ("bank", "shop", "telecom")
+COLUMNS = {"bank": {"income": 0, "age": 1}, "shop": {"visits": 2}, "telecom": {"calls": 3}}
+ROWS = 400
+
+
+def lay_out(root: Path, names: tuple[str, ...] = NAMES, **policies: str) -> Consortium:
+    """Files with 90% overlap and an order of their own; the bank's has the label."""
+    consortium = Consortium(root, names)
+    ids, X, y = people(ROWS + 60)
+    for k, name in enumerate(names):
+        rng = np.random.default_rng([5, k])
+        old = rng.permutation([i for i in range(ROWS) if rng.random() < 0.9 or i == 0])
+        for entry, rows in (("customers", old), ("applicants", rng.permutation(range(ROWS, ROWS + 60)))):
+            held: dict[str, Any] = {c: [repr(float(X[i, j])) for i in rows] for c, j in COLUMNS[name].items()}
+            if name == "bank" and entry == "customers":
+                held["repaid"] = [y[i] for i in rows]
+            write_csv(consortium.folder(name) / f"{entry}.csv", [ids[i] for i in rows], held)
+        settle(consortium, name, policies.get(name, ""))
+    return consortium
+
+
+def settle(consortium: Consortium, name: str, policy: str = "", more: str = "") -> None:
+    label = 'label = "repaid"\n' if name == "bank" else ""
+    data = f'[data.customers]\nfile = "customers.csv"\nid = "id"\n{label}'
+    data += '[data.applicants]\nfile = "applicants.csv"\nid = "id"\n'
+    consortium.settle(name, data, policy, more)
+
+
+def job(names: tuple[str, ...] = NAMES, **changes: Any) -> Terms:
+    plain: dict[str, Any] = {
+        "name": "repaid",
+        "algorithm": "vfb2-svrg",
+        "parties": {name: {"data": "customers", "label": name == "bank"} for name in names},
+        "train": {"epochs": 6, "batch": 32, "l2": 1e-3},
+        "network": {"deadline_s": 20.0},
+        **changes,
+    }
+    terms = msgspec.convert(plain, Terms)
+    check_terms(terms, "job")
+    return terms
+
+
+@asynccontextmanager
+async def running(consortium: Consortium, **versions: str) -> AsyncIterator[dict[str, Daemon]]:
+    """All daemons of the consortium, connected."""
+    daemons = {
+        name: Daemon(read_settings(consortium.config(name)), **_version(versions.get(name)))
+        for name in consortium.names
+    }
+    try:
+        for daemon in daemons.values():
+            await daemon.open()
+        await connected(daemons)
+        yield daemons
+    finally:
+        for daemon in daemons.values():
+            await daemon.close()
+
+
+def _version(version: str | None) -> dict[str, Any]:
+    return {} if version is None else {"version": version}
+
+
+async def connected(daemons: dict[str, Daemon], seconds: float = 15.0) -> None:
+    await until(
+        lambda: all(len(daemon._controls) == len(daemon.settings.peers) for daemon in daemons.values()),
+        seconds,
+    )
+
+
+def together(
+    consortium: Consortium, program: Callable[[dict[str, Daemon]], Awaitable[Any]], **versions: str
+) -> Any:
+    """Run a program with all daemons up."""
+
+    async def main() -> Any:
+        async with running(consortium, **versions) as daemons:
+            return await program(daemons)
+
+    logging.getLogger("colonnade").setLevel(logging.DEBUG)
+    return asyncio.run(main())
+
+
+async def settled(daemon: Daemon, seconds: float = 10.0) -> None:
+    """Until no run is left at a daemon."""
+    await until(lambda: not daemon.runs, seconds)
+
+
+async def until(true: Callable[[], bool], seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        while not true():  # noqa: ASYNC110  what is waited for has no event of its own
+            await asyncio.sleep(0.02)

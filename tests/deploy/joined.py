@@ -1,0 +1,79 @@
+"""What alignment and training must equal: the join, and the model of the joined table."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.baselines.pooled import fit_pooled, pool
+from colonnade.data.labels import Labels
+from colonnade.data.prepare import Preparation
+from colonnade.data.table import load
+from colonnade.deploy.rows import digests, split_rows
+from colonnade.deploy.terms import Terms
+from colonnade.losses import LOSSES
+from colonnade.regularizers import REGULARIZERS
+
+
+def ids_of(path: Path, column: str) -> list[str]:
+    with path.open(newline="") as file:
+        return [row[column] for row in csv.DictReader(file)]
+
+
+@dataclass
+class Joined:
+    """The inner join of the parties' files, in the order that alignment gives it."""
+
+    ids: list[str]
+    digests: NDArray[np.uint8]
+    digest: str
+
+
+def join(files: dict[str, Path], column: str, terms: Terms) -> Joined:
+    common = sorted(set.intersection(*(set(ids_of(path, column)) for path in files.values())))
+    hashed = digests([np.array(common)], terms.align.keys, [column])
+    key = bytes.fromhex(terms.digest())
+    names = [hashlib.blake2b(row.tobytes(), key=key, digest_size=16).digest() for row in hashed]
+    order = np.argsort(np.array(names, dtype="S16"), kind="stable")
+    ordered = hashed[order]
+    digest = hashlib.sha256(b"colonnade rows" + key + ordered.tobytes()).hexdigest()
+    return Joined([common[k] for k in order], ordered, digest)
+
+
+def pooled(
+    files: dict[str, Path], column: str, label: tuple[str, str], terms: Terms, joined: Joined
+) -> tuple[dict[str, float], NDArray[np.float64]]:
+    """Metrics of the pooled model on the same split, and the scores of its test rows."""
+    train, _, test = split_rows(joined.digests, terms.split, terms.seed)
+    parts: dict[str, list[Any]] = {"train": [], "test": []}
+    y: dict[str, Any] = {}
+    holder, name = label
+    for party, path in sorted(files.items()):
+        raw = load(
+            path, id=column, label=name if party == holder else None, categorical=terms.prepare.categorical
+        )
+        assert raw.ids is not None
+        place = {each: k for k, each in enumerate(raw.ids)}
+        raw = raw.take(np.array([place[each] for each in joined.ids]))
+        preparation = Preparation.fit(
+            raw.take(train),
+            scale=terms.prepare.scale,
+            categorical=[c for c in terms.prepare.categorical if c in raw.columns],
+            intercept=party == holder,
+        )
+        parts["train"].append(preparation.transform(raw.take(train)).X)
+        parts["test"].append(preparation.transform(raw.take(test)).X)
+        if party == holder:
+            assert raw.y is not None
+            labels = Labels.fit(raw.y[train], "binary")
+            y = {"train": labels.transform(raw.y[train]), "test": labels.transform(raw.y[test])}
+    loss, penalty = LOSSES["logistic"], REGULARIZERS["l2"]
+    fit = fit_pooled(pool(parts["train"]), y["train"], loss, penalty, terms.train.l2)
+    X_test = pool(parts["test"])
+    return fit.metrics(loss, X_test, y["test"], terms.train.l2 * penalty.value(fit.w)), X_test @ fit.w

@@ -1,0 +1,435 @@
+"""Runs between daemons: from files to a model and scores, and every way a run is refused or ends early."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.deploy.companies import NAMES, connected, job, lay_out, running, settle, settled, together, until
+from tests.deploy.consortium import write_csv
+from tests.deploy.joined import ids_of, join, pooled
+
+from colonnade.deploy import control, shares
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.rows import digests
+from colonnade.deploy.seat import Event
+from colonnade.errors import (
+    Aborted,
+    ChangedIds,
+    ColonnadeError,
+    DataError,
+    EmptyIntersection,
+    JobError,
+    PeerUnreachable,
+    Refused,
+)
+from colonnade.net import tls
+
+ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity"]\n'
+
+
+def models(daemon: Daemon) -> Path:
+    return daemon.settings.state / "models"
+
+
+def files(root: Path) -> dict[str, Path]:
+    return {name: root / name / "customers.csv" for name in NAMES}
+
+
+async def scores_of(daemon: Daemon, ids: list[str], data: str | None = None) -> Any:
+    return await control._predict(daemon, control.Predict("repaid", [ids], data), lambda event: None)
+
+
+def test_four_files_to_a_model_that_equals_the_pooled_one(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    terms = job(split={"test": 0.25, "validation": 0.1}, train={"epochs": 40, "batch": 32, "l2": 1e-2})
+    seen: list[Event] = []
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[Any, Any]:
+        manifest = await daemons["bank"].train(terms, seen.append)
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+        return manifest, await scores_of(daemons["bank"], [*applicants[:20], "C99999"], "applicants")
+
+    manifest, found = together(consortium, program)
+    expected = join(files(tmp_path), "id", terms)
+    assert manifest.rows["common"] == len(expected.ids)
+    assert manifest.alignment == expected.digest  # the same rows, in the same order
+    pooled_metrics, _ = pooled(files(tmp_path), "id", ("bank", "repaid"), terms, expected)
+    assert abs(manifest.metrics["train_loss"] - pooled_metrics["train_loss"]) < 1e-3
+    assert abs(manifest.metrics["test_auc"] - pooled_metrics["test_auc"]) < 5e-3
+    assert "validation_accuracy" in manifest.metrics
+    for name in NAMES:
+        share = shares.load(tmp_path / name / "runs" / "models", "repaid")
+        assert share.manifest.alignment == expected.digest
+        assert (share.manifest.labels is not None) == (name == "bank")
+        assert bool(share.manifest.metrics) == (name == "bank")
+    assert {event.what for event in seen} >= {"asking", "aligning", "aligned", "training"}
+    assert any(event.loss is not None for event in seen)
+    assert [row is None for row in found["rows"]] == [False] * 20 + [True]
+    assert found["rows"][0]["label"] in ("yes", "no")
+    _scores_are_those_of_the_joined_rows(tmp_path, found)
+
+
+def _scores_are_those_of_the_joined_rows(root: Path, found: Any) -> None:
+    """Every party's share applied to its own columns, added up in one place."""
+    wanted = ids_of(root / "bank" / "applicants.csv", "id")[:20]
+    total = np.zeros(20)
+    from colonnade.data.table import load
+
+    for name in NAMES:
+        share = shares.load(root / name / "runs" / "models", "repaid")
+        raw = load(root / name / "applicants.csv", id="id")
+        assert raw.ids is not None
+        place = {each: k for k, each in enumerate(raw.ids)}
+        table = share.preparation.transform(raw.take(np.array([place[each] for each in wanted])))
+        total += table.X @ share.arrays["w"]
+    assert np.allclose([row["score"] for row in found["rows"][:20]], total, atol=1e-8)
+
+
+@pytest.mark.parametrize("algorithm", ["vfb-saga", "asysqn-sgd", "fdskl"])
+def test_other_algorithms_train_and_score(tmp_path: Path, algorithm: str) -> None:
+    """Those that know the label everywhere have it in every file."""
+    names = ("bank", "shop")
+    everywhere = algorithm.startswith("asysqn")
+    consortium = lay_out(tmp_path, names)
+    parties = {name: {"data": "customers", "label": everywhere or name == "bank"} for name in names}
+    if everywhere:
+        label = dict(
+            zip(
+                ids_of(tmp_path / "bank/customers.csv", "id"),
+                _column(tmp_path / "bank/customers.csv", "repaid"),
+                strict=True,
+            )
+        )
+        path = tmp_path / "shop" / "customers.csv"
+        held = [
+            (i, v) for i, v in zip(ids_of(path, "id"), _column(path, "visits"), strict=True) if i in label
+        ]
+        write_csv(
+            path,
+            [i for i, _ in held],
+            {"visits": [v for _, v in held], "repaid": [label[i] for i, _ in held]},
+        )
+        text = (
+            consortium.config("shop").read_text().replace('id = "id"\n', 'id = "id"\nlabel = "repaid"\n', 1)
+        )
+        consortium.config("shop").write_text(text)
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        terms = job(names, algorithm=algorithm, parties=parties, train={"epochs": 4, "batch": 32, "l2": 1e-3})
+        manifest = await daemons["shop"].train(terms)
+        await settled(daemons["bank"])
+        asked = await scores_of(daemons["bank"], ids_of(tmp_path / "bank/applicants.csv", "id"), "applicants")
+        return manifest, asked
+
+    _, found = together(consortium, program)
+    assert all(np.isfinite(row["score"]) for row in found["rows"])
+
+
+def _column(path: Path, name: str) -> list[str]:
+    return ids_of(path, name)
+
+
+# -- refusals, each seen at both ends ------------------------------------------------------------------
+
+
+def refused(consortium: Any, terms: Any, at: str = "shop", **versions: str) -> tuple[str, str]:
+    """What the proposer (the bank) is told, and what the party that refused has noted."""
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[str, str]:
+        with pytest.raises((Refused, PeerUnreachable)) as told:
+            await daemons["bank"].train(terms)
+        return str(told.value), "; ".join(daemons[at].latest)
+
+    here, there = together(consortium, program, **versions)
+    assert not list((consortium.root / "bank" / "runs").glob("models/*"))
+    return here, there
+
+
+def test_policy_forbids_the_algorithm(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path, shop=ACCEPT + 'algorithms = ["vfb-sgd"]')
+    here, there = refused(consortium, job())
+    assert "shop refused: algorithm vfb2-svrg is not allowed here; allowed: vfb-sgd" in here
+    assert "refused a proposal of bank: algorithm vfb2-svrg" in there
+
+
+def test_policy_does_not_accept_a_leak(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path, shop='accept = ["scores"]')
+    here, _ = refused(consortium, job())
+    assert "leaks 'labels'" in here
+    assert "policy.accept" in here
+
+
+def test_policy_for_one_peer_and_privacy(tmp_path: Path) -> None:
+    consortium = lay_out(
+        tmp_path, shop=ACCEPT + "[policy.peers.bank]\ntrain = false", telecom=ACCEPT + "epsilon = 1.0"
+    )
+    here, _ = refused(consortium, job())
+    assert "shop refused: bank may not propose training here" in here
+    assert "telecom refused: differential privacy with epsilon <= 1 is demanded" in here
+
+
+def test_a_column_is_missing_or_never_offered(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path, telecom=ACCEPT + 'never = ["calls"]')
+    parties = {name: {"data": "customers", "label": name == "bank"} for name in NAMES}
+    parties["shop"]["columns"] = ["vists"]
+    parties["telecom"]["columns"] = ["calls"]
+    here, there = refused(consortium, job(parties=parties))
+    assert "shop refused: its data cannot be used as the job asks" in here
+    assert "visits" not in here  # its columns are its own business
+    assert "no column 'vists' is offered; did you mean 'visits'?" in there
+    assert "telecom refused: column calls is never offered here" in here
+
+
+def test_values_are_missing(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    path = tmp_path / "shop" / "customers.csv"
+    lines = path.read_text().splitlines()
+    lines[7] = lines[7].split(",")[0] + ","
+    path.write_text("\n".join(lines) + "\n")
+    here, there = refused(consortium, job())
+    assert "shop refused: its data cannot be used" in here
+    assert "column 'visits', row 7 has no value" in there
+
+
+def test_the_job_differs_by_one_digit(tmp_path: Path) -> None:
+    agreed = job()
+    consortium = lay_out(tmp_path, shop=ACCEPT + f'approved = ["{agreed.digest()}"]')
+    other = job(train={"epochs": 6, "batch": 32, "l2": 2e-3})
+    here, there = refused(consortium, other)
+    for text in (here, there):
+        assert other.digest()[:16] in text
+        assert agreed.digest()[:16] in text
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        return await daemons["bank"].train(agreed)
+
+    assert together(consortium, program).digest == agreed.digest()
+
+
+def test_versions_differ(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    here, _ = refused(consortium, job(), shop="0.9.0", bank="0.1.0")
+    assert "shop runs Colonnade 0.9.0, bank runs 0.1.0; install the same minor version" in here
+
+    async def program(daemons: dict[str, Daemon]) -> str:
+        with pytest.raises(Refused) as told:
+            await daemons["shop"].train(job())
+        return str(told.value)
+
+    assert "bank runs Colonnade 0.1.0, shop runs 0.9.0" in together(
+        consortium, program, shop="0.9.0", bank="0.1.0"
+    )
+
+
+def test_a_peer_is_away(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def program(daemons: dict[str, Daemon]) -> str:
+        await daemons["telecom"].close()
+        await asyncio.sleep(0.5)
+        with pytest.raises(PeerUnreachable) as told:
+            await daemons["bank"].train(job())
+        return str(told.value)
+
+    assert "telecom is away" in together(consortium, program)
+
+
+def test_a_wrong_certificate(tmp_path: Path) -> None:
+    """The shop's certificate was issued anew, and nobody told the bank."""
+    from colonnade.net.certificates import issue
+
+    consortium = lay_out(tmp_path)
+    for file in ("shop.crt", "shop.key"):
+        (tmp_path / "authority" / file).unlink()
+    issue(tmp_path / "authority", "shop")
+    for file in ("shop.crt", "shop.key"):
+        (tmp_path / "shop" / "certificates" / file).write_bytes((tmp_path / "authority" / file).read_bytes())
+
+    async def main() -> tuple[str, str]:
+        from colonnade.deploy.settings import read_settings
+
+        daemons = {name: Daemon(read_settings(consortium.config(name))) for name in ("bank", "shop")}
+        for daemon in daemons.values():
+            await daemon.open()
+        try:
+            lines = daemons["bank"].mux.lines["shop"], daemons["shop"].mux.lines["bank"]
+            await until(lambda: all("pinned" in line.reason for line in lines), 10)
+            return daemons["bank"].mux.lines["shop"].reason, daemons["shop"].mux.lines["bank"].reason
+        finally:
+            for daemon in daemons.values():
+                await daemon.close()
+
+    here, there = asyncio.run(main())
+    assert "is not the pinned one" in here
+    assert "refused" in there
+
+
+def test_own_mistakes_are_found_before_anybody_is_asked(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        with pytest.raises(JobError, match="is no peer of bank"):
+            await daemons["bank"].train(job((*NAMES, "insurer")))
+        parties = {name: {"data": "clients", "label": name == "bank"} for name in NAMES}
+        with pytest.raises(Refused, match="no data named clients is offered"):
+            await daemons["bank"].train(job(parties=parties))
+        assert not daemons["shop"].latest
+
+    together(consortium, program)
+
+
+# -- runs that end early --------------------------------------------------------------------------------
+
+
+def test_too_few_common_rows_and_changed_ids(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path, shop=ACCEPT + "min_rows = 5000")
+
+    async def few(daemons: dict[str, Daemon]) -> None:
+        with pytest.raises(EmptyIntersection, match="ids are common to all parties, 5000 are needed"):
+            await daemons["bank"].train(job())
+        await settled(daemons["shop"])
+        assert "5000 are needed" in "; ".join(daemons["shop"].latest)
+
+    together(consortium, few)
+    settle(consortium, "shop")
+
+    async def twice(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        path = tmp_path / "shop" / "customers.csv"
+        path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")  # one customer less
+        with pytest.raises((ChangedIds, Aborted), match="shop brings other ids than in the run before"):
+            await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        accepted = await daemons["bank"].train(job(align={"changed": "accept"}))
+        assert accepted.metrics
+
+    together(consortium, twice)
+
+
+def test_stopping_at_one_party_ends_the_run_at_all(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def program(daemons: dict[str, Daemon]) -> list[str]:
+        long = job(train={"epochs": 100_000, "batch": 32, "l2": 1e-3})
+        proposed = asyncio.ensure_future(daemons["bank"].train(long))
+        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 15)
+        await asyncio.sleep(1.0)
+        await daemons["telecom"].close()  # what its operator's Ctrl-C does
+        with pytest.raises(ColonnadeError) as told:
+            await asyncio.wait_for(proposed, 15)
+        await settled(daemons["shop"])
+        return [str(told.value), "; ".join(daemons["shop"].latest)]
+
+    for text in together(consortium, program):
+        assert "telecom" in text
+        assert "stopped by its operator" in text or "away" in text
+
+
+def test_a_daemon_that_was_restarted_is_met_again(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def main() -> Any:
+        from colonnade.deploy.settings import read_settings
+
+        async with running(consortium) as daemons:
+            await daemons["shop"].close()
+            daemons["shop"] = Daemon(read_settings(consortium.config("shop")))
+            await daemons["shop"].open()
+            await asyncio.sleep(0.3)
+            await connected(daemons)
+            return await daemons["shop"].train(job())
+
+    assert asyncio.run(main()).metrics == {}  # the shop holds no label, so it knows no metrics
+
+
+def test_scoring_while_a_party_is_away(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[Any, Any, str]:
+        await daemons["bank"].train(job(name="strict"))
+        await daemons["bank"].train(job(use={"degraded": True}))
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+        whole = await scores_of(daemons["bank"], applicants, "applicants")
+        with pytest.raises(JobError, match="holds no label"):
+            await scores_of(daemons["shop"], applicants, "applicants")
+        with pytest.raises(DataError, match="none of the ids to score is in it"):
+            await scores_of(daemons["bank"], ["C99999"], "applicants")
+        await daemons["telecom"].close()
+        await asyncio.sleep(0.5)
+        part = await scores_of(daemons["bank"], applicants, "applicants")
+        with pytest.raises(PeerUnreachable) as told:
+            await control._predict(
+                daemons["bank"], control.Predict("strict", [applicants], "applicants"), lambda e: None
+            )
+        return whole, part, str(told.value)
+
+    whole, part, told = together(consortium, program)
+    assert whole["degraded"] == []
+    assert part["degraded"] == ["telecom"]
+    one, other = ([row["score"] for row in found["rows"]] for found in (whole, part))
+    assert 0.5 < np.corrcoef(one, other)[0, 1] < 0.999  # close to, and not, the whole model
+    assert "telecom is away" in told
+    assert "needs all its parties" in told
+
+
+# -- what crosses the wire -------------------------------------------------------------------------------
+
+
+def test_no_value_id_or_label_of_a_marked_row_crosses_the_wire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything that any party writes into TLS, from alignment to scores, searched for one row."""
+    consortium = lay_out(tmp_path)
+    marker = "MARKER-4711-ROW"
+    values = {"bank": ("income", 3.14159265), "shop": ("visits", 2.7182818), "telecom": ("calls", 1.4142135)}
+    for name, (_, value) in values.items():
+        for entry in ("customers", "applicants"):
+            path = tmp_path / name / f"{entry}.csv"
+            lines = path.read_text().splitlines()
+            cells = lines[1].split(",")
+            path.write_text(
+                "\n".join([lines[0], ",".join([marker, repr(value), *cells[2:]]), *lines[2:]]) + "\n"
+            )
+    said = bytearray()
+    write = tls.TlsChannel.write
+
+    def record(self: tls.TlsChannel, data: bytes) -> bool:
+        said.extend(data)
+        return write(self, data)
+
+    monkeypatch.setattr(tls.TlsChannel, "write", record)
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        return await scores_of(daemons["bank"], [marker], "applicants")
+
+    found = together(consortium, program)
+    assert found["rows"][0] is not None
+    assert len(said) > 100_000
+    assert b"repaid" in said  # the job does cross, so the record is one of plain text
+    hidden = [marker.encode(), digests([np.array([marker])], job().align.keys, ["id"]).tobytes()[:8]]
+    for name, (column, value) in values.items():
+        share = shares.load(tmp_path / name / "runs" / "models", "repaid")
+        j = share.preparation.columns.index(column)
+        scaled = (value - share.preparation.shift[j]) / share.preparation.divisor[j]
+        part = scaled * share.arrays["w"][j]
+        for number in (value, scaled, part):
+            hidden += [np.float64(number).tobytes(), np.float32(number).tobytes()]
+            hidden.append(np.array(np.rint(number * 2**32)).astype(np.int64).tobytes())
+        hidden.append(repr(value).encode())
+    for secret in hidden:
+        assert secret not in said
+    assert b"yes" not in said  # the label is only put in words at the bank
