@@ -72,4 +72,4 @@ def test_without_a_mechanism_the_reply_is_the_mean_loss() -> None:
 
 def test_what_is_not_finite_counts_as_nothing() -> None:
     rows = np.array([[np.nan, 1.0], [np.inf, np.inf], [3.0, 4.0]])
-    np.testing.assert_allclose(clip_rows(rows, 1.0), [[0, 1.0], [0, 0], [0.6, 0.8]])
+    np.testing.assert_allclose(clip_rows(rows, 1.0), [[0.0, 1.0], [0.0, 0.0], [0.6, 0.8]])

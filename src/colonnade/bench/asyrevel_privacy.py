@@ -49,7 +49,9 @@ def privacy(bench: Bench, setting: Setting, say: Say, *, quick: bool) -> None:
         _run(job, few, transcript)
         found = judge(passive(transcript, job, names, n), _labels(few))
         attacks.append([f"passive, batch {batch}, {n} rows", None, *_row(found)])
-    note = "a9a, 8 parties, batch 2048, 8 directions, clip 1, delta 1e-5; epsilon covers all replies together."
+    note = (
+        "a9a, 8 parties, batch 2048, 8 directions, clip 1, delta 1e-5; epsilon covers all replies together."
+    )
     heads = ["epsilon", "epsilon spent", "test accuracy %", "test AUC"]
     bench.grids.append(Grid("Private replies", heads, rows, note))
     heads = ["attack", "epsilon", "labels recovered", "AUC", "rows heard of", "baseline"]

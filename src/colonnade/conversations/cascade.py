@@ -29,8 +29,9 @@ from colonnade.conversations.cascade_client import (
     receive_rows,
     send_rows,
 )
-from colonnade.conversations.cascade_server import Inbox, Server, Table
+from colonnade.conversations.cascade_server import Inbox, Server
 from colonnade.conversations.cascade_step import agree_on_steps
+from colonnade.conversations.cascade_table import Table
 from colonnade.conversations.context import Context, Outcome
 from colonnade.errors import JobError
 from colonnade.messages import Topic, tag_of

@@ -1,0 +1,51 @@
+"""The server's stale table: what every client sent last about every row, and how long ago that was.
+
+One array per client, updated in place. The age of an entry is the number of answers given since it came;
+an answer to a client uses the entries of all others, and their ages are counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[Any]
+
+
+@dataclass
+class Table:
+    """The latest outputs of every client, one array each, and when each entry was made."""
+
+    outputs: dict[str, Floats]
+    made: dict[str, NDArray[np.int64]] = field(init=False)
+    columns: dict[str, slice] = field(init=False)
+    ages: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        self.made = {client: np.zeros(len(out), dtype=np.int64) for client, out in self.outputs.items()}
+        ends = np.cumsum([out.shape[1] for out in self.outputs.values()]).tolist()
+        starts = [0, *ends[:-1]]
+        self.columns = {c: slice(a, b) for c, a, b in zip(self.outputs, starts, ends, strict=True)}
+
+    def store(self, client: str, rows: NDArray[np.int64], outputs: Floats, now: int) -> None:
+        self.outputs[client][rows] = outputs
+        self.made[client][rows] = now
+
+    def read(self, rows: NDArray[np.int64]) -> Floats:
+        """The embeddings of some rows, all clients side by side."""
+        return np.concatenate([out[rows] for out in self.outputs.values()], axis=1)
+
+    def note_ages(self, client: str, rows: NDArray[np.int64], now: int) -> None:
+        others = [now - made[rows] for name, made in self.made.items() if name != client]
+        if others:
+            counts = np.bincount(np.concatenate(others))
+            if len(counts) > len(self.ages):
+                self.ages = np.pad(self.ages, (0, len(counts) - len(self.ages)))
+            self.ages[: len(counts)] += counts
+
+    def delays(self) -> Counter[int]:
+        return Counter({age: int(count) for age, count in enumerate(self.ages) if count})
