@@ -109,9 +109,30 @@ def test_preparation_takes_its_statistics_from_training_rows_alone(table: Path) 
     _, train, test = done.hands["bank"].prepare()
     assert test is not None
     assert isinstance(train.X, np.ndarray)
-    np.testing.assert_allclose(train.X.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(train.X.std(axis=0), 1.0, atol=1e-12)
+    *centred, last = train.columns
+    assert last == "(intercept)"  # centred columns cannot carry the label's mean
+    np.testing.assert_allclose(train.X[:, : len(centred)].mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(train.X[:, : len(centred)].std(axis=0), 1.0, atol=1e-12)
     assert np.abs(np.asarray(test.X).mean(axis=0)).max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("wish", "scale", "expected"),
+    [(None, "zscore", True), (None, "minmax", False), (False, "zscore", False), (True, "none", True)],
+)
+def test_an_intercept_goes_to_the_first_label_holder_where_it_is_needed_or_wished(
+    table: Path, wish: bool | None, scale: str, expected: bool
+) -> None:
+    done = dealt(
+        table,
+        parties=None,
+        columns={"bank": ["a", "b"], "shop": ["c"]},
+        drop=["colour"],
+        scale=scale,
+        intercept=wish,
+    )
+    held = {party: "(intercept)" in hand.prepare()[1].columns for party, hand in done.hands.items()}
+    assert held == {"bank": expected, "shop": False}
 
 
 def test_files_of_several_parties_are_joined_by_id(tmp_path: Path) -> None:
