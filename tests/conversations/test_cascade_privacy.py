@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.oracles.tables import random_setting, run
 
-from colonnade.errors import JobError
+from colonnade.errors import Diverged, JobError
 from colonnade.models.blackbox import Linear
 from colonnade.privacy import accountant
 from colonnade.privacy.accountant import Budget
@@ -83,6 +83,29 @@ def test_what_cannot_be_private_is_refused(algorithm: str, sections: dict[str, A
     setting = random_setting(parties=2, active=1)
     with pytest.raises(JobError, match=said):
         run(setting, algorithm, **{"privacy": TERMS, **sections})
+
+
+def test_a_private_run_does_not_end_because_of_a_loss_that_a_client_can_make_depend_on_a_label() -> None:
+    setting = random_setting(parties=2, active=1, rows=100)
+
+    class Loud(Linear):
+        """Once trained, claims a huge output for its first row: the loss explodes if its label is -1."""
+
+        def forward(self, W: Any, X: Any) -> Any:
+            outputs = super().forward(W, X).copy()
+            if len(W) == 1 and W.any():
+                outputs[:, 0] = 1e12
+            return outputs
+
+    width = setting.train["party1"].X.shape[1]
+    loud = replace(setting, models={"party1": Loud(width)})
+    train = {"epochs": 1, "batch": 50}
+    y = setting.train["party0"].y
+    assert y is not None
+    y[0] = -1.0
+    with pytest.raises(Diverged):
+        run(loud, "synrevel-gau", train=train)
+    assert run(loud, "synrevel-gau", train=train, privacy=TERMS).result.cost.rounds == 4
 
 
 def test_an_f0_with_weights_given_as_an_object_is_refused_as_well() -> None:
