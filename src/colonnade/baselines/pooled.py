@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, hstack
+from threadpoolctl import threadpool_limits
 
 from colonnade.data.table import Matrix
 from colonnade.losses import Loss
@@ -57,11 +58,13 @@ def fit_pooled(
         value, gradient = objective(w.reshape(shape), rows, y, loss, regularizer, l2)
         return value, gradient.ravel()
 
-    found = minimize(
-        flat,
-        np.zeros(int(np.prod(shape))),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-9},
-    )
+    # on a busy machine the threads of a pool wait for each other longer than they compute
+    with threadpool_limits(1):
+        found = minimize(
+            flat,
+            np.zeros(int(np.prod(shape))),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-9},
+        )
     return PooledFit(found.x.reshape(shape), float(found.fun))

@@ -10,7 +10,9 @@ import click
 # a bench is a module of colonnade.bench with run(quick, out, say)
 BENCHES = {
     "asyrevel": "black-box models: Tables 3-4, Figures 3-4, private replies and the attack",
+    "asysqn": "quasi-Newton directions: Figures 2-4 and Tables 3-5",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
+    "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }
 
 

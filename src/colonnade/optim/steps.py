@@ -8,6 +8,7 @@ classical bound for delayed gradient descent; we stay at four fifths of it, 2.5 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -38,7 +39,7 @@ def quasi_newton_step(batch: int, delay: int, *, shared: bool) -> float:
     >>> quasi_newton_step(1024, 0, shared=True), quasi_newton_step(256, 0, shared=True)
     (1.0, 0.5)
     """
-    calm = min(1.0, (batch / 1024) ** 0.5) * (1.0 if shared else 0.25)
+    calm = min(1.0, math.sqrt(batch / 1024)) * (1.0 if shared else 0.25)
     return min(calm, 1.5 / (2 * delay + 1))
 
 

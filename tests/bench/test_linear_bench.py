@@ -1,0 +1,126 @@
+"""The benches of the linear papers in small: closed forms hold, and every section leaves a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colonnade.bench import against, cti, linear, lossless, pace, rates
+from colonnade.bench.calibrate import Calibration, calibrate, fit, words
+from colonnade.bench.common import Bench
+from colonnade.bench.linear import Problem, closed_form, straggler, train
+from colonnade.data.table import Table
+
+COSTS = {kind: Calibration(kind, 2.0, 1.0, ()) for kind in ("dense", "sparse")}
+
+
+def made(q: int, rows: int = 768, width: int = 2) -> Problem:
+    """Equal blocks for q parties and labels that a linear model explains in part."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((rows + 128, q * width))
+    y = np.where(X @ rng.standard_normal(q * width) + rng.standard_normal(len(X)) > 0, 1.0, -1.0)
+
+    def tables(which: slice) -> dict[str, Table]:
+        columns = [tuple(f"x{k}" for k in range(p * width, p * width + width)) for p in range(q)]
+        parts = [np.ascontiguousarray(X[which, p * width : p * width + width]) for p in range(q)]
+        return {f"party-{p}": Table("made", columns[p], parts[p], y[which]) for p in range(q)}
+
+    return Problem("made", tables(slice(rows)), tables(slice(rows, None)), y[:rows], y[rows:])
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Every section on a made-up set, whatever set it asks for."""
+    known: dict[int, Problem] = {}
+
+    def problem(name: str, q: int = 8, seed: int = 0) -> Problem:
+        return known.setdefault(q, made(q))
+
+    for module in (against, lossless, pace, rates):
+        monkeypatch.setattr(module, "problem", problem)
+    monkeypatch.setattr(lossless, "here", lambda names: (list(names), []))
+    return Bench("tiny", "tiny", quick=True)
+
+
+def test_free_forwards_give_the_closed_form() -> None:
+    slow, fast = pace.pull_pair(made(4, rows=512), COSTS, "sgd", 0.4, 4, forwards=False)
+    assert slow.seconds / fast.seconds == pytest.approx(closed_form(4, 0.4), rel=0.02)
+    assert fast.updates[-1] < min(fast.updates[:-1]), "the slow party makes fewer updates"
+
+
+@pytest.mark.parametrize("s", [0.3, 0.6, 1.0])
+def test_the_closed_form_is_the_ratio_of_rates(s: float) -> None:
+    rate_async = sum(straggler(s))
+    assert closed_form(8, s) == pytest.approx(rate_async / (8 * s))
+
+
+def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path) -> None:
+    pace.straggling(made_up, COSTS, lambda line: None, gap=1e-2, s=0.4, epochs=1)
+    pace.speedup(made_up, COSTS, lambda line: None, counts=(1, 2), gap=1e-2, epochs=1)
+    pace.loss_curves(made_up, COSTS, lambda line: None, sets=("made",), regularizers=("l2",), epochs=1)
+    files = made_up.write(tmp_path)
+    assert {file.suffix for file in files} == {".json", ".md", ".png"}
+    stored = json.loads(files[0].read_text())
+    assert len(stored["tables"]) == 3
+    accountings = {row[0] for row in made_up.grids[0].rows}
+    assert accountings == {"free", "charged"}
+
+
+def test_losslessness_is_judged_by_the_difference_of_means(made_up: Bench) -> None:
+    terms = lossless.Terms(1e-7, {"batch": 32, "epochs": 20}, {"batch": 128, "epochs": 4})
+    lossless.TERMS["made"] = terms
+    try:
+        lossless.lossless(made_up, ("made",), ("vfb2-saga",), ("l2",), 1, {}, lambda line: None)
+    finally:
+        del lossless.TERMS["made"]
+    (row,) = made_up.grids[0].rows
+    assert row[6] == "yes"
+    assert float(row[3]) < float(row[2]), "half of the blocks are never trained"
+
+
+def test_pulled_rounds_are_counted(made_up: Bench) -> None:
+    rates.pulled(made_up, lambda line: None, sets=("made",), target=1e-2, aggregations=64)
+    assert [row[1].split()[0] for row in made_up.grids[0].rows] == ["first", "hvp", "paper"]
+
+
+def test_pooled_fits_and_the_local_world_are_timed(made_up: Bench) -> None:
+    data = made(4)
+    assert against.lbfgs_seconds(data, 1e-3, 1) > 0
+    assert against.sklearn_seconds(data, 1e-3, 1) > 0
+    seconds, rounds = against.local_seconds(data, 1e-3, 1)
+    assert seconds is not None
+    assert rounds > 0
+
+
+def test_a_trace_tells_where_a_gap_is_met() -> None:
+    trace = train(made(2), "vfb2-svrg", active=1, train={"batch": 32, "epochs": 12})
+    assert trace.gaps[-1] < 1e-3
+    assert trace.epochs_to(1e-3) is not None
+    assert trace.rounds_to(1e-30) is None
+    time = trace.time_to(1e-3)
+    assert time is not None
+    assert 0 < time <= trace.seconds
+
+
+def test_costs_are_positive_and_told() -> None:
+    costs = calibrate(repeats=1)
+    assert all(cost.us_per_call > 0 and cost.ns_per_value > 0 for cost in costs.values())
+    assert "us a call" in words(costs)
+    assert fit([(0, 3.0), (1000, 5.0)]) == pytest.approx((3.0, 2.0))
+
+
+def test_a_longer_vector_takes_longer_on_both_lines() -> None:
+    link = cti.simulated((16, 4096))
+    assert 1 < link[16] < link[4096]
+    tls = cti.over_tls(times=10, trials=3, sizes=(16, 65_536))
+    assert tls[65_536] > tls[16]
+    assert len(cti.table(tls, link)) == len(cti.PAPER)
+
+
+def test_absent_sets_are_named() -> None:
+    found, missing = linear.here(("breast-cancer", "epsilon"))
+    assert found == ["breast-cancer"]
+    assert missing == ["epsilon"] or not missing
