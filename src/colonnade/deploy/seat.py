@@ -71,11 +71,12 @@ class Seat:
             return await program(self)
         except BaseException as error:
             cause = first_cause(error)
-            if not isinstance(cause, ColonnadeError):
-                cause = Aborted(f"{self.me} stopped: {cause or type(cause).__name__}")
-            words = for_peers(cause)
+            known = cause if isinstance(cause, ColonnadeError) else Aborted(f"{self.me} stopped")
+            words = for_peers(known)
             # all at once: each waits a moment for its last words to be taken
             await asyncio.gather(*(net.abort(words) for net in self.nets()), return_exceptions=True)
+            if cause is error:
+                raise  # a cancelled task stays cancelled
             raise cause from error
         finally:
             for secure in self.sums:

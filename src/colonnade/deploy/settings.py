@@ -120,6 +120,8 @@ def read_settings(path: Path) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}") from error
     refuse_unknown(plain, Settings, str(path))
+    for name, entry in plain.get("data", {}).items():
+        refuse_unknown(entry, Entry, str(path), f"data.{name}.")
     try:
         settings = msgspec.convert({**plain, "folder": str(path.resolve().parent)}, Settings)
     except msgspec.ValidationError as error:
@@ -141,9 +143,7 @@ def _check(settings: Settings, where: str) -> None:
     for name, entry in settings.data.items():
         never = set(settings.policy.never) & set(entry.columns or ())
         if never:
-            raise JobError(
-                f"{where}: data.{name}: column {min(never)} is offered, and policy.never forbids it"
-            )
+            raise JobError(f"{where}: data.{name}: offers column {min(never)}, which policy.never forbids")
     unknown = set(settings.policy.peers) - set(settings.peers)
     if unknown:
         raise JobError(f"{where}: policy.peers: {min(unknown)} is not among the peers")

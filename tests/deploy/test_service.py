@@ -1,0 +1,156 @@
+"""The prediction service answers who may ask, within limits, and says when it cannot; health and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+from tests.deploy.companies import connected, job, lay_out, settled, together, until
+from tests.deploy.consortium import free_ports
+from tests.deploy.joined import ids_of
+
+from colonnade.deploy import control, monitor
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.service import Service
+from colonnade.deploy.settings import Serve
+
+TOKEN = "a-token-of-some-length"  # noqa: S105
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+
+
+async def ask(session: aiohttp.ClientSession, url: str, body: Any, **more: Any) -> tuple[int, Any]:
+    async with session.post(f"{url}/v1/score", json=body, **more) as answer:
+        return answer.status, await answer.json()
+
+
+def test_service(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    (tmp_path / "bank" / "token").write_text(TOKEN + "\n")
+    port, pages = free_ports(2)
+    url = f"http://127.0.0.1:{port}"
+    where, file = f"127.0.0.1:{port}", "token"
+    serve = Serve(listen=where, model="repaid", data="applicants", token_file=file, max_ids=50)
+    text = consortium.config("bank").read_text()
+    consortium.config("bank").write_text(f'monitor = "127.0.0.1:{pages}"\n' + text)
+    applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job(use={"degraded": True}))
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        request = control.Predict("repaid", [applicants], "applicants")
+        batch = await control._predict(daemons["bank"], request, lambda event: None)
+        service = Service(daemons["bank"], serve)
+        await service.open()
+        health = await monitor.serve(daemons["bank"])
+        try:
+            await until(lambda: service._ready is not None, 10)
+            async with aiohttp.ClientSession(headers=HEADERS) as session:
+                await answers(session, url, batch)
+                await refusals(session, url)
+                await concurrent(session, url, batch)
+                await goes_on_without(session, url, daemons, service)
+                await pages_for_operators(session, pages)
+        finally:
+            health.close()
+            await service.close()
+
+    async def answers(session: aiohttp.ClientSession, url: str, batch: Any) -> None:
+        status, found = await ask(session, url, {"ids": [*applicants[:3], "C99999"]})
+        assert status == 200
+        assert [row["found"] for row in found["scores"]] == [True, True, True, False]
+        expected = [row["score"] for row in batch["rows"][:3]]
+        assert np.allclose([row["score"] for row in found["scores"][:3]], expected, atol=1e-9)
+        async with session.get(f"{url}/v1/model") as answer:
+            assert (await answer.json())["ready"]
+        async with session.get(f"{url}/openapi.json") as answer:
+            described = await answer.json()
+        assert described["paths"]["/v1/score"]["post"]["requestBody"]["required"]
+
+    async def refusals(session: aiohttp.ClientSession, url: str) -> None:
+        for headers in ({"Authorization": "Bearer wrong"}, {"Authorization": ""}):
+            status, found = await ask(session, url, {"ids": ["C00001"]}, headers=headers)
+            assert (status, "token" in found["error"]) == (401, True)
+        for body in ({"ids": []}, {"ids": ["x"] * 51}, {"id": "C00001"}, [1], {"ids": [["a", "b"]]}):
+            status, found = await ask(session, url, body)
+            assert status == 400, found
+        status, found = await ask(session, url, {"ids": ["x" * 70_000]})
+        assert (status, "at most 65536 bytes" in found["error"]) == (413, True)
+        async with session.get(f"{url}/nothing") as answer:
+            assert answer.status == 404
+
+    async def concurrent(session: aiohttp.ClientSession, url: str, batch: Any) -> None:
+        found = await asyncio.gather(*(ask(session, url, {"ids": [name]}) for name in applicants))
+        scores = [answer["scores"][0]["score"] for _, answer in found]
+        assert np.allclose(scores, [row["score"] for row in batch["rows"]], atol=1e-9)
+
+    async def goes_on_without(
+        session: aiohttp.ClientSession, url: str, daemons: dict[str, Daemon], service: Service
+    ) -> None:
+        await daemons["telecom"].close()
+        await until(lambda: service._away == ["telecom"] and service._ready is not None, 15)
+        status, found = await ask(session, url, {"ids": applicants[:1]})
+        assert (status, found["degraded"]) == (200, ["telecom"])
+        daemons["telecom"] = Daemon(daemons["telecom"].settings)
+        await daemons["telecom"].open()
+        await connected(daemons)
+        await until(lambda: service._away == [] and service._ready is not None, 15)
+        status, found = await ask(session, url, {"ids": applicants[:1]})
+        assert (status, found["degraded"]) == (200, [])
+
+    async def pages_for_operators(session: aiohttp.ClientSession, port: int) -> None:
+        async with session.get(f"http://127.0.0.1:{port}/health") as answer:
+            assert (await answer.text()) == "ok\n"
+        async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+            text = await answer.text()
+        assert 'colonnade_peer_up{peer="shop"} 1' in text
+        assert 'colonnade_runs_total{state="done"}' in text
+        async with session.get(f"http://127.0.0.1:{port}/other") as answer:
+            assert answer.status == 404
+
+    together(consortium, program)
+
+
+def test_a_client_certificate_instead_of_a_token(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    (port,) = free_ports(1)
+    folder = tmp_path / "bank" / "certificates"
+    serve = Serve(
+        listen=f"127.0.0.1:{port}",
+        model="repaid",
+        data="applicants",
+        client_ca="certificates/ca.crt",
+        certificate="certificates/bank.crt",
+        key="certificates/bank.key",
+    )
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        service = Service(daemons["bank"], serve)
+        await service.open()
+        known = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+        known.check_hostname = False
+        try:
+            await until(lambda: service._ready is not None, 10)
+            async with aiohttp.ClientSession() as session:
+                try:
+                    await ask(session, f"https://127.0.0.1:{port}", {"ids": ["C00401"]}, ssl=known)
+                    raise AssertionError("answered somebody without a certificate")
+                except aiohttp.ClientError:
+                    pass
+                shop = tmp_path / "shop" / "certificates"
+                known.load_cert_chain(shop / "shop.crt", shop / "shop.key")
+                status, found = await ask(
+                    session, f"https://127.0.0.1:{port}", {"ids": ["C00401"]}, ssl=known
+                )
+                assert (status, found["scores"][0]["found"]) == (200, True)
+        finally:
+            await service.close()
+
+    together(consortium, program)

@@ -1,0 +1,93 @@
+"""Settings and terms: what is wrong is named when the file is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from colonnade.deploy.settings import read_settings
+from colonnade.deploy.terms import read_terms
+from colonnade.errors import JobError
+
+PARTY = """name = "bank"
+listen = "127.0.0.1:7401"
+[peers]
+shop = "shop.example:7402"
+[data.customers]
+file = "customers.csv"
+id = ["name", "born"]
+columns = ["age"]
+[policy]
+never = ["address"]
+[policy.peers.shop]
+algorithms = ["vfb2-svrg"]
+"""
+JOB = """name = "credit"
+algorithm = "vfb2-svrg"
+[parties.bank]
+data = "customers"
+label = true
+[parties.shop]
+data = "customers"
+"""
+
+
+def test_settings(tmp_path: Path) -> None:
+    (tmp_path / "party.toml").write_text(PARTY)
+    settings = read_settings(tmp_path / "party.toml")
+    assert settings.data["customers"].keys == ("name", "born")
+    assert settings.socket == tmp_path / "runs" / "daemon.sock"
+    assert settings.policy.peers["shop"].algorithms == ("vfb2-svrg",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("listen =", "lisen =", "unknown key lisen; did you mean listen"),
+        ("127.0.0.1:7401", "localhost", "'localhost' is no address; write HOST:PORT"),
+        ('shop = "shop.example:7402"', 'bank = "a:1"', "bank is this party itself"),
+        ('columns = ["age"]', 'columns = ["address"]', "offers column address, which policy.never forbids"),
+        ("[policy.peers.shop]", "[policy.peers.shoe]", "shoe is not among the peers"),
+        ('name = "bank"', 'name = "bank"\nmonitor = "0.0.0.0:1"', "stays on 127.0.0.1"),
+        ("[policy]", '[serve]\nlisten = "a:1"\nmodel = "m"\n[policy]', "give token_file or client_ca"),
+        ("id = ", "ids = ", "unknown key data.customers.ids; did you mean data.customers.id"),
+    ],
+)
+def test_mistakes_in_settings(tmp_path: Path, old: str, new: str, text: str) -> None:
+    assert old in PARTY
+    (tmp_path / "party.toml").write_text(PARTY.replace(old, new, 1))
+    with pytest.raises(JobError, match=text):
+        read_settings(tmp_path / "party.toml")
+
+
+def test_terms_mean_the_same_however_they_are_spelt(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one.write_text(JOB)
+    other.write_text("# the same\nseed = 0\n" + JOB + "\n[train]\nl2 = 0.0001\n")
+    assert read_terms(one).digest() == read_terms(other).digest()
+    other.write_text(JOB + "\n[train]\nl2 = 0.0002\n")
+    assert read_terms(one).digest() != read_terms(other).digest()
+    assert read_terms(one).job().data.active == ["bank"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("vfb2-svrg", "vfb2-svrgh", "did you mean vfb2-svrg"),
+        ("vfb2-svrg", "asyrevel-gau", "cannot be stored and served between companies yet"),
+        ("vfb2-svrg", "asysqn-svrg", "trains the blocks of label holders only; shop would learn nothing"),
+        ("label = true", "label = false", "nobody holds the label"),
+        ('name = "credit"', 'name = "../credit"', "use letters, digits"),
+        ("[parties.bank]", "[split]\ntest = 1.5\n[parties.bank]", "split: test and validation"),
+        ("[parties.bank]", "[train]\nepochs = 0\n[parties.bank]", "train.epochs: 0 is not a positive number"),
+        ("[parties.bank]", "[train]\ntarget = 0.1\n[parties.bank]", "only known where data is pooled"),
+        ("[parties.bank]", "[algin]\nminimum = 1\n[parties.bank]", "did you mean align"),
+        ('[parties.shop]\ndata = "customers"\n', "", "1 parties cannot train together"),
+    ],
+)
+def test_mistakes_in_terms(tmp_path: Path, old: str, new: str, text: str) -> None:
+    assert old in JOB
+    (tmp_path / "job.toml").write_text(JOB.replace(old, new, 1))
+    with pytest.raises(JobError, match=text):
+        read_terms(tmp_path / "job.toml")
