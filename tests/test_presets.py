@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.oracles.tables import random_setting, run
 
 from colonnade.config import Job, job_from
 from colonnade.errors import JobError
-from colonnade.presets import PRESETS, batches_in_flight, preset_of
+from colonnade.presets import PRESETS, batches_in_flight, choices_of, pairs_of, preset_of
 
 
-def job(algorithm: str, **train: Any) -> Job:
-    return job_from(
-        {"algorithm": algorithm, "data": {"train": "x", "parties": 4, "active": 2}, "train": train}
-    )
+def job(algorithm: str, terms: dict[str, Any] | None = None, **train: Any) -> Job:
+    """A job of four parties; `terms` are its [direction]."""
+    data = {"train": "x", "parties": 4, "active": 2}
+    return job_from({"algorithm": algorithm, "data": data, "train": train, "direction": terms or {}})
 
 
+PULL = sorted(name for name, preset in PRESETS.items() if preset.conversation == "pull")
+BACKWARD = sorted(name for name, preset in PRESETS.items() if preset.conversation == "backward")
+NOT_LINEAR = sorted(set(PRESETS) - {*PULL, *BACKWARD})
 SYNCHRONOUS = sorted(name for name, preset in PRESETS.items() if preset.schedule == "sync")
 
 
@@ -64,3 +68,78 @@ def test_more_in_flight_than_the_delay_allows_is_refused_and_both_ways_out_work(
     assert f"set ahead = {fewer} or max_delay = {later}" in str(caught.value)
     assert batches_in_flight(job("vfb2-sgd", ahead=fewer, max_delay=max_delay), active=1) == fewer
     assert batches_in_flight(job("vfb2-sgd", ahead=ahead, max_delay=later), active=1) == ahead
+
+
+# -- estimators, directions, labels -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*PULL, *BACKWARD])
+def test_a_job_may_choose_another_estimator_or_direction_than_its_algorithm_s(name: str) -> None:
+    preset = PRESETS[name]
+    assert choices_of(job(name)) == (preset.estimator, preset.direction)
+    assert choices_of(job(name, estimator="saga")) == ("saga", preset.direction)
+    assert choices_of(job(name, direction="lbfgs")) == (preset.estimator, "lbfgs")
+    assert choices_of(job(name, direction="plain")) == (preset.estimator, "plain")
+
+
+@pytest.mark.parametrize("name", NOT_LINEAR)
+@pytest.mark.parametrize("choice", [{"estimator": "saga"}, {"direction": "lbfgs"}])
+def test_estimators_and_directions_are_for_linear_scores_only(name: str, choice: dict[str, str]) -> None:
+    with pytest.raises(JobError, match=f"{name} is not an algorithm of linear scores"):
+        preset_of(job(name, **choice))
+
+
+@pytest.mark.parametrize("name", PULL)
+def test_one_h_over_all_blocks_is_refused_where_parties_step_for_themselves(name: str) -> None:
+    with pytest.raises(JobError, match=r"direction.pairs = 'joint'.*at its own pace; use 'hvp' or 'batch'"):
+        preset_of(job(name, {"pairs": "joint"}, direction="lbfgs"))
+    assert pairs_of(job(name)) == "hvp"
+    assert pairs_of(job(name, {"pairs": "batch"}, direction="lbfgs")) == "batch"
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_one_h_over_all_blocks_is_the_rule_where_all_step_on_the_same_batch(name: str) -> None:
+    assert pairs_of(job(name, direction="lbfgs")) == "joint"
+
+
+@pytest.mark.parametrize("terms", [{"pairs": "hvp"}, {"memory": 5}, {"step": 0.1}])
+@pytest.mark.parametrize("name", ["vfb2-svrg", "afsgd-vp", "fd-svrg"])
+def test_terms_of_a_direction_that_is_not_taken_are_refused(name: str, terms: dict[str, Any]) -> None:
+    with pytest.raises(JobError, match=r"direction: .* set train.direction = 'lbfgs' as well"):
+        preset_of(job(name, terms))
+    preset_of(job(name, terms, direction="lbfgs"))
+
+
+@pytest.mark.parametrize(
+    ("terms", "text"),
+    [
+        ({"memory": 0}, "direction.memory: 0 is not a positive number"),
+        ({"every": -1}, "direction.every: -1 is not a positive number"),
+        ({"delta": 0.0}, "direction.delta: 0.0 is not a positive number"),
+        ({"step": -0.5}, "direction.step: -0.5 is not a positive number"),
+    ],
+)
+def test_terms_of_a_direction_that_mean_nothing_are_refused(terms: dict[str, Any], text: str) -> None:
+    with pytest.raises(JobError, match=text):
+        job("asysqn-svrg", terms)
+
+
+@pytest.mark.parametrize("labels_at", [0, -1, 5])
+def test_as_many_label_holders_as_there_are_parties_at_most_and_one_at_least(labels_at: int) -> None:
+    with pytest.raises(JobError, match=f"train.labels_at: {labels_at} of 4 parties; give 1 to 4"):
+        preset_of(job("afsvrg-vp", labels_at=labels_at))
+
+
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - set(PULL)))
+def test_labels_at_is_refused_where_the_data_says_who_holds_the_label(name: str) -> None:
+    with pytest.raises(JobError, match=r"train.labels_at: .*data.active says who holds the label"):
+        preset_of(job(name, labels_at=2))
+
+
+def test_a_number_of_classes_goes_with_softmax_and_softmax_with_a_number_of_classes() -> None:
+    with pytest.raises(JobError, match=r"train.classes: logistic has one score per row"):
+        preset_of(job("vfb2-saga", loss="logistic", classes=3))
+    with pytest.raises(JobError, match=r"train.classes: 1 is less than two"):
+        job("vfb2-saga", loss="softmax", classes=1)
+    with pytest.raises(JobError, match=r"train.classes: softmax has a score per class"):
+        run(random_setting(classes=3), "vfb2-saga", train={"loss": "softmax"})

@@ -23,7 +23,7 @@ class DenseLbfgs:
         s, y = s.ravel(), y.ravel()
         if not s @ s > 0:
             return False
-        self.gamma = max(y @ y / (s @ y) if s @ y > 0 else 0.0, self.delta, floor)
+        self.gamma = float(max(y @ y / (s @ y) if s @ y > 0 else 0.0, self.delta, floor))
         B0_s = self.gamma * s
         if s @ y < 0.3 * (s @ B0_s):
             theta = 0.7 * (s @ B0_s) / (s @ B0_s - s @ y)

@@ -38,6 +38,7 @@ from colonnade.presets import pairs_of
 Floats = NDArray[np.float64]
 
 SAMPLE = 2048
+CAUTION = 0.1  # the smallest cosine between s and y that a `batch` pair may have
 
 
 @dataclass
@@ -105,7 +106,11 @@ class Curvature:
             theta = await self._sample_theta(number)
             if self._last_theta is not None:
                 change = self._rows.gradient(0, len(self.sample), theta - self._last_theta)
-                self._add(s, change / len(self.sample) + self._penalty(s), gamma)
+                y = change / len(self.sample) + self._penalty(s)
+                # theta moves with all blocks: a y nearly at right angles to s is mostly the others' doing,
+                # and damping, which mends s'y, would leave a y of any length in H
+                if np.vdot(s, y) >= CAUTION * np.linalg.norm(s) * np.linalg.norm(y):
+                    self._add(s, y, gamma)
             self._last_theta = theta
         elif self.kind == "joint" and not warm_up:
             await self._joint_pair(number, s, gamma)
