@@ -11,14 +11,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from colonnade import VerticalClassifier, VerticalRegressor, split_columns
 from colonnade.errors import ColonnadeError, DataError, JobError
+from colonnade.presets import PRESETS
 
+LINEAR = sorted(name for name, preset in PRESETS.items() if preset.conversation in ("backward", "pull"))
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
@@ -101,11 +103,83 @@ def test_parameters_follow_scikit_learn(data: Data) -> None:
     assert not hasattr(twin.set_params(loss="smooth_hinge"), "predict_proba")
 
 
+# -- more than two classes ----------------------------------------------------------------------------
+
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+
+
+@pytest.fixture(scope="module")
+def flowers() -> tuple[NDArray[np.float64], NDArray[Any]]:
+    X, y = load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), NAMES[y]
+
+
+@pytest.mark.parametrize("loss", [None, "softmax"])
+def test_several_classes_are_as_good_as_pooled(
+    flowers: tuple[NDArray[np.float64], NDArray[Any]], loss: str | None
+) -> None:
+    X, y = flowers
+    parties = split_columns(X, y, parties=3, active=2)
+    clf = VerticalClassifier("vfb2-saga", epochs=60, batch=16, l2=1e-2, intercept=True, loss=loss).fit(
+        parties
+    )
+    ones = np.ones((len(X), 1))
+    pooled = LogisticRegression(C=1 / (150 * 1e-2), fit_intercept=False, tol=1e-10, max_iter=5000)
+    pooled.fit(np.hstack([X, ones]), y)
+    assert clf.result_.metrics["suboptimality"] < 1e-6
+    assert clf.classes_.tolist() == NAMES.tolist()
+    np.testing.assert_allclose(
+        clf.predict_proba(parties), pooled.predict_proba(np.hstack([X, ones])), atol=1e-3
+    )
+    assert np.mean(clf.predict(parties) == pooled.predict(np.hstack([X, ones]))) == 1
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_several_scores_are_the_columns_times_the_weights(
+    flowers: tuple[NDArray[np.float64], NDArray[Any]], intercept: bool
+) -> None:
+    X, y = flowers
+    parties = split_columns(X, y, parties=2)
+    clf = quick(algorithm="vfb2-svrg", intercept=intercept, epochs=10).fit(parties)
+    w = np.zeros((4, 3))
+    for name, columns in parties.columns.items():
+        w[list(columns)] = clf.coef_[name]
+    z = X @ w + clf.intercept_
+    np.testing.assert_allclose(clf.decision_function(parties), z, atol=1e-12)
+    assert clf.predict(parties).tolist() == NAMES[z.argmax(axis=1)].tolist()
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(clf.predict_proba(parties), p)
+    assert clf.score(parties) == np.mean(clf.predict(parties) == y) > 0.8
+    assert (np.size(clf.intercept_) == 3) is intercept
+
+
+def test_softmax_of_two_classes_and_logistic_agree(data: Data) -> None:
+    parties = split_columns(*data, parties=3)
+    train: dict[str, Any] = {"algorithm": "vfb2-saga", "epochs": 60, "batch": 64, "l2": 0.02}
+    two = VerticalClassifier(**train, loss="softmax").fit(parties)
+    # a penalty on two opposite scores is half of that on their difference
+    one = VerticalClassifier(**train | {"l2": 0.01}).fit(parties)
+    np.testing.assert_allclose(two.predict_proba(parties), one.predict_proba(parties), atol=1e-3)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["two", "three"])
+@pytest.mark.parametrize("algorithm", LINEAR)
+def test_every_linear_algorithm_can_be_fitted(
+    algorithm: str, several: bool, flowers: tuple[NDArray[np.float64], NDArray[Any]]
+) -> None:
+    X, y = flowers
+    rows = slice(None) if several else slice(50, None)
+    parties = split_columns(X[rows], y[rows], parties=2, active=1)
+    clf = VerticalClassifier(algorithm, epochs=20, batch=16, world="simulated", intercept=True).fit(parties)
+    assert clf.result_.algorithm == algorithm
+    assert clf.score(parties) > 0.85
+
+
 def test_regression() -> None:
     X, y = load_diabetes(return_X_y=True)
     X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
     parties = split_columns(X, y, parties=3, active=1)
-    model = VerticalRegressor(epochs=60, batch=64, l2=1e-2, step=0.02).fit(parties)
+    model = VerticalRegressor(epochs=60, batch=64, l2=1e-2).fit(parties)
     pooled = Ridge(alpha=1e-2 * len(y), fit_intercept=False).fit(X, y)
     assert abs(model.score(parties) - pooled.score(X, y)) < 0.01
     np.testing.assert_allclose(model.score(parties, y), model.score(parties))
@@ -147,7 +221,7 @@ def test_what_cannot_be_trained_is_refused_with_a_way_out(data: Data) -> None:
     X, y = data
     parties = split_columns(X, y, parties=3)
     cases: list[tuple[Any, Any, type[ColonnadeError], str]] = [
-        (quick(), split_columns(X, np.arange(len(X)) % 3), DataError, r"two classes only.*y == 0"),
+        (quick(loss="logistic"), split_columns(X, np.arange(len(X)) % 3), DataError, r"softmax.*y == 0"),
         (quick(), split_columns(X, np.ones(len(X)), parties=2), DataError, "every label is 1"),
         (quick(), split_columns(X, parties=2), DataError, "no labels"),
         (quick(), X, DataError, "split_columns"),

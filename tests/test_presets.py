@@ -84,7 +84,7 @@ def test_a_job_may_choose_another_estimator_or_direction_than_its_algorithm_s(na
 
 @pytest.mark.parametrize("name", NOT_LINEAR)
 @pytest.mark.parametrize("choice", [{"estimator": "saga"}, {"direction": "lbfgs"}])
-def test_estimators_and_directions_are_for_linear_scores_only(name: str, choice: dict[str, str]) -> None:
+def test_estimators_and_directions_are_for_linear_scores_only(name: str, choice: dict[str, Any]) -> None:
     with pytest.raises(JobError, match=f"{name} is not an algorithm of linear scores"):
         preset_of(job(name, **choice))
 

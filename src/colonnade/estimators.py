@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -42,11 +42,11 @@ class _Vertical(BaseEstimator):  # type: ignore[misc]
     of ones, whose weight is penalised like any other.
     """
 
-    _task: str
+    _tasks: tuple[str, ...]
     result_: Result
     coef_: dict[str, Floats]  # a party's own weights, in the order of its columns; none in a kernel machine
     kernel_: dict[str, KernelShare]
-    intercept_: float
+    intercept_: float | Floats  # one for every class, where there is a score for each
 
     def __init__(
         self,
@@ -104,19 +104,18 @@ class _Vertical(BaseEstimator):  # type: ignore[misc]
             return self
         self.coef_ = {name: np.asarray(share.weights["w"]) for name, share in done.shares.items()}
         if self.intercept:
-            self.coef_[holder], self.intercept_ = self.coef_[holder][:-1], float(self.coef_[holder][-1])
+            self.coef_[holder], last = self.coef_[holder][:-1], self.coef_[holder][-1]
+            self.intercept_ = last if last.ndim else float(last)
         return self
 
     def decision_function(self, parties: Parties) -> Floats:
-        """The score of every row: each party's columns times its own weights, summed."""
+        """The score of every row, and of every class where there are several: all parties' shares, summed."""
         check_is_fitted(self, "coef_")
         tables = self._same_columns(parties)
         if not self.coef_:
             return together(self.kernel_, {name: table.X for name, table in tables.items()})
-        z: Floats = np.full(parties.rows, self.intercept_)
-        for name, table in tables.items():
-            z += table.X @ self.coef_[name]
-        return z
+        z: Floats = np.sum([table.X @ self.coef_[name] for name, table in tables.items()], axis=0)
+        return z + self.intercept_
 
     def report(self, path: str | Path) -> Path:
         """Write how training went: a figure (.png, .svg) or a page that needs nothing else (.html)."""
@@ -144,16 +143,17 @@ class _Vertical(BaseEstimator):  # type: ignore[misc]
                 "world": self.world,
                 "seed": _plain(self.seed),
                 "data": data,
-                "train": {**train, "loss": self._loss()},
+                "train": {**train, **self._objective()},
                 "secure": {"sum": self.secure_sum},
             },
             where=where,
         )
-        if LOSSES[job.train.loss or ""].task != self._task:
-            raise JobError(f"{where}: loss = {job.train.loss!r} is not for {self._task} labels")
+        if LOSSES[job.train.loss or ""].task not in self._tasks:
+            raise JobError(f"{where}: loss = {job.train.loss!r} is not for {' or '.join(self._tasks)} labels")
         return job
 
-    def _loss(self) -> str:
+    def _objective(self) -> dict[str, Any]:
+        """The loss, and how many classes it has a score for."""
         raise NotImplementedError
 
     def _encode(self, y: NDArray[Any]) -> Floats:
@@ -177,7 +177,11 @@ class _Vertical(BaseEstimator):  # type: ignore[misc]
 
 
 class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
-    """Two classes from columns that several parties hold.
+    """Two or more classes from columns that several parties hold.
+
+    Without a loss of your own two classes are told apart by the logistic loss and more by softmax, which
+    has a score for every class: then `decision_function` is (rows, classes) and so is every party's
+    `coef_` (columns, classes).
 
     >>> from colonnade import VerticalClassifier, split_columns
     >>> X, y = [[0.0, 1.0], [2.0, 0.5], [0.5, 2.0], [3.0, 0.0]], ["no", "yes", "no", "yes"]
@@ -187,18 +191,23 @@ class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
     (['no', 'yes', 'no', 'yes'], 1.0)
     """
 
-    _task = "binary"
+    _tasks = ("binary", "multiclass")
     classes_: NDArray[Any]
 
     def predict(self, parties: Parties) -> NDArray[Any]:
         """The class of every row, in the values that y had."""
         z = self.decision_function(parties)
-        return np.asarray(self.classes_[(z >= 0).astype(np.int64)])
+        which = (z >= 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
+        return np.asarray(self.classes_[which])
 
-    @available_if(lambda self: (self.loss or "logistic") == "logistic")  # type: ignore[untyped-decorator]
+    @available_if(lambda self: self.loss in (None, "logistic", "softmax"))  # type: ignore[untyped-decorator]
     def predict_proba(self, parties: Parties) -> Floats:
-        """The probability of each class of `classes_`; for the logistic loss only."""
-        p = expit(self.decision_function(parties))
+        """The probability of each class of `classes_`; for the logistic loss and softmax only."""
+        z = self.decision_function(parties)
+        if z.ndim == 2:
+            p: Floats = softmax(z, axis=1)
+            return p
+        p = expit(z)
         return np.column_stack([1 - p, p])
 
     def score(self, parties: Parties, y: Any = None) -> float:
@@ -206,26 +215,29 @@ class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
         predicted = self.predict(parties)
         return float(np.mean(predicted == _truth(parties, y)))
 
-    def _loss(self) -> str:
-        return self.loss or "logistic"
+    def _objective(self) -> dict[str, Any]:
+        loss = self.loss or ("logistic" if len(self.classes_) == 2 else "softmax")
+        return {"loss": loss, "classes": len(self.classes_) if loss == "softmax" else None}
 
     def _encode(self, y: NDArray[Any]) -> Floats:
-        classes = np.unique(y)
+        classes, place = np.unique(y, return_inverse=True)
         if len(classes) == 1:
             raise DataError(f"every label is {classes[0]}; training needs two classes")
-        if len(classes) > 2:
+        if len(classes) > 2 and self.loss not in (None, "softmax"):
             raise DataError(
-                f"y has {len(classes)} classes, and VerticalClassifier takes two classes only for now; "
-                f"make two of them first, e.g. y = (y == {classes[0].item()!r})"
+                f"y has {len(classes)} classes, and loss = {self.loss!r} is for two; use loss = 'softmax', "
+                f"or make two of them first, e.g. y = (y == {classes[0].item()!r})"
             )
         self.classes_ = classes
-        return np.where(y == classes[1], 1.0, -1.0)
+        if len(classes) > 2 or self.loss == "softmax":
+            return place.astype(np.float64)
+        return np.where(place == 1, 1.0, -1.0)
 
 
 class VerticalRegressor(RegressorMixin, _Vertical):  # type: ignore[misc]
     """A number from columns that several parties hold."""
 
-    _task = "regression"
+    _tasks = ("regression",)
 
     def predict(self, parties: Parties) -> Floats:
         return self.decision_function(parties)
@@ -239,8 +251,8 @@ class VerticalRegressor(RegressorMixin, _Vertical):  # type: ignore[misc]
             raise DataError("every y is the same; R2 needs y that differ")
         return 1 - float(np.sum((truth - predicted) ** 2)) / spread
 
-    def _loss(self) -> str:
-        return self.loss or "squared"
+    def _objective(self) -> dict[str, Any]:
+        return {"loss": self.loss or "squared"}
 
     def _encode(self, y: NDArray[Any]) -> Floats:
         return _numbers(y)
