@@ -211,7 +211,7 @@ def figure_3(bench: Bench, say: Say, *, quick: bool) -> None:
 
 
 def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
-    """Simulated time to the same loss with more and more parties; eight embeddings in all, whoever has them."""
+    """Simulated time to the same loss with more and more parties; eight embeddings in all."""
     if not available("mnist"):
         return
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -236,7 +236,7 @@ def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
         bench.panels.append(Panel("Figure 4: mnist, speed-up in q", "parties", "speed-up", lines))
     table = [[name, *(dict(points).get(q) for q in (1.0, 2.0, 4.0, 8.0))] for name, points in lines.items()]
     note = (
-        f"Simulated time to a training loss of {goal}; with two parties and more, the last is 40% slower. The "
-        "parties' networks are what takes the time here. With linear models of few columns the one server is."
+        f"Simulated time to a training loss of {goal}; with two parties and more, the last is 40% slower. "
+        "The parties' networks are what takes the time here; with small linear models the one server is."
     )
     bench.grids.append(Grid("Figure 4: speed-up", ["algorithm", "q=1", "q=2", "q=4", "q=8"], table, note))

@@ -1,0 +1,51 @@
+"""The bench's own arithmetic, its line, and that its private part finds what it is there to show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colonnade.bench.asyrevel import time_to
+from colonnade.bench.asyrevel_line import line_times
+from colonnade.bench.asyrevel_privacy import CLIENT, privacy
+from colonnade.bench.common import Bench
+from colonnade.data.table import Table
+from colonnade.federation import Setting
+
+
+def test_the_time_to_a_loss_lies_between_two_measurements() -> None:
+    points = [(0.0, 1.0), (2.0, 0.6), (4.0, 0.5), (5.0, 0.7), (6.0, 0.2)]
+    assert time_to(points, 0.8) == pytest.approx(1.0)
+    assert time_to(points, 0.55) == pytest.approx(3.0)
+    assert time_to(points, 0.1) is None
+
+
+def test_an_exchange_over_tls_takes_time_and_a_long_answer_more() -> None:
+    values, _, whole = line_times(200_000, 10)
+    assert 0 < values < whole
+
+
+def test_the_private_part_of_the_bench_shows_leak_and_protection() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 9))
+    y = np.where(X @ rng.standard_normal(9) > 0, 1.0, -1.0)
+    parts = {f"party-{m}": np.ascontiguousarray(X[:, 3 * m : 3 * m + 3]) for m in range(3)}
+
+    def tables(rows: slice) -> dict[str, Table]:
+        return {
+            name: Table(name, ("a", "b", "c"), part[rows], y[rows] if name == "party-0" else None)
+            for name, part in parts.items()
+        }
+
+    bench = Bench("asyrevel", "test", quick=True)
+    said: list[str] = []
+    setting = Setting("made", tables(slice(160)), tables(slice(160, 200)), ("party-0",))
+    assert CLIENT in setting.train
+    privacy(bench, setting, said.append, quick=True)
+    accuracy, attacks = bench.grids
+    assert [row[0] for row in accuracy.rows] == [None, 8.0, 1.0]
+    assert accuracy.rows[2][1] <= 1.0 + 1e-3  # epsilon spent
+    found = {(row[0], row[1]): row[2] for row in attacks.rows}
+    assert found["probing, batch 2048", None] == 1.0
+    assert found["passive, batch 1, 160 rows", None] == 1.0
+    assert said
