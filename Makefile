@@ -2,26 +2,30 @@
 # They need Python 3.11+ and make; everything else goes into .venv inside the checkout.
 PYTHON ?= python3
 BIN := .venv/bin
-READY := .venv/.ready
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check clean
 
-demo: $(READY)          ## four companies, four processes, one model
+demo: .venv/.ready      ## four organisations, four processes, one model
 	$(BIN)/colonnade demo --out runs/demo
 
-test: $(READY)          ## every test
+test: .venv/.ready-dev  ## every test
 	$(BIN)/pytest -n 2
 
-check: $(READY)         ## style and types
+check: .venv/.ready-dev ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-$(READY): pyproject.toml constraints.txt
+.venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Colonnade needs Python 3.11 or newer; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,torch,privacy]'
-	touch $(READY)
+	$(INSTALL) .
+	touch $@
+
+.venv/.ready-dev: .venv/.ready
+	$(INSTALL) '.[dev,privacy,serve,torch]'
+	touch $@
 
 clean:
 	rm -rf .venv build dist src/*.egg-info runs
