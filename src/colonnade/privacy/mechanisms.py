@@ -7,9 +7,10 @@ away: (h_hat - h) / (c_hat - c) is dL/dc, and its sign is the label.
 row, clipped to length C sqrt(K) over the K directions (C each, on average), averaged over the batch, plus
 Gaussian noise. One label that changes moves the average by at most 2 C sqrt(K) / B, so noise of z times
 that makes one reply a Gaussian mechanism with multiplier z. More directions cost nothing: the noise of the
-gradient estimate stays the same, the error of its direction falls. The client chose the batch and the directions, so it knows
-them: there is no amplification by sampling, and every reply that a label takes part in is counted in full
-(`privacy.accountant`). The outputs a client sends are its own; only the labels need protection from it.
+gradient estimate stays the same, the error of its direction falls. The client chose the batch and the
+directions, so it knows them: there is no amplification by sampling, and every reply that a label takes part
+in is counted in full (`privacy.accountant`). The outputs a client sends are its own; only the labels need
+protection from it.
 
 The noise comes from the operating system, never from the job's seed, which every client knows.
 """
