@@ -15,6 +15,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,11 +103,11 @@ def main() -> None:
     X, y, epochs = train.values, np.asarray(train.y, dtype=float), given.epochs
     for batch in given.batches:
         measured: dict[str, Callable[[], Cost]] = {
-            "pooled numpy loop": lambda batch=batch: pooled_loop(X, y, batch, epochs),
-            "pooled, our kernels": lambda batch=batch: pooled_kernels(X, y, batch, epochs),
-            "local, plain": lambda batch=batch: federated(batch, epochs, "local", "plain"),
-            "local, masked": lambda batch=batch: federated(batch, epochs, "local", "masked"),
-            "network, masked": lambda batch=batch: federated(batch, epochs, "network", "masked"),
+            "pooled numpy loop": partial(pooled_loop, X, y, batch, epochs),
+            "pooled, our kernels": partial(pooled_kernels, X, y, batch, epochs),
+            "local, plain": partial(federated, batch, epochs, "local", "plain"),
+            "local, masked": partial(federated, batch, epochs, "local", "masked"),
+            "network, masked": partial(federated, batch, epochs, "network", "masked"),
         }
         if "network" not in given.worlds:
             del measured["network, masked"]

@@ -154,6 +154,7 @@ class Net(Section, frozen=True):
     ns_per_value: float = 1.0
     us_per_call: float = 20.0
     charge_forward: bool = True
+    work_ms: float = 0.0  # network world: a pause for every update, over the party's speed
     faults: FaultPlan = FaultPlan()
     transport: Literal["tls", "grpc"] = "tls"
     deadline_s: float = 60.0
@@ -307,6 +308,8 @@ def _check(job: Job, where: str) -> None:
         refuse("network: latency_ms must be >= 0, bandwidth_mbps and deadline_s must be > 0")
     if not (net.ns_per_value >= 0 and net.us_per_call >= 0):
         refuse("network: ns_per_value and us_per_call must be >= 0")
+    if not net.work_ms >= 0:
+        refuse(f"network.work_ms: {net.work_ms} is not a number of milliseconds >= 0")
     kernel = job.kernel
     for key, number in (("block", kernel.block), ("features", kernel.features)):
         if isinstance(number, int) and number < 1:
@@ -341,7 +344,12 @@ def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
         refuse("cascade: directions must be at least 1 and mu a positive number")
     if isinstance(cascade.server_step, float) and not 0 < cascade.server_step < float("inf"):
         refuse(f"cascade.server_step: {cascade.server_step} is not a positive number")
-    for name, model in {"model": job.model, "model.server": job.model.server, **job.model.parties}.items():
+    models: dict[str, Model | ServerModel] = {
+        "model": job.model,
+        "model.server": job.model.server,
+        **job.model.parties,
+    }
+    for name, model in models.items():
         _check_model(model, name, refuse)
     if privacy.mechanism != "none" and (privacy.epsilon is None or privacy.epsilon <= 0):
         refuse(f"privacy.epsilon: mechanism = {privacy.mechanism!r} needs a positive epsilon")

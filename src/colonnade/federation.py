@@ -82,7 +82,7 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
     if job.world == "network":
         from colonnade.processes import run_processes
 
-        return _conclude(
+        return conclude(
             job, _prepared(dealt), lambda target: run_processes(job, dealt, target, out, progress)
         )
     setting = _prepared(dealt)
@@ -112,7 +112,7 @@ def run_tables(
         }
         return launch(assignments, progress, tap)
 
-    return _conclude(job, setting, start)
+    return conclude(job, setting, start)
 
 
 def label_holders(job: Job) -> int | None:
@@ -168,8 +168,8 @@ def _kernel_notes(job: Job) -> list[str]:
     notes = ["the active parties learn how alike two rows are, from projections on their random features"]
     if job.kernel.omega == "shared":
         notes.append(
-            "omega = 'shared': everybody can draw all directions, so an active party with as many features as "
-            "the others have columns can solve for their columns"
+            "omega = 'shared': everybody can draw all directions, so an active party with as many features "
+            "as the others have columns can solve for their columns"
         )
     return notes
 
@@ -216,7 +216,7 @@ def _prepared(dealt: Deal) -> Setting:
     return Setting(dealt.dataset, train, test or None, dealt.active)
 
 
-def _conclude(job: Job, setting: Setting, start: Callable[[float | None], dict[str, Share]]) -> Run:
+def conclude(job: Job, setting: Setting, start: Callable[[float | None], dict[str, Share]]) -> Run:
     pooled = POOLED[preset_of(job).conversation](job, setting)
     target = pooled.optimum + job.train.target if job.train.target is not None else None
     shares = start(target)

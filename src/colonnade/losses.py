@@ -62,8 +62,9 @@ class Logistic:
         return self.curvature(theta) * u
 
     def curvature(self, theta: Floats) -> Floats:
-        size = np.abs(theta)  # the probability of the wrong class
-        return size * (1 - size)
+        size: Floats = np.abs(theta)  # the probability of the wrong class
+        curvature: Floats = size * (1 - size)
+        return curvature
 
     def predict(self, z: Floats) -> Floats:
         return np.where(z >= 0, 1.0, -1.0)
@@ -145,10 +146,12 @@ class Softmax:
 
     def curvature(self, theta: Floats) -> Floats:
         p = _probabilities(theta)
-        return np.minimum(1 - (p**2).sum(axis=-1), self.smoothness)
+        curvature: Floats = np.minimum(1 - (p**2).sum(axis=-1), self.smoothness)
+        return curvature
 
     def predict(self, z: Floats) -> Floats:
-        return z.argmax(axis=-1).astype(np.float64)
+        predicted: Floats = z.argmax(axis=-1).astype(np.float64)
+        return predicted
 
 
 def _column(z: Floats, y: Floats) -> NDArray[np.intp]:

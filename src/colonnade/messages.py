@@ -59,7 +59,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unk
     queued: ClassVar[bool] = False
 
 
-class Hello(Message, tag=0):
+class Hello(Message, frozen=True, tag=0):
     """The first word to every peer: who I am, which job I mean, and my key for this run, signed."""
 
     version: str
@@ -68,14 +68,14 @@ class Hello(Message, tag=0):
     signature: bytes
 
 
-class Piece(Message, tag=1):
+class Piece(Message, frozen=True, tag=1):
     """One party's addend of a sum, on its way to the root."""
 
     tag: int
     values: Array
 
 
-class Branch(Message, tag=2):
+class Branch(Message, frozen=True, tag=2):
     """A partial sum climbing one of the two trees of the papers' secure sum."""
 
     tag: int
@@ -84,7 +84,7 @@ class Branch(Message, tag=2):
     values: Array
 
 
-class Backward(Message, tag=3):
+class Backward(Message, frozen=True, tag=3):
     """theta = dL/dz of the rows that belong to `tag`, from their dominator to every party."""
 
     queued: ClassVar[bool] = True
@@ -92,32 +92,32 @@ class Backward(Message, tag=3):
     theta: Array
 
 
-class Announce(Message, tag=4):
+class Announce(Message, frozen=True, tag=4):
     """A few public numbers every party must use alike, e.g. the step the tuning found."""
 
     tag: int
     values: Array
 
 
-class Stop(Message, tag=5):
+class Stop(Message, frozen=True, tag=5):
     """The target is reached: rounds from `at` on are not computed."""
 
     queued: ClassVar[bool] = True
     at: int
 
 
-class Abort(Message, tag=6):
+class Abort(Message, frozen=True, tag=6):
     """The sender cannot go on; `error` is the name of its error class, `reason` its text."""
 
     error: str
     reason: str
 
 
-class Bye(Message, tag=7):
+class Bye(Message, frozen=True, tag=7):
     """The sender has finished; that its line goes silent now is not a fault."""
 
 
-class Upload(Message, tag=20):
+class Upload(Message, frozen=True, tag=20):
     """A client's outputs for a batch: [vectors, rows, outputs], its own parameters first.
 
     `tag` is the number of the client's round; everybody derives its rows from that.
@@ -128,7 +128,7 @@ class Upload(Message, tag=20):
     outputs: Array
 
 
-class Reply(Message, tag=21):
+class Reply(Message, frozen=True, tag=21):
     """The server's answer to an upload; nothing in `values` says that the run is over.
 
     `answered` counts the answers of the run so far, from which every client knows how far it has come.
@@ -139,14 +139,14 @@ class Reply(Message, tag=21):
     values: Array
 
 
-class Embeddings(Message, tag=22):
+class Embeddings(Message, frozen=True, tag=22):
     """A client's outputs for a stretch of its rows: the first pass, and what evaluation asks for."""
 
     tag: int
     outputs: Array
 
 
-class Measure(Message, tag=23):
+class Measure(Message, frozen=True, tag=23):
     """The server measures the model: send your outputs for all training rows, in the end for test rows."""
 
     queued: ClassVar[bool] = True
@@ -154,21 +154,21 @@ class Measure(Message, tag=23):
     final: bool
 
 
-class Decay(Message, tag=10):
+class Decay(Message, frozen=True, tag=10):
     """A round of the kernel conversation is over: earlier coefficients decay, later rounds may begin."""
 
     queued: ClassVar[bool] = True
     tag: int
 
 
-class Ask(Message, tag=30):
+class Ask(Message, frozen=True, tag=30):
     """The sender wants everybody's share of the scores of its batch `tag`."""
 
     queued: ClassVar[bool] = True
     tag: int
 
 
-class Roster(Message, tag=46):
+class Roster(Message, frozen=True, tag=46):
     """Before alignment: how many ids the sender brings and needs, and a commitment that changes with them."""
 
     size: int
@@ -177,14 +177,14 @@ class Roster(Message, tag=46):
     rules: str
 
 
-class Points(Message, tag=47):
+class Points(Message, frozen=True, tag=47):
     """Blinded ids: points of the curve, 33 bytes each."""
 
     tag: int
     points: Array
 
 
-class Hints(Message, tag=48):
+class Hints(Message, frozen=True, tag=48):
     """A stretch of the table from which the leader reads a share of zero for an id both hold."""
 
     tag: int
@@ -192,7 +192,7 @@ class Hints(Message, tag=48):
     table: Array
 
 
-class Found(Message, tag=49):
+class Found(Message, frozen=True, tag=49):
     """The ids common to all, `total` of them, each as the receiver's own keyed hash of it."""
 
     tag: int
@@ -200,19 +200,19 @@ class Found(Message, tag=49):
     names: Array
 
 
-class Seal(Message, tag=50):
+class Seal(Message, frozen=True, tag=50):
     """The digest of the common rows in their common order."""
 
     digest: bytes
 
 
-class Present(Message, tag=51):
+class Present(Message, frozen=True, tag=51):
     """The first word on a line between two daemons: which version speaks here."""
 
     version: str
 
 
-class Propose(Message, tag=52):
+class Propose(Message, frozen=True, tag=52):
     """The sender asks for a run: training or scoring, exactly as `terms` say."""
 
     queued: ClassVar[bool] = True
@@ -220,7 +220,7 @@ class Propose(Message, tag=52):
     terms: bytes
 
 
-class Answer(Message, tag=53):
+class Answer(Message, frozen=True, tag=53):
     """Whether the sender takes part; `digest` is that of the terms as it read them."""
 
     queued: ClassVar[bool] = True
@@ -229,7 +229,7 @@ class Answer(Message, tag=53):
     refusal: str | None
 
 
-class Begin(Message, tag=54):
+class Begin(Message, frozen=True, tag=54):
     """Everybody has accepted these terms: go."""
 
     queued: ClassVar[bool] = True
@@ -237,7 +237,7 @@ class Begin(Message, tag=54):
     digest: str
 
 
-class Cancel(Message, tag=55):
+class Cancel(Message, frozen=True, tag=55):
     """The run does not take place, or ends now."""
 
     queued: ClassVar[bool] = True
@@ -245,7 +245,7 @@ class Cancel(Message, tag=55):
     reason: str
 
 
-class Progress(Message, tag=56):
+class Progress(Message, frozen=True, tag=56):
     """How far a run has come at the party that measures it; the loss only where the job shows it."""
 
     queued: ClassVar[bool] = True
@@ -254,7 +254,7 @@ class Progress(Message, tag=56):
     loss: float | None
 
 
-class Score(Message, tag=57):
+class Score(Message, frozen=True, tag=57):
     """The asker wants the score of these rows of the common order; no rows end the session."""
 
     queued: ClassVar[bool] = True

@@ -10,7 +10,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from colonnade.config import Direction, Job, Models
+from colonnade.config import Direction, Job, Model, Models, ServerModel
 from colonnade.errors import JobError
 
 
@@ -29,28 +29,34 @@ class Preset:
     smoothing: Literal["gaussian", "sphere"] | None = None
 
 
-_ESTIMATORS = (
+EstimatorName = Literal["sgd", "svrg", "saga"]
+ScheduleName = Literal["async", "sync"]
+DirectionName = Literal["plain", "lbfgs"]
+
+_ESTIMATORS: tuple[tuple[EstimatorName, str], ...] = (
     ("sgd", "plain SGD"),
     ("svrg", "variance reduced by snapshots"),
     ("saga", "variance reduced by a memory of thetas"),
 )
+_BACKWARD: tuple[tuple[str, ScheduleName, str], ...] = (
+    ("vfb2", "async", "asynchronous: label holders send theta back to every party;"),
+    ("vfb", "sync", "synchronous twin, step for step as on pooled data;"),
+)
+_PULL: tuple[tuple[str, str, ScheduleName, DirectionName, str, str], ...] = (
+    ("af", "-vp", "async", "plain", "AFVP", "asynchronous, label holders train their own blocks only;"),
+    ("asysqn-", "", "async", "lbfgs", "AsySQN", "asynchronous quasi-Newton, labels everywhere;"),
+    ("synsqn-", "", "sync", "lbfgs", "AsySQN", "synchronous quasi-Newton, labels everywhere;"),
+)
 
 _TABLE = (
     *(
-        Preset(f"{name}-{estimator}", f"{how} {what}", "VFB2", "backward", schedule, estimator)  # type: ignore[arg-type]
-        for name, schedule, how in (
-            ("vfb2", "async", "asynchronous: label holders send theta back to every party;"),
-            ("vfb", "sync", "synchronous twin, step for step as on pooled data;"),
-        )
+        Preset(f"{name}-{estimator}", f"{how} {what}", "VFB2", "backward", schedule, estimator)
+        for name, schedule, how in _BACKWARD
         for estimator, what in _ESTIMATORS
     ),
     *(
-        Preset(f"{name}{estimator}{suffix}", f"{how} {what}", paper, "pull", schedule, estimator, direction)  # type: ignore[arg-type]
-        for name, suffix, schedule, direction, paper, how in (
-            ("af", "-vp", "async", "plain", "AFVP", "asynchronous, label holders train their own blocks only;"),
-            ("asysqn-", "", "async", "lbfgs", "AsySQN", "asynchronous quasi-Newton, labels everywhere;"),
-            ("synsqn-", "", "sync", "lbfgs", "AsySQN", "synchronous quasi-Newton, labels everywhere;"),
-        )
+        Preset(f"{name}{estimator}{suffix}", f"{how} {what}", paper, "pull", schedule, estimator, direction)
+        for name, suffix, schedule, direction, paper, how in _PULL
         for estimator, what in _ESTIMATORS
     ),
     Preset(
@@ -71,7 +77,10 @@ _TABLE = (
             reply="values",
             smoothing=smoothing,  # type: ignore[arg-type]
         )
-        for name, schedule, how in (("asyrevel", "async", "asynchronous"), ("synrevel", "sync", "synchronous"))
+        for name, schedule, how in (
+            ("asyrevel", "async", "asynchronous"),
+            ("synrevel", "sync", "synchronous"),
+        )
         for short, smoothing, directions in (
             ("gau", "gaussian", "Gaussian"),
             ("uni", "sphere", "unit-sphere"),
@@ -133,13 +142,16 @@ def check_cascade(job: Job, preset: Preset) -> None:
     """What a cascade preset cannot do with these models or this privacy."""
     models, privacy = job.model, job.privacy
     black = {"function", "program"}
-    named = {"model": models, **{f"model.parties.{name}": m for name, m in models.parties.items()}}
+    named: dict[str, Model | ServerModel] = {
+        "model": models,
+        **{f"model.parties.{name}": m for name, m in models.parties.items()},
+    }
     if preset.reply != "values":
         for name, model in {**named, "model.server": models.server}.items():
             if model.kind in black:
                 raise JobError(
-                    f"{name}: {preset.name} needs gradients, and a {model.kind} is a black box that has none; "
-                    "use asyrevel-gau or asyrevel-uni"
+                    f"{name}: {preset.name} needs gradients, and a {model.kind} is a black box "
+                    "that has none; use asyrevel-gau or asyrevel-uni"
                 )
     if job.cascade.server == "first" and models.server.kind in black:
         raise JobError(
@@ -155,10 +167,13 @@ def check_cascade(job: Job, preset: Preset) -> None:
         )
     if models.server.kind != "sum":
         raise JobError(
-            "privacy: the server's own weights would carry labels into every reply; use model.server.kind = 'sum'"
+            "privacy: the server's own weights would carry labels into every reply; "
+            "use model.server.kind = 'sum'"
         )
     if job.train.target is not None:
-        raise JobError("privacy: when a run stops at a target tells something of the labels; drop train.target")
+        raise JobError(
+            "privacy: when a run stops at a target tells something of the labels; drop train.target"
+        )
 
 
 def refuse_cascade(job: Job, preset: Preset) -> None:
