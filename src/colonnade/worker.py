@@ -56,6 +56,8 @@ async def _serve(folder: Path) -> Share:
     post = msgspec.json.decode((folder / "post.json").read_bytes(), type=Post)
     job, me, parties = post.job, post.party, tuple(post.addresses)
     deadline = job.network.deadline_s
+    speeds = dict(zip(parties, job.network.speeds or [1.0] * len(parties), strict=True))
+    pause = job.network.work_ms / 1e3 / speeds[me]
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
     _, train, test = load_hand(folder / "data").prepare()
     wire = network_wire(job.network.transport, me, post.addresses, credentials, deadline)
@@ -65,7 +67,7 @@ async def _serve(folder: Path) -> Share:
     orphaned = asyncio.ensure_future(_parent_gone(endpoint))
     try:
         await wire.start()
-        endpoint.clock = RealClock()  # waiting for the others to start is not training
+        endpoint.clock = RealClock(pause)  # waiting for the others to start is not training
         began = time.process_time()
         share = await party.run()
         share.cpu_seconds = time.process_time() - began

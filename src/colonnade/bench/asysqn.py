@@ -13,7 +13,7 @@ from colonnade.bench.common import Bench, Grid, Say
 from colonnade.bench.cti import BANDWIDTH_BPS, LATENCY_S, timed
 from colonnade.bench.linear import LOSSLESS_SETS
 from colonnade.bench.lossless import PAPER_ASYSQN, lossless
-from colonnade.bench.pace import ESTIMATORS, crui
+from colonnade.bench.pace import ESTIMATORS, crui, crui_of_processes
 from colonnade.bench.rates import pulled, quasi_newton
 
 
@@ -25,6 +25,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     speeds = (0.3, 0.4, 0.5, 0.6)
     estimators = ("sgd",) if quick else ESTIMATORS
     crui(bench, costs, say, estimators=estimators, speeds=speeds, rows=1536 if quick else 4096)
+    crui_of_processes(bench, say)
     bench.write(out)
     quasi_newton(bench, say, quick=quick)
     bench.write(out)

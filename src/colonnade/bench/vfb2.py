@@ -28,9 +28,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     against_pooled(bench, say, repeats=2 if quick else 5)
     bench.write(out)
     straggling(bench, costs, say, gap=1e-3, s=0.4, epochs=12)
-    speedup(
-        bench, costs, say, counts=(1, 2, 4, 8, 16), gap=1e-2 if quick else 1e-3, epochs=20 if quick else 60
-    )
+    speedup(bench, costs, say, counts=(1, 2, 4, 8, 16), epochs=8 if quick else 30)
     bench.write(out)
     sets = ("a9a",) if quick else ("a9a", "uci-credit", "news20-binary")
     problems = ("l2",) if quick else ("l2", "nonconvex")

@@ -260,8 +260,8 @@ class Trainer:
 
     async def charge(self, batches: Sequence[Round]) -> None:
         """In the simulated world, let the time pass that the kernels would take."""
-        if self.context.net.clock.virtual:
-            await self.charge_values(self.block.values(batches))
+        virtual = self.context.net.clock.virtual
+        await self.charge_values(self.block.values(batches) if virtual else 0)
 
     async def charge_values(self, values: int) -> None:
         net = self.context.job.network

@@ -10,19 +10,29 @@ from contextlib import contextmanager, nullcontext
 
 
 class RealClock:
-    """The wall clock, less the time spent on measurement."""
+    """The wall clock, less the time spent on measurement.
+
+    `pause` stands for work that this machine does not have: every piece of work takes so many seconds more,
+    one piece after another.
+    """
 
     virtual = False
 
-    def __init__(self) -> None:
+    def __init__(self, pause: float = 0.0) -> None:
         self._start = time.perf_counter()
         self._excluded = 0.0
+        self._pause = pause
+        self._free_at = 0.0
 
     def now(self) -> float:
         return time.perf_counter() - self._start - self._excluded
 
     async def work(self, seconds: float) -> None:
-        """Real work takes its own time."""
+        """Real work takes its own time, and the pause."""
+        if self._pause:
+            begin = time.perf_counter()
+            self._free_at = max(begin, self._free_at) + self._pause
+            await asyncio.sleep(self._free_at - begin)
 
     @contextmanager
     def uncharged(self) -> Iterator[None]:
