@@ -57,8 +57,10 @@ def automatic_step(smoothness: Smoothness, batch: int, rows: int, delay: int, *,
 def _delayed_saga(delay: int, batches: int) -> float:
     """SAGA's share of 1 / L: what it remembers is one pass old, on top of the delay.
 
-    Followed batch by batch on a quadratic, delayed SAGA is stable below 1.6 / (tau + 1.65) while the
-    delay is a small part of a pass; at a third of a pass, memory and delay resonate and no more than
-    1.15 / (2 tau + 1) is left.
+    Followed batch by batch on a quadratic, delayed SAGA is stable below 1.6 / (tau + 1.65) and
+    2.2 / (2 tau + 1) while the delay is a small part of a pass; from about a third of a pass on, memory
+    and delay resonate and no more than 1.15 / (2 tau + 1) is left.
     """
-    return 1.35 / (delay + 1.65) if 6 * delay <= batches else 1 / (2 * delay + 1)
+    if 10 * delay <= 3 * (batches - 4):
+        return min(1.35 / (delay + 1.65), 2 / (2 * delay + 1))
+    return 1 / (2 * delay + 1)
