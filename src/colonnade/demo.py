@@ -1,27 +1,46 @@
-"""The demonstration: four departments of a hospital train one model, none of them shows its columns.
+"""The demonstration: four departments of a hospital, from four files to a prediction for new patients.
 
 The data is real: the breast cancer set that comes with scikit-learn, 569 patients and 30 measures of the
-nuclei of a cell sample. It is dealt out as four CSV files, each with the rows in an order of its own;
-the clinic's file has the diagnosis. The job then runs in the network world: one process per department,
-mutual TLS between them. What is shown here is what any consortium would do with its own files and job.
+nuclei of a cell sample. It is dealt out as four CSV files. Every department lacks some patients, has its own
+order and spells ids in its own way; the clinic's file has the diagnosis. Some patients are new: nobody has
+trained on them. Then everything happens as it would between companies, with the same commands: certificates,
+a daemon per department, a proposal, private alignment, training, a share at each, scores of new patients.
 """
 
 from __future__ import annotations
 
+import asyncio
 import csv
-from dataclasses import dataclass
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from colonnade.baselines.pooled import fit_pooled
-from colonnade.config import Job, read_job
-from colonnade.data.deal import deal
-from colonnade.federation import Run, federate
+from colonnade.config import Job
+from colonnade.data.table import Table
+from colonnade.deploy import control, shares
+from colonnade.deploy.rows import load_rows, split_rows
+from colonnade.deploy.seat import Event
+from colonnade.deploy.settings import Settings, read_settings
+from colonnade.deploy.terms import Terms, read_terms
+from colonnade.deploy.training import Books
+from colonnade.errors import ColonnadeError, PeerUnreachable
+from colonnade.federation import Run, Setting, conclude
 from colonnade.losses import LOSSES
+from colonnade.net.certificates import issue, make_authority
 from colonnade.regularizers import REGULARIZERS
-from colonnade.worlds import Progress
 
 # ten measures, each as mean, standard error and worst value over the nuclei of a sample
 MEASURES = {
@@ -30,86 +49,276 @@ MEASURES = {
     "laboratory": ("texture", "smoothness"),
     "clinic": ("symmetry", "fractal dimension"),
 }
+SPELLING = {"radiology": "P{:04}", "pathology": "p{:04}", "laboratory": " P{:04} ", "clinic": "P{:04}"}
 HOLDER = "clinic"
+NEW = 40
+KEPT = 0.95
 EPOCHS = 40
-_FILES = "\n".join(f'{party} = "data/{party}.csv"' for party in MEASURES)
+START_S = 60.0
+
+_PARTIES = "\n".join(
+    f'{party} = {{ data = "patients"{", label = true" if party == HOLDER else ""} }}' for party in MEASURES
+)
 JOB = f"""\
-# Four departments, one model. Change anything and run it again: colonnade run job.toml
-algorithm = "vfb2-sgd"
-world = "network"        # one process per department, mutual TLS
-seed = 0
+# What the clinic proposes; the others check it against their own policy and data, and accept or refuse.
+name = "diagnosis"
+algorithm = "vfb2-saga"
 
-[data]
-id = "patient"           # rows are joined by it; here in clear, every department has the same patients
-label = "diagnosis"      # a column of the clinic's file only
-active = ["{HOLDER}"]
+[parties]
+{_PARTIES}
+
+[align]
+keys = [{{ kind = "text", trim = true, case = "lower" }}]  # departments spell ids in their own ways
+
+[split]
+test = 0.25
+
+[prepare]
 scale = "zscore"         # every department scales its own columns
-intercept = true
-test_fraction = 0.25
-
-[data.files]
-{_FILES}
 
 [train]
 epochs = {EPOCHS}
 batch = 32
 l2 = 1e-3
 
-[secure]
-sum = "masked"           # partial scores are masked; only their total can be read
+[use]
+loss_seen_by = "all"
 """
+_SETTINGS = """\
+name = "{party}"
+listen = "127.0.0.1:{port}"
+
+[peers]
+{peers}
+
+[data.patients]
+file = "patients.csv"
+id = "patient"
+{label}
+[data.new]
+file = "new.csv"
+id = "patient"
+
+[policy]
+algorithms = ["vfb2-sgd", "vfb2-svrg", "vfb2-saga"]
+min_rows = 100
+min_parties = 3
+accept = ["labels", "scores"]  # what this family of algorithms gives away, see docs/threat-model.md
+"""
+
+Tell = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
 class Demo:
-    """A finished demonstration: the run, the columns of each department, and the clinic on its own."""
+    """A finished demonstration: the run, each department's part in it, and the clinic on its own."""
 
     run: Run
     columns: dict[str, int]
+    held: dict[str, int]
+    common: int
+    align_bytes: int
     alone: dict[str, float]
+    scores: list[tuple[str, float, str]]
 
 
-def run_demo(folder: Path, progress: Progress = lambda moment: None) -> Demo:
+def run_demo(folder: Path, tell: Tell = lambda event: None) -> Demo:
     """The whole demonstration, in a folder of its own."""
-    columns = lay_out(folder)
-    job = read_job(folder / "job.toml")
-    run = federate(job, progress=progress, out=folder)
-    return Demo(run, columns, _alone(job))
+    lay_out(folder)
+    settings = {party: read_settings(folder / "parties" / party / "party.toml") for party in MEASURES}
+    terms = read_terms(folder / "job.toml")
+    with daemons(settings):
+        tell(Event("starting four daemons"))
+        wait_connected(settings)
+        asyncio.run(_ask(settings[HOLDER], control.Train(terms), tell))
+        new = _ids(folder / "parties" / HOLDER / "new.csv")
+        found = asyncio.run(_ask(settings[HOLDER], control.Predict(terms.name, [new], "new"), tell))
+    scores = [
+        (name, row["probability"], row["label"]) for name, row in zip(new, found["rows"], strict=True) if row
+    ]
+    return _gather(settings, terms, scores)
 
 
-def lay_out(folder: Path) -> dict[str, int]:
-    """Write the four files and the job; how many columns each department holds."""
-    (folder / "data").mkdir(parents=True, exist_ok=True)
+def lay_out(folder: Path) -> None:
+    """Write every department's folder, as its people would: files, certificates, settings. And the job."""
+    for old in ("parties", "authority"):
+        shutil.rmtree(folder / old, ignore_errors=True)
+    authority = folder / "authority"
+    make_authority(authority)
+    for party in MEASURES:
+        issue(authority, party)
+    ports = dict(zip(MEASURES, _free_ports(len(MEASURES)), strict=True))
     bunch = load_breast_cancer()
     diagnosis = [str(bunch.target_names[k]) for k in bunch.target]
-    held = {}
+    new = set(np.random.default_rng(0).permutation(len(diagnosis))[:NEW].tolist())
     for number, (party, measures) in enumerate(MEASURES.items()):
-        mine = [j for j, name in enumerate(bunch.feature_names) if any(m in name for m in measures)]
-        order = np.random.default_rng([0, number]).permutation(len(diagnosis))
-        with (folder / "data" / f"{party}.csv").open("w", newline="", encoding="utf-8") as file:
-            write = csv.writer(file).writerow
-            label = ["diagnosis"] if party == HOLDER else []
-            write(["patient", *(str(bunch.feature_names[j]) for j in mine), *label])
-            for row in order:
-                label = [diagnosis[row]] if party == HOLDER else []
-                write([f"P{row + 1:04}", *(float(bunch.data[row, j]) for j in mine), *label])
-        held[party] = len(mine)
+        mine = folder / "parties" / party
+        (mine / "certificates").mkdir(parents=True)
+        for name in ["ca.crt", f"{party}.key", *(f"{peer}.crt" for peer in MEASURES)]:
+            shutil.copy2(authority / name, mine / "certificates" / name)
+        rng = np.random.default_rng([0, number])
+        order = rng.permutation(len(diagnosis))
+        known = [row for row in order if row not in new and rng.random() < KEPT]
+        columns = [j for j, name in enumerate(bunch.feature_names) if any(m in name for m in measures)]
+        for file, rows in (("patients", known), ("new", [row for row in order if row in new])):
+            labels = diagnosis if party == HOLDER and file == "patients" else None
+            _write(mine / f"{file}.csv", party, bunch, rows, columns, labels)
+        peers = "\n".join(f'{peer} = "127.0.0.1:{ports[peer]}"' for peer in MEASURES if peer != party)
+        label = 'label = "diagnosis"\n' if party == HOLDER else ""
+        text = _SETTINGS.format(party=party, port=ports[party], peers=peers, label=label)
+        (mine / "party.toml").write_text(text, encoding="utf-8")
     (folder / "job.toml").write_text(JOB, encoding="utf-8")
-    return held
+
+
+def _write(
+    path: Path, party: str, bunch: Any, rows: list[Any], columns: list[int], labels: list[str] | None
+) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        write = csv.writer(file).writerow
+        write(
+            ["patient", *(str(bunch.feature_names[j]) for j in columns), *(["diagnosis"] if labels else [])]
+        )
+        for row in rows:
+            label = [labels[row]] if labels else []
+            write([SPELLING[party].format(row + 1), *(float(bunch.data[row, j]) for j in columns), *label])
+
+
+@contextmanager
+def daemons(settings: dict[str, Settings]) -> Iterator[None]:
+    """One process per department; none outlives the demonstration."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    processes = []
+    try:
+        for each in settings.values():
+            with each.path("log.txt").open("wb") as log:
+                command = [
+                    sys.executable,
+                    "-m",
+                    "colonnade.cli",
+                    "party",
+                    "--config",
+                    str(each.path("party.toml")),
+                ]
+                processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))  # noqa: S603
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def wait_connected(settings: dict[str, Settings]) -> None:
+    """Until every department has a line with every other."""
+    until = time.monotonic() + START_S
+    for each in settings.values():
+        while True:
+            try:
+                status = asyncio.run(_ask(each, control.Status(), lambda event: None))
+                if all(line["up"] and line["version"] for line in status["peers"].values()):
+                    break
+                reason = str({peer: line["reason"] for peer, line in status["peers"].items()})
+            except PeerUnreachable as error:
+                reason = str(error)
+            if time.monotonic() > until:
+                raise PeerUnreachable(f"{each.name} is not connected after {START_S:g} s: {reason}")
+            time.sleep(0.1)
+
+
+async def _ask(settings: Settings, request: control.Request, tell: Tell) -> Any:
+    async for message in control.ask(settings, request):
+        if isinstance(message, control.Heard):
+            tell(message.event)
+        elif message.error is not None:
+            raise ColonnadeError(f"{settings.name}: {message.error}")
+        else:
+            return message.result
+    return None
+
+
+def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str, float, str]]) -> Demo:
+    """What no department could do: look into all folders, join the tables, and train the pooled model."""
+    stored = {party: shares.load(each.state / "models", terms.name) for party, each in settings.items()}
+    books = {
+        party: msgspec.json.decode(
+            (each.state / "books" / f"{stored[party].manifest.model}.json").read_bytes(), type=Books
+        )
+        for party, each in settings.items()
+    }
+    train, test, held = _joined(settings, terms, stored)
+    job: Job = terms.job()
+    setting = Setting("breast cancer, four departments", train, test, terms.active)
+    run = conclude(job, setting, lambda target: {party: book.train for party, book in books.items()})
+    return Demo(
+        run=run,
+        columns={party: len(share.manifest.columns) for party, share in stored.items()},
+        held=held,
+        common=stored[HOLDER].manifest.rows["common"],
+        align_bytes=sum(book.align_bytes for book in books.values()),
+        alone=_alone(train[HOLDER], test[HOLDER], job),
+        scores=scores,
+    )
+
+
+def _joined(
+    settings: dict[str, Settings], terms: Terms, stored: dict[str, shares.Share]
+) -> tuple[dict[str, Table], dict[str, Table], dict[str, int]]:
+    """Every department's prepared rows, joined in clear: exactly those that alignment found."""
+    brought = {
+        party: load_rows(each, "patients", terms.align.keys, label=party == HOLDER)
+        for party, each in settings.items()
+    }
+    names = {party: [row.tobytes() for row in each.ids] for party, each in brought.items()}
+    common = sorted(set.intersection(*(set(each) for each in names.values())))
+    packed = np.frombuffer(b"".join(common), dtype=np.uint8).reshape(-1, 32)
+    kept, _, tested = split_rows(packed, terms.split, terms.seed)
+    tables: dict[str, tuple[Table, Table]] = {}
+    for party, each in brought.items():
+        place = {name: row for row, name in enumerate(names[party])}
+        raw = each.table.take(np.array([place[name] for name in common]))
+        labels, preparation = stored[party].labels, stored[party].preparation
+
+        def table(rows: Any, raw: Any = raw, labels: Any = labels, preparation: Any = preparation) -> Table:
+            part = raw.take(rows)
+            y = labels.transform(part.y) if labels is not None else None
+            made: Table = preparation.transform(replace(part, y=None, ids=None), y)
+            return made
+
+        tables[party] = table(kept), table(tested)
+    held = {party: len(each) for party, each in names.items()}
+    return {p: t[0] for p, t in tables.items()}, {p: t[1] for p, t in tables.items()}, held
 
 
 def learnt(party: str) -> str:
     """What this run tells a department about the others' data, whether it looks or not."""
     if party == HOLDER:
-        return "each patient's total score, so the sum of the other three's"
-    return "theta of each patient, so the diagnosis and the total score"
+        return "who is a patient of all four; each one's total score, so the sum of the other three's"
+    return "who is a patient of all four; theta of each, so the diagnosis and the total score"
 
 
-def _alone(job: Job) -> dict[str, float]:
+def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
     """What the clinic can do with its own columns: the reason to federate."""
-    hand = deal(job.data, task="binary", seed=job.seed).hands[HOLDER]
-    _, train, test = hand.prepare()
-    assert train.y is not None and test is not None and test.y is not None  # noqa: S101, PT018  its own labels
+    assert train.y is not None and test.y is not None  # noqa: S101, PT018  its own labels
     loss, penalty = LOSSES["logistic"], REGULARIZERS["l2"]
     fit = fit_pooled(train.X, train.y, loss, penalty, job.train.l2)
     return fit.metrics(loss, test.X, test.y, job.train.l2 * penalty.value(fit.w))
+
+
+def _ids(path: Path) -> list[str]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [row["patient"] for row in csv.DictReader(file)]
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        with closing(each):
+            pass
+    return ports

@@ -75,7 +75,8 @@ def test_service(tmp_path: Path) -> None:
         for headers in ({"Authorization": "Bearer wrong"}, {"Authorization": ""}):
             status, found = await ask(session, url, {"ids": ["C00001"]}, headers=headers)
             assert (status, "token" in found["error"]) == (401, True)
-        for body in ({"ids": []}, {"ids": ["x"] * 51}, {"id": "C00001"}, [1], {"ids": [["a", "b"]]}):
+        bodies: list[Any] = [{"ids": []}, {"ids": ["x"] * 51}, {"id": "C00001"}, [1], {"ids": [["a", "b"]]}]
+        for body in bodies:
             status, found = await ask(session, url, body)
             assert status == 400, found
         status, found = await ask(session, url, {"ids": ["x" * 70_000]})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from colonnade.cli.progress import progress
 from colonnade.cli.show import console, table
+from colonnade.cli.train import followed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,36 +27,41 @@ if TYPE_CHECKING:
     help="Where the files, certificates and results go.",
 )
 def demo(out: Path) -> None:
-    """Four departments, four processes, one model: see it work in under a minute.
+    """Four departments, four daemons, one model: see it work in under a minute.
 
-    Writes four CSV files of real patients, trains one model over mutual TLS without joining the columns,
-    compares it with pooled training, and says what every department learnt of the others.
+    Writes four CSV files of real patients that overlap, finds the common ones privately, trains one model
+    over mutual TLS, scores new patients, compares with pooled training, and says what everybody learnt.
 
     \b
     Example:
       colonnade demo --out runs/demo
     """
     from colonnade.cli.folder import claim, store
-    from colonnade.demo import EPOCHS, HOLDER, JOB, MEASURES, run_demo
+    from colonnade.demo import HOLDER, JOB, MEASURES, run_demo
     from colonnade.report.page import write_report
 
     job = out / "job.toml"
     unfinished = job.is_file() and job.read_text(encoding="utf-8", errors="replace") == JOB
-    claim(out, also=("data", "job.toml") if unfinished else ())
+    claim(out, also=("job.toml",) if unfinished else ())
     terminal = console()
     terminal.print(
-        "Four departments of a hospital know different things about the same 569 patients. They train one\n"
-        "model for the diagnosis, each in a process of its own, and no column leaves its department.\n",
+        "Four departments of a hospital know different things about partly the same patients. They find out\n"
+        "which patients they share, train one model for the diagnosis, and score new patients; each is a\n"
+        "daemon of its own, and no column, no list of patients leaves its department.\n",
         soft_wrap=True,
     )
     rows = [
-        (party, ", ".join(measures) + (" and the diagnosis" if party == HOLDER else ""), f"{party}.csv")
+        (
+            party,
+            ", ".join(measures) + (" and the diagnosis" if party == HOLDER else ""),
+            f"{party}/patients.csv",
+        )
         for party, measures in MEASURES.items()
     ]
     terminal.print(table(["department", "holds", "file"], rows))
     terminal.print()
-    with progress(EPOCHS) as report:
-        done = run_demo(out, report)
+    with followed() as tell:
+        done = run_demo(out, tell)
     store(out, done.run.result, plot=True)
     write_report(done.run.result, out / "report.html")
     _tell(terminal, done)
@@ -68,6 +73,11 @@ def _tell(terminal: Console, done: Demo) -> None:
     from colonnade.report.summary import duration, metric_rows, size
 
     result, shares = done.run.result, done.run.shares
+    terminal.print(
+        f"\n{done.common} patients are common to all four files; finding them took {size(done.align_bytes)}. "
+        "Who the others were, nobody learnt.\n",
+        soft_wrap=True,
+    )
     rows = [
         (name, federated, pooled, f"{done.alone[key]:.4f}" if key in done.alone else "")
         for key, (name, federated, pooled) in zip(result.metrics, metric_rows(result), strict=True)
@@ -81,41 +91,43 @@ def _tell(terminal: Console, done: Demo) -> None:
     parties = [
         (
             party,
+            str(done.held[party]),
             str(done.columns[party]),
             size(sum(share.bytes_by_kind.values()) + share.evaluation_bytes),
-            size(share.received_bytes),
-            f"{share.messages:,}",
             learnt(party),
         )
         for party, share in shares.items()
     ]
-    head = ["department", "columns", "sent", "received", "messages", "learnt of the others"]
-    terminal.print(table(head, parties, right=(1, 2, 3, 4)))
+    head = ["department", "patients", "columns", "sent", "learnt of the others"]
+    terminal.print(table(head, parties, right=(1, 2, 3)))
     terminal.print(
         "\nNobody could read another department's columns, nor its part of a score: scores leave it masked,\n"
         "and only their total can be opened. Three that work together could open the fourth's.",
         soft_wrap=True,
     )
-    joined = "patient ids were compared in clear; all four files hold the same patients"
-    for note in (*result.privacy.notes, joined):
+    for note in result.privacy.notes:
         terminal.print(Text.assemble(("note  ", "bold yellow"), note), soft_wrap=True)
+    terminal.print(f"\n{len(done.scores)} new patients were scored together; the first three:\n")
+    first = [(name, f"{probability:.3f}", label) for name, probability, label in done.scores[:3]]
+    terminal.print(table(["patient", "chance of malignant", "predicted"], first, right=(1,)))
 
 
 def _show_files(terminal: Console, out: Path) -> None:
+    parties = out / "parties"
     files = [
         ("report", out / "report.html"),
         ("result", out / "result.json"),
         ("figure", f"{out / 'loss.png'}, loss.svg"),
-        ("the four files", out / "data"),
         ("the job", out / "job.toml"),
-        ("each department", f"{out / 'parties'}: its data, key, certificates and share of the model"),
+        ("each department", f"{parties}: its files, settings, key, log, and share of the model"),
     ]
     terminal.print()
     terminal.print(table(["where things are", ""], [(name, str(path)) for name, path in files]))
     terminal.print()
+    clinic = parties / "clinic" / "party.toml"
     ideas = [
-        (f"colonnade run {out / 'job.toml'} --world simulated --plot", "the same on a virtual clock"),
-        ("colonnade algorithms", "what else can train it"),
-        ("colonnade run --help", "your own files, your own job"),
+        (f"colonnade models show diagnosis --config {clinic}", "the clinic's share of the model"),
+        (f"colonnade party --check --config {clinic}", "what the clinic offers"),
+        ("colonnade run --help", "your own files on one machine, any algorithm"),
     ]
     terminal.print(table(["try next", ""], ideas))

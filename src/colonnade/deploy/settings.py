@@ -6,6 +6,8 @@ whom to do with them, and where it keeps its runs. Paths are relative to the fil
 
 from __future__ import annotations
 
+import hashlib
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Literal
@@ -16,6 +18,8 @@ from colonnade.config import Section, readable, refuse_unknown
 from colonnade.errors import JobError
 from colonnade.net.certificates import Credentials
 from colonnade.net.channel import Address
+
+SOCKET_LIMIT = 100  # a path of a local socket cannot be longer than about this
 
 
 class Entry(Section, frozen=True):
@@ -93,7 +97,11 @@ class Settings(Section, frozen=True, kw_only=True):
     @property
     def socket(self) -> Path:
         """Where the party's own commands find its daemon."""
-        return self.state / "daemon.sock"
+        path = self.state.absolute() / "daemon.sock"
+        if len(str(path)) < SOCKET_LIMIT:
+            return path
+        name = hashlib.sha256(str(path).encode()).hexdigest()[:24]
+        return Path(tempfile.gettempdir()) / f"colonnade-{name}.sock"
 
     def credentials(self) -> Credentials:
         return Credentials.load(self.path(self.certificates), self.name, self.peers)

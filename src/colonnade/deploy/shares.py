@@ -94,6 +94,13 @@ def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:
     return folder
 
 
+def keep_books(state: Path, model: str, content: bytes) -> None:
+    """What a run cost, for whoever wants to compare runs."""
+    folder = state / "books"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{model}.json").write_bytes(content)
+
+
 def load(models: Path, model: str) -> Share:
     """The share of this model, or the newest of this name; everything about it checked."""
     manifest = find(models, model)

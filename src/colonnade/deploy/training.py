@@ -31,10 +31,18 @@ from colonnade.errors import DataError
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.metrics import metrics_of
-from colonnade.party import Assignment, Party
+from colonnade.party import Assignment, Party, Share
 from colonnade.result import Moment
 
 Floats = NDArray[np.float64]
+
+
+class Books(msgspec.Struct, kw_only=True):
+    """What a run cost this party, kept beside its models."""
+
+    align_bytes: int
+    align_seconds: float
+    train: Share
 
 
 def bring(settings: Settings, terms: Terms) -> Brought:
@@ -79,6 +87,7 @@ def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat],
 
     async def program(seat: Seat) -> shares.Manifest:
         found = await _align(seat, terms)
+        aligned = seat.align.clock.now()
         ids, raw = seat.brought.ids[found.rows], seat.brought.table.take(found.rows)
         train, validation, test = split_rows(ids, terms.split, terms.seed)
         if not len(train) or not len(test):
@@ -126,6 +135,9 @@ def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat],
             weights="",
         )
         await asyncio.to_thread(shares.save, seat.settings.state / "models", manifest, share.weights)
+        books = Books(align_bytes=seat.align.meter.bytes(), align_seconds=aligned, train=share)
+        share.weights = {}
+        shares.keep_books(seat.settings.state, manifest.model, msgspec.json.encode(books))
         return manifest
 
     return program

@@ -60,12 +60,14 @@ class Mux:
         self._taps: dict[tuple[int, str], RunWire] = {}
         self._port = Port(TlsEngine(self.credentials), self.listen)
         self._keepers: list[asyncio.Task[None]] = []
+        self._closing = False
 
     async def open(self, talk: Talk) -> None:
         await self._port.open()
         self._keepers = [asyncio.ensure_future(self._keep(line, talk)) for line in self.lines.values()]
 
     async def close(self) -> None:
+        self._closing = True
         for keeper in self._keepers:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
@@ -86,7 +88,8 @@ class Mux:
     # -- lines --------------------------------------------------------------------------------------
 
     async def _keep(self, line: Line, talk: Talk) -> None:
-        while True:
+        # a cancellation that arrives while a line is being put away must not begin another
+        while not self._closing:
             try:
                 await self._once(line, talk)
             except ColonnadeError as error:

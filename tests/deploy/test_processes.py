@@ -1,0 +1,153 @@
+"""As a new user would: four folders, four CSV files of real customers, four daemons, and commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+import lzma
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.deploy.consortium import SOURCE, Consortium, write_csv
+from tests.deploy.joined import ids_of, join, pooled
+
+from colonnade.deploy.shares import find
+from colonnade.deploy.terms import read_terms
+
+LABEL = "default.payment.next.month"
+KEPT = {"bank": 0.95, "insurer": 0.85, "shop": 0.9, "telecom": 0.8}
+JOB = """name = "credit"
+algorithm = "vfb2-svrg"
+[parties]
+bank = { data = "customers", label = true }
+insurer = { data = "customers" }
+shop = { data = "customers" }
+telecom = { data = "customers" }
+[align]
+keys = [{ kind = "integer" }]
+[prepare]
+categorical = ["SEX", "EDUCATION", "MARRIAGE"]
+[train]
+epochs = 20
+batch = 64
+l2 = 1e-2
+"""
+
+
+@pytest.fixture
+def credit(tmp_path: Path, real_data: Path) -> Iterator[Consortium]:
+    """23 columns of 8,000 customers at four companies; 1,000 applicants are in nobody's training file."""
+    path = real_data / "tabular" / "UCI_Credit_Card.csv.xz"
+    if not path.is_file():
+        pytest.skip("the UCI credit set is not here")
+    with lzma.open(path, "rt") as file:
+        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    columns = [c for c in rows[0] if c not in ("ID", LABEL)]
+    assert len(columns) == 23
+    shuffled = np.random.default_rng(0).permutation(len(rows))
+    applicants, customers = shuffled[:1000], shuffled[1000:9000]
+    consortium = Consortium(tmp_path, tuple(KEPT))
+    for k, (party, kept) in enumerate(KEPT.items()):
+        rng = np.random.default_rng([1, k])
+        held = {"customers": customers[rng.random(len(customers)) < kept], "applicants": applicants}
+        for entry, numbers in held.items():
+            chosen = [rows[i] for i in rng.permutation(numbers)]
+            mine = columns[k * 6 : (k + 1) * 6] + (
+                [LABEL] if party == "bank" and entry == "customers" else []
+            )
+            write_csv(
+                consortium.folder(party) / f"{entry}.csv",
+                [row["ID"] for row in chosen],
+                {c: [row[c] for row in chosen] for c in mine},
+                "ID",
+            )
+        label = f'label = "{LABEL}"' if party == "bank" else ""
+        data = f'[data.customers]\nfile = "customers.csv"\nid = "ID"\n{label}\n'
+        consortium.settle(party, data + '[data.applicants]\nfile = "applicants.csv"\nid = "ID"\n')
+        consortium.start(party)
+    (consortium.folder("bank") / "job.toml").write_text(JOB)
+    try:
+        consortium.wait_connected()
+        yield consortium
+    finally:
+        consortium.stop()
+
+
+def test_from_four_files_to_a_thousand_scores(credit: Consortium) -> None:
+    bank = credit.folder("bank")
+    trained = credit.run("bank", "train", "job.toml", "--json")
+    assert trained.returncode == 0, trained.stderr
+    found = json.loads(trained.stdout)
+    terms = read_terms(bank / "job.toml")
+    files = {party: credit.folder(party) / "customers.csv" for party in KEPT}
+    joined = join(files, "ID", terms)
+    assert found["rows"]["common"] == len(joined.ids) > 4000
+    assert found["alignment"] == joined.digest
+    reference, _ = pooled(files, "ID", ("bank", LABEL), terms, joined)
+    one_row = 1 / found["rows"]["test"]
+    assert abs(found["metrics"]["test_accuracy"] - reference["test_accuracy"]) <= max(0.001, 1.5 * one_row)
+    assert find(credit.folder("shop") / "runs" / "models", "credit").alignment == joined.digest
+
+    write_csv(bank / "new.csv", ids_of(bank / "applicants.csv", "ID"), {}, "ID")
+    scored = credit.run(
+        "bank", "predict", "credit", "new.csv", "--data", "applicants", "-o", "scores.parquet"
+    )
+    assert "1000 of 1000 ids scored" in scored.stdout, scored.stderr
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(bank / "scores.parquet")
+    assert table.column_names == ["ID", "score", "probability", "label"]
+    assert table.num_rows == 1000
+    assert "credit-" in credit.run("shop", "models", "list").stdout
+    _interrupted(credit)
+
+
+def _interrupted(credit: Consortium) -> None:
+    """Ctrl-C at `colonnade train` ends the run everywhere, and everybody can train again."""
+    bank = credit.folder("bank")
+    (bank / "long.toml").write_text(JOB.replace("epochs = 20", "epochs = 5000").replace("credit", "long"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "colonnade.cli", "train", "long.toml"],
+        cwd=bank,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("training 1/"):
+            break
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    process.stderr.close()
+    until = time.monotonic() + 20
+    while not all("bank was told to stop by its operator" in credit.log(party) for party in KEPT):
+        assert time.monotonic() < until, {party: credit.log(party)[-300:] for party in KEPT}
+        time.sleep(0.1)
+    status = json.loads(credit.run("telecom", "party", "--status", "--json").stdout)
+    assert status["runs"] == {}
+    assert all(line["up"] for line in status["peers"].values())
+
+
+def test_commands_without_a_daemon_say_so(tmp_path: Path) -> None:
+    consortium = Consortium(tmp_path, ("bank", "shop"))
+    consortium.settle("bank", '[data.customers]\nfile = "customers.csv"\nid = "ID"\n')
+    job = JOB.replace('insurer = { data = "customers" }\n', "").replace(
+        'telecom = { data = "customers" }\n', ""
+    )
+    (tmp_path / "bank" / "job.toml").write_text(job)
+    done = consortium.run("bank", "train", "job.toml")
+    assert done.returncode == 2
+    assert "the daemon of bank does not run; start it with `colonnade party" in done.stderr
+    assert consortium.run("bank", "models", "list").stdout.startswith("no models yet")
+    done = consortium.run("bank", "party", "-c", "nothing.toml")
+    assert done.returncode == 2
+    assert "there is no such file" in done.stderr
