@@ -65,7 +65,7 @@ def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path
     assert {file.suffix for file in files} == {".json", ".md", ".png"}
     stored = json.loads(files[0].read_text())
     assert len(stored["tables"]) == 3
-    accountings = {row[0] for row in made_up.grids[0].rows}
+    accountings = {row[1] for row in made_up.grids[0].rows}
     assert accountings == {"free", "charged"}
 
 

@@ -15,6 +15,8 @@ from colonnade.bench.common import Bench, Grid, Say
 from colonnade.bench.linear import ABSENT, STAND_INS, here, problem, train
 
 LIMIT = 0.1  # points of accuracy
+# without a norm that grows, thousands of words have no minimum within thousands of pooled iterations
+ENDLESS = ("news20-binary", "nonconvex")
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ def lossless(
     rows: list[list[Any]] = []
     for name in found:
         for regularizer in regularizers:
+            if (name, regularizer) == ENDLESS:
+                continue
             pooled = [100 * problem(name, seed=k).optimum(regularizer).accuracy for k in range(trials)]
             half = [accuracies(name, "afsvrg-vp", regularizer, k) for k in range(trials)]
             ours: dict[str, list[float]] = {}
@@ -101,6 +105,7 @@ def lossless(
     note = (
         f"Test accuracy in per cent, mean and standard deviation of {trials} trials, 8 parties, 3 of them "
         f"with the label (AFSVRG-VP: 4; AsySQN: all). Gaps are differences of means, in points. {stand_ins}. "
+        "The nonconvex problem on news20 is left out: its pooled optimum is out of reach. "
         f"Sets of the papers that are not here: {', '.join([*ABSENT, *missing])}."
     )
     bench.grids.append(Grid("Losslessness", columns, rows, note))

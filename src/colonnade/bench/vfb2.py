@@ -27,7 +27,8 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     # what is measured by the real clock goes first, before the machine has grown warm
     against_pooled(bench, say, repeats=2 if quick else 5)
     bench.write(out)
-    straggling(bench, costs, say, gap=1e-3, s=0.4, epochs=12)
+    batches, seeds = ((32,), 1) if quick else ((32, 64), 5)
+    straggling(bench, costs, say, gap=1e-3, s=0.4, epochs=12, batches=batches, seeds=seeds)
     speedup(bench, costs, say, counts=(1, 2, 4, 8, 16), epochs=8 if quick else 30)
     bench.write(out)
     sets = ("a9a",) if quick else ("a9a", "uci-credit", "news20-binary")
