@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from colonnade.deploy.policy import check_training
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import read_terms
 from colonnade.errors import JobError
@@ -91,3 +92,14 @@ def test_mistakes_in_terms(tmp_path: Path, old: str, new: str, text: str) -> Non
     (tmp_path / "job.toml").write_text(JOB.replace(old, new, 1))
     with pytest.raises(JobError, match=text):
         read_terms(tmp_path / "job.toml")
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "deploy"
+
+
+def test_the_examples_are_read_and_go_together() -> None:
+    settings = {name: read_settings(EXAMPLES / f"{name}.toml") for name in ("bank", "shop")}
+    terms = read_terms(EXAMPLES / "credit.toml")
+    check_training(settings["shop"], "bank", terms)
+    check_training(settings["bank"], "bank", terms)
+    assert set(terms.parties) == set(settings)
