@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.marks import heed_stop, measure_at_marks
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.trainer import Trainer, training
-from colonnade.messages import Backward, Stop, Topic, tag_of
+from colonnade.messages import Backward, Topic, tag_of
 from colonnade.presets import batches_in_flight
 
 Floats = NDArray[np.float64]
@@ -53,7 +54,7 @@ class BackwardConversation:
         if set(dominators) - {me}:
             work.append(self.collaborate())
         if self.context.target_loss is not None and me != self.context.evaluator:
-            work.append(self.heed())
+            work.append(heed_stop(self.context, self.window))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
@@ -123,22 +124,7 @@ class BackwardConversation:
         return self.trainer.curvature is not None and self.trainer.curvature.shared
 
     async def measure(self) -> None:
-        """Evaluate at the end of every `evaluate_every`-th pass of steps, and at the end of the run."""
-        every = self.context.job.train.evaluate_every or self.schedule.epochs
-        target = self.context.target_loss
-        epoch, final = 0, False
-        while not final:
-            epoch = min(epoch + every, self.schedule.epochs)
-            reached = await self.window.reaches(epoch * self.schedule.per_epoch)
-            final = not reached or epoch == self.schedule.epochs
-            rounds = epoch * self.schedule.per_epoch if reached else self.window.base
-            loss = await self.trainer.measure_at(rounds, final=final)
-            if loss is not None and target is not None and loss <= target and not final:
-                # no theta of a round that we have not begun can exist, so nobody is past this one
-                stop = min(self.window.begun + self.window.ahead, self.schedule.rounds)
-                self.window.stop_at(stop)
-                await self.net.broadcast(Stop(stop))
+        async def now(rounds: int, final: bool) -> float | None:
+            return await self.trainer.measure_at(rounds, final=final)
 
-    async def heed(self) -> None:
-        for _, message in await self.net.drain(Stop, patient=True):
-            self.window.stop_at(message.at)
+        await measure_at_marks(self.context, self.schedule, self.window, now)

@@ -37,10 +37,11 @@ from colonnade.conversations.kernel_plan import (
     step_of,
 )
 from colonnade.conversations.kernel_predict import KernelShare, score_share
+from colonnade.conversations.marks import heed_stop, measure_at_marks
 from colonnade.conversations.window import Window
 from colonnade.data.table import Matrix
 from colonnade.errors import Diverged
-from colonnade.messages import Backward, Decay, Stop, Topic, tag_of
+from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
 from colonnade.optim.doubly import rate
 from colonnade.presets import batches_in_flight
@@ -117,7 +118,7 @@ class KernelConversation:
         if self.several:
             work.append(self.push())
         if self.context.target_loss is not None and self.net.me != self.context.evaluator:
-            work.append(self.stop())
+            work.append(heed_stop(self.context, self.window))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
@@ -214,21 +215,10 @@ class KernelConversation:
     # --- measuring ----------------------------------------------------------------------------------
 
     async def measure(self) -> None:
-        """Evaluate at the end of every `evaluate_every`-th epoch, and at the end of the run."""
-        every = self.context.job.train.evaluate_every or self.schedule.epochs
-        target = self.context.target_loss
-        epoch, final = 0, False
-        while not final:
-            epoch = min(epoch + every, self.schedule.epochs)
-            reached = await self.window.reaches(epoch * self.schedule.per_epoch)
-            final = not reached or epoch == self.schedule.epochs
-            rounds = epoch * self.schedule.per_epoch if reached else self.window.base
-            epoch = epoch if reached else rounds // self.schedule.per_epoch
-            loss = await self.evaluate(Mark(epoch, rounds, final))
-            if loss is not None and target is not None and loss <= target and not final:
-                at = min(self.window.begun + self.window.ahead, self.schedule.rounds)
-                self.window.stop_at(at)
-                await self.net.broadcast(Stop(at))
+        async def now(rounds: int, final: bool) -> float | None:
+            return await self.evaluate(Mark(rounds // self.schedule.per_epoch, rounds, final))
+
+        await measure_at_marks(self.context, self.schedule, self.window, now)
 
     async def evaluate(self, mark: Mark) -> float | None:
         """The loss at the evaluator. Rows that are not kept, and test rows, are projected for it."""
@@ -257,7 +247,3 @@ class KernelConversation:
         """lambda / 2 ||f||^2, with the norm that the features so far span."""
         count = self.plan.block * min(max(1, self.window.base), self.plan.growth)
         return 0.5 * self.l2 * count * float(np.sum(self.alpha**2))
-
-    async def stop(self) -> None:
-        for _, message in await self.net.drain(Stop, patient=True):
-            self.window.stop_at(message.at)
