@@ -7,22 +7,23 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import numpy as np
+import pytest
 from tests.deploy.companies import connected, job, lay_out, settled, together, until
 from tests.deploy.consortium import free_ports
 from tests.deploy.joined import ids_of
 
 from colonnade.deploy import control, monitor
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.service import Service
 from colonnade.deploy.settings import Serve
+
+aiohttp = pytest.importorskip("aiohttp")
 
 TOKEN = "a-token-of-some-length"  # noqa: S105
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
 
-async def ask(session: aiohttp.ClientSession, url: str, body: Any, **more: Any) -> tuple[int, Any]:
+async def ask(session: Any, url: str, body: Any, **more: Any) -> tuple[int, Any]:
     async with session.post(f"{url}/v1/score", json=body, **more) as answer:
         return answer.status, await answer.json()
 
@@ -37,6 +38,8 @@ def test_service(tmp_path: Path) -> None:
     text = consortium.config("bank").read_text()
     consortium.config("bank").write_text(f'monitor = "127.0.0.1:{pages}"\n' + text)
     applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+
+    from colonnade.deploy.service import Service
 
     async def program(daemons: dict[str, Daemon]) -> None:
         await daemons["bank"].train(job(use={"degraded": True}))
@@ -59,7 +62,7 @@ def test_service(tmp_path: Path) -> None:
             health.close()
             await service.close()
 
-    async def answers(session: aiohttp.ClientSession, url: str, batch: Any) -> None:
+    async def answers(session: Any, url: str, batch: Any) -> None:
         status, found = await ask(session, url, {"ids": [*applicants[:3], "C99999"]})
         assert status == 200
         assert [row["found"] for row in found["scores"]] == [True, True, True, False]
@@ -71,7 +74,7 @@ def test_service(tmp_path: Path) -> None:
             described = await answer.json()
         assert described["paths"]["/v1/score"]["post"]["requestBody"]["required"]
 
-    async def refusals(session: aiohttp.ClientSession, url: str) -> None:
+    async def refusals(session: Any, url: str) -> None:
         for headers in ({"Authorization": "Bearer wrong"}, {"Authorization": ""}):
             status, found = await ask(session, url, {"ids": ["C00001"]}, headers=headers)
             assert (status, "token" in found["error"]) == (401, True)
@@ -84,14 +87,12 @@ def test_service(tmp_path: Path) -> None:
         async with session.get(f"{url}/nothing") as answer:
             assert answer.status == 404
 
-    async def concurrent(session: aiohttp.ClientSession, url: str, batch: Any) -> None:
+    async def concurrent(session: Any, url: str, batch: Any) -> None:
         found = await asyncio.gather(*(ask(session, url, {"ids": [name]}) for name in applicants))
         scores = [answer["scores"][0]["score"] for _, answer in found]
         assert np.allclose(scores, [row["score"] for row in batch["rows"]], atol=1e-9)
 
-    async def goes_on_without(
-        session: aiohttp.ClientSession, url: str, daemons: dict[str, Daemon], service: Service
-    ) -> None:
+    async def goes_on_without(session: Any, url: str, daemons: dict[str, Daemon], service: Any) -> None:
         await daemons["telecom"].close()
         await until(lambda: service._away == ["telecom"] and service._ready is not None, 15)
         status, found = await ask(session, url, {"ids": applicants[:1]})
@@ -103,7 +104,7 @@ def test_service(tmp_path: Path) -> None:
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, [])
 
-    async def pages_for_operators(session: aiohttp.ClientSession, port: int) -> None:
+    async def pages_for_operators(session: Any, port: int) -> None:
         async with session.get(f"http://127.0.0.1:{port}/health") as answer:
             assert (await answer.text()) == "ok\n"
         async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
@@ -128,6 +129,8 @@ def test_a_client_certificate_instead_of_a_token(tmp_path: Path) -> None:
         certificate="certificates/bank.crt",
         key="certificates/bank.key",
     )
+
+    from colonnade.deploy.service import Service
 
     async def program(daemons: dict[str, Daemon]) -> None:
         await daemons["bank"].train(job())

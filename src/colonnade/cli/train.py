@@ -77,7 +77,7 @@ class followed:  # noqa: N801  reads as a word: with followed(...) as tell
             self._status.stop()
 
     def __call__(self, event: Event) -> None:
-        from colonnade.deploy.daemon import words
+        from colonnade.deploy.run import words
 
         if self._status is not None:
             self._status.update(words(event))

@@ -17,8 +17,7 @@ their keys together; a coalition with the leader learns what all parties outside
 leader. A party may always lie about its own ids: sizes are shown, and a set that changes between two runs
 is refused, since one id more or less would tell whether the others hold it.
 
-The curve is secp256k1 by libsecp256k1 (coincurve): its order is prime, so there are no small subgroups to
-check for. Ids travel as points, in chunks; memory is a few words an id.
+Ids travel as points of a curve (`secure.curve`), in chunks; memory is a few words an id.
 """
 
 from __future__ import annotations
@@ -31,20 +30,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from coincurve import PublicKey
 from numpy.typing import NDArray
 
 from colonnade.errors import AlignmentError, ChangedIds, DuplicateIds, EmptyIntersection
 from colonnade.messages import Found, Hints, Points, Roster, Seal, Topic, tag_of
 from colonnade.net.transport import Network
+from colonnade.secure.curve import POINT, hashed_times, inverse, scalar, times
 from colonnade.secure.hints import Words, read_table, size_for, write_table
 
 Digests = NDArray[np.uint8]  # [n, 32]: SHA-256 of normalised ids
 Rows = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
-ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-POINT = 33
 CHUNK = 4096  # points a message
 BUCKET = 2**15  # ids a table
 IN_FLIGHT = 8  # chunks that are blinded but not yet back
@@ -158,8 +155,8 @@ class _Side:
         shuffled = np.random.Generator(np.random.PCG64(int.from_bytes(os.urandom(16), "big")))
         order = shuffled.permutation(len(self.ids))
         ids = self.ids[order]  # the order of points must not tell the order of the file
-        blind = _scalar()
-        unblind = pow(int.from_bytes(blind, "big"), -1, ORDER).to_bytes(32, "big")
+        blind = scalar()
+        unblind = inverse(blind)
         zero = await asyncio.to_thread(_share_of_zero, ids, list(self.secrets.values()))
         values = {peer: np.empty_like(zero) for peer in self.net.peers}
         room = asyncio.Semaphore(IN_FLIGHT * len(self.net.peers))
@@ -184,7 +181,7 @@ class _Side:
         for chunk in range(self.chunks):
             for _ in self.net.peers:
                 await room.acquire()
-            points = await asyncio.to_thread(_hashed_times, _cut(ids, chunk), blind)
+            points = await asyncio.to_thread(hashed_times, _cut(ids, chunk), blind)
             await self.net.broadcast(Points(_tag(_BLIND, chunk), points))
 
     async def _unblind(
@@ -226,7 +223,7 @@ class _Side:
     # -- everybody else -----------------------------------------------------------------------------
 
     async def follow(self, minimum: int) -> Rows:
-        key = _scalar()
+        key = scalar()
         values = np.empty((len(self.ids), 2), dtype=np.uint64)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._evaluate(key))
@@ -245,7 +242,7 @@ class _Side:
             points = (await self.net.recv(Points, self.leader, _tag(_BLIND, chunk))).points
             due = min(CHUNK, self.sizes[self.leader] - chunk * CHUNK)
             _check_points(self.leader, points, due)
-            evaluated = await asyncio.to_thread(_times, points, key)
+            evaluated = await asyncio.to_thread(times, points, key)
             await self.net.send(self.leader, Points(_tag(_EVALUATED, chunk), evaluated))
 
     async def _write_tables(self, key: bytes, values: Words) -> None:
@@ -304,42 +301,15 @@ def _ordered(ids: Digests, found: Rows, key: bytes) -> tuple[Rows, bytes]:
     return rows, hashlib.sha256(b"colonnade rows" + key + ids[rows].tobytes()).digest()
 
 
-# -- local arithmetic, on threads: libsecp256k1 and hashlib work beside the event loop ----------------
-
-
-def _scalar() -> bytes:
-    while not 0 < int.from_bytes(drawn := os.urandom(32), "big") < ORDER:
-        pass
-    return drawn
-
-
-def _to_curve(digest: bytes) -> PublicKey:
-    """A point whose logarithm nobody knows: the first counter whose hash is the abscissa of one."""
-    for counter in range(256):
-        try:
-            return PublicKey(b"\2" + hashlib.sha256(b"colonnade id" + bytes([counter]) + digest).digest())
-        except ValueError:  # half of all abscissas are on no point
-            continue
-    raise AlignmentError("an id has no point")  # one in 2^256
-
-
-def _hashed_times(ids: Digests, scalar: bytes) -> NDArray[np.uint8]:
-    return _array([_to_curve(row.tobytes()).multiply(scalar).format() for row in ids])
-
-
-def _times(points: NDArray[np.uint8], scalar: bytes) -> NDArray[np.uint8]:
-    try:
-        return _array([PublicKey(row.tobytes()).multiply(scalar).format() for row in points])
-    except ValueError:
-        raise AlignmentError("a peer sent bytes that are no point of the curve") from None
+# -- local work, on threads: libsecp256k1 and hashlib run beside the event loop -----------------------
 
 
 def _own_values(ids: Digests, key: bytes) -> Words:
-    return _hashes(ids, _hashed_times(ids, key))
+    return _hashes(ids, hashed_times(ids, key))
 
 
 def _values(ids: Digests, points: NDArray[np.uint8], unblind: bytes) -> Words:
-    return _hashes(ids, _times(points, unblind))
+    return _hashes(ids, times(points, unblind))
 
 
 def _hashes(ids: Digests, points: NDArray[np.uint8]) -> Words:
@@ -353,10 +323,6 @@ def _share_of_zero(ids: Digests, secrets: list[bytes]) -> Words:
         key = hashlib.blake2b(b"colonnade align", key=secret).digest()
         total ^= _pairs([hashlib.blake2b(row.tobytes(), key=key, digest_size=16).digest() for row in ids])
     return total
-
-
-def _array(points: list[bytes]) -> NDArray[np.uint8]:
-    return np.frombuffer(b"".join(points), dtype=np.uint8).reshape(-1, POINT)
 
 
 def _pairs(hashes: list[bytes]) -> Words:

@@ -15,7 +15,6 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,44 +22,22 @@ import msgspec
 
 from colonnade import __version__
 from colonnade.deploy import policy, scoring, shares, training
+from colonnade.deploy.lines import Handler, Lines
 from colonnade.deploy.rows import Brought
+from colonnade.deploy.run import Run
 from colonnade.deploy.seat import Event, Seat, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings, address
 from colonnade.deploy.terms import Proposal, Scoring, Terms, check_terms
 from colonnade.errors import Aborted, ColonnadeError, JobError, PeerUnreachable, Refused
-from colonnade.messages import Answer, Begin, Cancel, Present, Progress, Propose
-from colonnade.net.mailbox import Endpoint
+from colonnade.messages import Answer, Begin, Cancel, Message, Progress, Propose
 from colonnade.net.mux import Mux
-from colonnade.party import first_cause
 from colonnade.result import Moment
 
 log = logging.getLogger("colonnade.party")
 
 ANSWER_S = 120.0
 BEGIN_S = 180.0
-
-
-@dataclass
-class Run:
-    """One run as the daemon sees it."""
-
-    id: int
-    proposer: str
-    proposal: Proposal
-    seat: Seat
-    state: str = "proposed"
-    answers: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
-    task: asyncio.Task[Any] | None = None
-    listeners: list[Tell] = field(default_factory=list)
-    expires: asyncio.TimerHandle | None = None
-
-    @property
-    def terms(self) -> Terms | Scoring:
-        return self.proposal.train or self.proposal.score  # type: ignore[return-value]
-
-    def tell(self, event: Event) -> None:
-        for listener in self.listeners:
-            listener(event)
+MOST_RUNS = 16
 
 
 @dataclass
@@ -69,7 +46,6 @@ class Daemon:
     version: str = __version__
     runs: dict[int, Run] = field(default_factory=dict)
     finished: Counter[str] = field(default_factory=Counter)
-    versions: dict[str, str] = field(default_factory=dict)
     latest: list[str] = field(default_factory=list)
     scored: int = 0
     _sent: int = 0
@@ -78,15 +54,22 @@ class Daemon:
         settings = self.settings
         self.me = settings.name
         self.credentials = settings.credentials()
-        self._controls: dict[str, Endpoint] = {}
         self._background: set[asyncio.Future[None]] = set()
         peers = {peer: address(text, f"peers.{peer}") for peer, text in settings.peers.items()}
         listen = address(settings.listen, "listen")
         self.mux = Mux(self.me, listen, peers, self.credentials, settings.reconnect_s)
+        handlers: dict[type[Message], Handler] = {
+            Propose: self._proposed,
+            Answer: self._answered,
+            Begin: self._begun,
+            Cancel: self._cancelled,
+            Progress: self._progressed,
+        }
+        self.lines = Lines(self.mux, self.version, handlers, self._left)
 
     async def open(self) -> None:
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await self.mux.open(self._talk)
+        await self.lines.open()
         log.info("%s listens on %s", self.me, self.settings.listen)
 
     async def close(self) -> None:
@@ -96,68 +79,7 @@ class Daemon:
         tasks = [run.task for run in self.runs.values() if run.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=5)
-        await self.mux.close()
-
-    # -- lines --------------------------------------------------------------------------------------
-
-    async def _talk(self, peer: str, control: Endpoint) -> None:
-        await control.send(peer, Present(self.version))
-        theirs = (await control.recv(Present, peer)).version
-        self.versions[peer] = theirs
-        self._controls[peer] = control
-        if compatible(theirs, self.version):
-            log.info("%s is connected (Colonnade %s)", peer, theirs)
-        else:
-            log.warning("%s", skew(self.me, self.version, peer, theirs))
-        streams: list[tuple[type[Any], Callable[[str, Any], Awaitable[None]]]] = [
-            (Propose, self._proposed),
-            (Answer, self._answered),
-            (Begin, self._begun),
-            (Cancel, self._cancelled),
-            (Progress, self._progressed),
-        ]
-
-        async def serve(kind: type[Any], act: Callable[[str, Any], Awaitable[None]]) -> None:
-            async for waiting in control.stream(kind, patient=True):
-                for sender, message in waiting:
-                    await act(sender, message)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for kind, act in streams:
-                    group.create_task(serve(kind, act))
-        except BaseExceptionGroup as errors:
-            raise first_cause(errors) from errors
-        finally:
-            self._controls.pop(peer, None)
-            reason = self.mux.lines[peer].reason or "the line ended"
-            log.info("%s is away: %s", peer, reason)
-            for run in self.runs.values():
-                if peer in run.answers and not run.answers[peer].done():
-                    run.answers[peer].set_result(Answer(run.id, "", f"it is away now: {reason}"))
-
-    def require(self, parties: tuple[str, ...]) -> None:
-        """PeerUnreachable or Refused, naming every party that cannot take part now."""
-        unknown = [party for party in parties if party != self.me and party not in self.mux.lines]
-        if unknown:
-            raise JobError(f"{unknown[0]} is no peer of {self.me}; add it to [peers] and pin its certificate")
-        away = [
-            f"{party} is away ({self.mux.lines[party].reason})"
-            for party in parties
-            if party != self.me and party not in self._controls
-        ]
-        if away:
-            raise PeerUnreachable("; ".join(away))
-        for party in parties:
-            theirs = self.versions.get(party, self.version)
-            if party != self.me and not compatible(theirs, self.version):
-                raise Refused(skew(self.me, self.version, party, theirs))
-
-    async def _send(self, peer: str, message: Any) -> None:
-        control = self._controls.get(peer)
-        if control is not None:
-            with suppress(ColonnadeError):
-                await control.send(peer, message)
+        await self.lines.close()
 
     # -- proposing ----------------------------------------------------------------------------------
 
@@ -166,7 +88,7 @@ class Daemon:
         check_terms(terms, "job")
         if self.me not in terms.parties:
             raise JobError(f"parties: {self.me} proposes this job and is not one of its parties")
-        self.require(tuple(terms.parties))
+        self.lines.require(tuple(terms.parties))
         policy.check_training(self.settings, self.me, terms)
         tell(Event("reading data"))
         brought = await asyncio.to_thread(training.bring, self.settings, terms)
@@ -203,12 +125,12 @@ class Daemon:
         """The parties that score: all of them, or those that are there if the job allows that."""
         parties = tuple(sorted(manifest.terms.parties))
         try:
-            self.require(parties)
+            self.lines.require(parties)
         except PeerUnreachable as away:
-            there = tuple(p for p in parties if p == self.me or p in self._controls)
+            there = tuple(p for p in parties if p == self.me or p in self.lines.controls)
             if not manifest.terms.use.degraded or len(there) < 2:
                 raise PeerUnreachable(f"{away}; {manifest.model} needs all its parties") from None
-            self.require(there)
+            self.lines.require(there)
             return there
         return parties
 
@@ -231,32 +153,17 @@ class Daemon:
         try:
             tell(Event("asking", 0, len(peers)))
             for peer in peers:
-                await self._controls[peer].send(peer, Propose(id_, encoded))
-            await self._agreement(run)
+                await self.lines.controls[peer].send(peer, Propose(id_, encoded))
+            await run.agreement(ANSWER_S)
         except BaseException as error:
             reason = str(error) or f"{self.me} withdrew it"
             for peer in peers:
-                await self._send(peer, Cancel(id_, reason[:2000]))
+                await self.lines.send(peer, Cancel(id_, reason[:2000]))
             await self._forget(run, "refused" if isinstance(error, Refused) else "failed", reason)
             raise
         for peer in peers:
-            await self._send(peer, Begin(id_, run.terms.digest()))
+            await self.lines.send(peer, Begin(id_, run.terms.digest()))
         return await self._play(run, share, use)
-
-    async def _agreement(self, run: Run) -> None:
-        _, pending = await asyncio.wait(run.answers.values(), timeout=ANSWER_S)
-        refusals = []
-        for peer, future in run.answers.items():
-            if future in pending:
-                refusals.append(f"{peer} did not answer within {ANSWER_S:g} s")
-            elif (answer := future.result()).refusal is not None:
-                refusals.append(f"{peer} refused: {answer.refusal}")
-            elif answer.digest != run.terms.digest():
-                refusals.append(
-                    f"{peer} read another job ({answer.digest[:12]} against {run.terms.digest()[:12]})"
-                )
-        if refusals:
-            raise Refused("; ".join(refusals))
 
     # -- being asked --------------------------------------------------------------------------------
 
@@ -269,17 +176,21 @@ class Daemon:
             log.warning("refused run %08x of %s: %s", message.run, peer, error)
             self._note(f"refused a proposal of {peer}: {error}")
             self.finished["refused"] += 1
-        await self._send(peer, Answer(message.run, digest, refusal))
+        except Exception:  # whatever a proposal brings about, the line and the other runs go on
+            refusal = "it failed to look at the proposal; its operator sees why"
+            log.exception("could not consider run %08x of %s", message.run, peer)
+            self.finished["refused"] += 1
+        await self.lines.send(peer, Answer(message.run, digest, refusal))
 
     async def _consider(self, peer: str, message: Propose) -> str:
         """The digest of terms that this party accepts; raises why it does not."""
-        theirs = self.versions.get(peer, "")
-        if not compatible(theirs, self.version):
-            raise Refused(skew(self.me, self.version, peer, theirs))
+        self.lines.check_version(peer)
         try:
             proposal = msgspec.json.decode(message.terms, type=Proposal)
         except msgspec.MsgspecError as error:
             raise Refused(f"the proposal cannot be read: {error}") from error
+        if len(self.runs) >= MOST_RUNS:
+            raise Refused(f"{MOST_RUNS} runs go on or wait here already; try again later")
         if message.run in self.runs or message.run & 0xF:
             raise Refused(f"run {message.run:08x} is not a free number")
         if (terms := proposal.train) is not None:
@@ -287,7 +198,7 @@ class Daemon:
             if self.me not in terms.parties or peer not in terms.parties:
                 raise Refused(f"{peer} and {self.me} are not both parties of this job")
             policy.check_training(self.settings, peer, terms)
-            self.require(tuple(terms.parties))
+            self.lines.require(tuple(terms.parties))
             brought = await asyncio.to_thread(training.bring, self.settings, terms)
             minimum = policy.rule_for(self.settings.policy, peer).min_rows
             run = self._seat(message.run, peer, proposal, brought, minimum)
@@ -299,7 +210,7 @@ class Daemon:
                 raise Refused(f"{peer} holds no label of {ask.model}, or asks with others than its parties")
             if set(ask.parties) != set(trained.parties) and not trained.use.degraded:
                 raise Refused(f"{ask.model} was not trained to be used while a party is away")
-            self.require(ask.parties)
+            self.lines.require(ask.parties)
             brought = await asyncio.to_thread(scoring.bring, self.settings, share, ask, None)
             run = self._seat(message.run, peer, proposal, brought)
         else:
@@ -324,6 +235,12 @@ class Daemon:
         seat.tell = run.tell
         return run
 
+    def _left(self, peer: str, reason: str) -> None:
+        """Who is away does not answer any more."""
+        for run in self.runs.values():
+            if peer in run.answers and not run.answers[peer].done():
+                run.answers[peer].set_result(Answer(run.id, "", f"it is away now: {reason}"))
+
     async def _answered(self, peer: str, message: Answer) -> None:
         run = self.runs.get(message.run)
         if run is not None and peer in run.answers and not run.answers[peer].done():
@@ -340,12 +257,16 @@ class Daemon:
         share = None
         if (ask := run.proposal.score) is not None:
             share = shares.load(self.settings.state / "models", ask.model)
-        run.listeners.append(lambda event: _log(run.id, event))
+        run.listeners.append(run.log)
         run.task = asyncio.ensure_future(self._quietly(run, share))
 
     async def _quietly(self, run: Run, share: shares.Share | None) -> None:
-        with suppress(ColonnadeError):  # logged and noted; there is nobody here to raise it to
+        try:
             await self._play(run, share, None)
+        except ColonnadeError:
+            pass  # logged and noted; there is nobody here to raise it to
+        except Exception:
+            log.exception("run %08x of %s failed", run.id, run.proposer)
 
     async def _cancelled(self, peer: str, message: Cancel) -> None:
         run = self.runs.get(message.run)
@@ -398,7 +319,7 @@ class Daemon:
         for peer in run.seat.align.peers:
             seen = terms.use.loss_seen_by == "all" or peer in terms.active
             said = Progress(run.id, moment.epoch, moment.loss if seen else None)
-            task = asyncio.ensure_future(self._send(peer, said))
+            task = asyncio.ensure_future(self.lines.send(peer, said))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 
@@ -434,34 +355,5 @@ class Daemon:
         self.latest = [*self.latest[-19:], text]
 
 
-def _log(run: int, event: Event) -> None:
-    # a long alignment is worth a line now and then, not one a chunk
-    if event.what != "aligning" or event.done * 10 // event.total > (event.done - 1) * 10 // event.total:
-        log.info("run %08x: %s", run, words(event))
-
-
 async def _nothing(ready: scoring.Ready) -> None:
     raise Aborted("nobody asks here")
-
-
-def compatible(one: str, other: str) -> bool:
-    """Versions that talk: equal up to the last number.
-
-    >>> compatible("0.1.0", "0.1.7"), compatible("0.1.0", "0.2.0")
-    (True, False)
-    """
-    return one.split(".")[:2] == other.split(".")[:2]
-
-
-def skew(me: str, mine: str, peer: str, theirs: str) -> str:
-    return (
-        f"{peer} runs Colonnade {theirs or 'of unknown version'}, {me} runs {mine}; "
-        "install the same minor version at both"
-    )
-
-
-def words(event: Event) -> str:
-    text = event.what
-    if event.total:
-        text += f" {event.done}/{event.total}"
-    return text if event.loss is None else f"{text}, loss {event.loss:.6f}"
