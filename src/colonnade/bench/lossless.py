@@ -32,7 +32,7 @@ class Terms:
 USUAL = Terms(2e-5, {"batch": 64, "epochs": 40}, {"batch": 256, "epochs": 40})
 TERMS = {
     "uci-credit": Terms(2e-5, {"batch": 32, "epochs": 60}, {"batch": 256, "epochs": 40}),
-    "givemesomecredit": Terms(2e-5, {"batch": 256, "epochs": 20}, {"batch": 1024, "epochs": 20}),
+    "givemesomecredit": Terms(2e-5, {"batch": 128, "epochs": 20}, {"batch": 512, "epochs": 20}),
     # thousands of directions of like curvature: a short memory gains nothing over first order but its step
     "news20-binary": Terms(
         1e-5, {"batch": 64, "epochs": 20}, {"batch": 128, "epochs": 20}, {"step": 0.5, "memory": 5}
@@ -57,8 +57,8 @@ PAPER_ASYSQN = {
 }
 
 
-def accuracies(name: str, algorithm: str, regularizer: str, seed: int) -> float:
-    """Test accuracy of one trial, in per cent."""
+def accuracies(name: str, algorithm: str, regularizer: str, seed: int) -> tuple[float, float]:
+    """Test accuracy of one trial in per cent, and how far above the optimum its loss ended."""
     terms = TERMS.get(name, USUAL)
     backward = algorithm.startswith("vfb2")
     settings: dict[str, Any] = dict(terms.vfb2 if backward else terms.asysqn)
@@ -71,7 +71,7 @@ def accuracies(name: str, algorithm: str, regularizer: str, seed: int) -> float:
     trace = train(
         problem(name, seed=seed), algorithm, seed=seed, target=terms.target, train=settings, **sections
     )
-    return 100 * trace.metrics["test_accuracy"]
+    return 100 * trace.metrics["test_accuracy"], trace.gaps[-1]
 
 
 def lossless(
@@ -85,6 +85,7 @@ def lossless(
 ) -> None:
     found, missing = here(names)
     columns = ["set", "problem", "NonF", "AFSVRG-VP", *algorithms, "largest gap", f"within {LIMIT}"]
+    columns += ["loss above the optimum", "commoner label"]
     columns += ["paper: NonF and ours", "paper: AFSVRG-VP"]
     rows: list[list[Any]] = []
     for name in found:
@@ -92,19 +93,25 @@ def lossless(
             if (name, regularizer) == ENDLESS:
                 continue
             pooled = [100 * problem(name, seed=k).optimum(regularizer).accuracy for k in range(trials)]
-            half = [accuracies(name, "afsvrg-vp", regularizer, k) for k in range(trials)]
+            half = [accuracies(name, "afsvrg-vp", regularizer, k)[0] for k in range(trials)]
+            guess = [100 * problem(name, seed=k).majority for k in range(trials)]
             ours: dict[str, list[float]] = {}
+            above = 0.0
             for algorithm in algorithms:
-                ours[algorithm] = [accuracies(name, algorithm, regularizer, k) for k in range(trials)]
+                ended = [accuracies(name, algorithm, regularizer, k) for k in range(trials)]
+                ours[algorithm] = [accuracy for accuracy, _ in ended]
+                above = max(above, *(loss for _, loss in ended))
             gap = max(abs(statistics.mean(each) - statistics.mean(pooled)) for each in ours.values())
             told = paper.get((name, regularizer), (None, None))
             cells = [spread(pooled), spread(half), *(spread(each) for each in ours.values())]
-            rows.append([name, regularizer, *cells, f"{gap:.3f}", "yes" if gap <= LIMIT else "NO", *told])
+            verdict = [f"{gap:.3f}", "yes" if gap <= LIMIT else "NO", f"{above:.1e}", spread(guess)]
+            rows.append([name, regularizer, *cells, *verdict, *told])
             say(f"losslessness, {name}, {regularizer}: NonF {cells[0]}, AFSVRG-VP {cells[1]}, gap {gap:.3f}")
     stand_ins = "; ".join(f"{name} {STAND_INS[name]}" for name in found if name in STAND_INS)
     note = (
         f"Test accuracy in per cent, mean and standard deviation of {trials} trials, 8 parties, 3 of them "
-        f"with the label (AFSVRG-VP: 4; AsySQN: all). Gaps are differences of means, in points. {stand_ins}. "
+        f"with the label (AFSVRG-VP: 4; AsySQN: all). Gaps are differences of means, in points. "
+        f"Where NonF hardly beats the commoner label, accuracy proves little: see the loss. {stand_ins}. "
         "The nonconvex problem on news20 is left out: its pooled optimum is out of reach. "
         f"Sets of the papers that are not here: {', '.join([*ABSENT, *missing])}."
     )
