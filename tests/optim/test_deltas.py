@@ -19,7 +19,8 @@ ROWS, OWN, WIDTH = 6, slice(2, 5), 7
 
 def head_of(model: Model, classes: bool = False) -> Head:
     loss = LOSSES["softmax" if classes else "logistic"]
-    return Head(model, loss, model.initial(np.random.default_rng(0)))
+    rng = np.random.default_rng(0)
+    return Head(model, loss, model.initial(rng) + 0.1 * rng.standard_normal(model.parameters))
 
 
 def batch(classes: bool = False) -> tuple[Any, Any]:
@@ -122,7 +123,8 @@ def test_exchanging_one_clients_columns_is_evaluating_again(model: Any) -> None:
     rng = np.random.default_rng(4)
     own = slice(3, 6)
     C = rng.standard_normal((ROWS, 9 if isinstance(model, Sum) else WIDTH))
-    outputs, w = rng.standard_normal((5, ROWS, 3)), model.initial(rng)
+    outputs, w = rng.standard_normal((5, ROWS, 3)), rng.standard_normal(model.parameters)
+    model.initial(rng)
     found = model.forward_replaced(w, C, own, outputs)
     for k in range(5):
         naive = C.copy()

@@ -105,7 +105,7 @@ class Layered(Network):
 
     def __init__(self, layers: torch.nn.Sequential, precision: Precision = "float32") -> None:
         super().__init__(layers, precision=precision)
-        self._rest = layers[1:]
+        self._rest = layers[1:]  # its layers keep their names
 
     def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
         P, B = outputs.shape[:2]
@@ -116,15 +116,8 @@ class Layered(Network):
             first = torch.nn.functional.linear(self._rows(C), weight, bias)
             moved = self._rows(np.subtract(outputs, C[:, own]).reshape(P * B, -1))
             hidden = (moved @ weight[:, own].T).view(P, B, -1).add_(first)
-            rest = {_one_earlier(name): value for name, value in named.items()}
-            out = functional_call(self._rest, rest, (hidden.view(P * B, -1),))
+            out = functional_call(self._rest, named, (hidden.view(P * B, -1),), strict=True)
         return np.asarray(out.view(P, B, -1).numpy())
-
-
-def _one_earlier(name: str) -> str:
-    """A parameter's name once the first layer is gone."""
-    place, _, what = name.partition(".")
-    return f"{int(place) - 1}.{what}"
 
 
 def mlp(columns: int, hidden: Sequence[int], outputs: int, precision: Precision = "float32") -> Layered:
