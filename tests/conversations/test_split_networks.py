@@ -123,6 +123,16 @@ def test_directions_of_every_kind_train_several_classes(smoothing: str, per: str
     assert done.result.metrics["test_accuracy"] > 0.75
 
 
+def test_clients_may_have_outputs_of_different_sizes_and_labels_may_be_numbers() -> None:
+    setting = random_setting(parties=3, active=1, rows=600, test_rows=400, regression=True)
+    model = {"outputs": 2, "parties": {"party1": {"outputs": 5}}, "server": {"kind": "mlp", "hidden": [16]}}
+    train = {"loss": "squared", "epochs": 15, "batch": 32, "step": 0.02, "evaluate_every": 0}
+    done = run(setting, "czofo", train=train, model=model, cascade={"server_step": 0.02})
+    assert done.shares["party1"].weights["w"].size == 4 * 5
+    assert done.shares["party0"].weights["w0"].size == (2 + 5 + 2) * 16 + 16 + 16 + 1
+    assert done.result.metrics["r2"] > 0.8
+
+
 def test_four_bits_cost_little_and_the_seed_repeats_a_run() -> None:
     setting = random_setting(parties=2, active=1, rows=400, test_rows=600)
     train = {"epochs": 15, "batch": 32, "step": 0.2, "evaluate_every": 0}

@@ -130,3 +130,17 @@ def test_exchanging_one_clients_columns_is_evaluating_again(model: Any) -> None:
         naive = C.copy()
         naive[:, own] = outputs[k]
         np.testing.assert_allclose(found[k], model.forward(w[None], naive)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("per", ["batch", "sample"])
+def test_a_client_that_knows_its_directions_solves_for_the_gradient_and_the_labels(per: Any) -> None:
+    """So the randomness of the directions is no privacy mechanism, whatever the paper computes from it."""
+    head, (C, y) = head_of(Sum(WIDTH, 1)), batch()
+    own, enough = slice(2, 3), ROWS if per == "batch" else 1
+    deltas = Deltas("gaussian", enough, 1e-6, two_sided=True, per=per)
+    reply = DeltasServer(head, deltas).answer(C, own, C[None, :, own], y, (0, 1))
+    u = deltas.draw((0, 1), ROWS, 1)[:, :, 0].astype(np.float64)
+    solved = np.linalg.solve(u, reply) if per == "batch" else reply[0] / u[0]
+    true = GradientServer(head).answer(C, own, C[None, :, own], y)[:, 0]
+    np.testing.assert_allclose(solved, true, atol=1e-6)
+    np.testing.assert_array_equal(-np.sign(solved), y)
