@@ -74,3 +74,18 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         assert done.exit_code == 2, done.stderr
         assert text in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_commands_without_a_daemon_say_so(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    config = str(consortium.config("bank"))
+    job = tmp_path / "job.toml"
+    job.write_text(
+        'name = "repaid"\nalgorithm = "vfb2-svrg"\n[parties]\n'
+        'bank = { data = "customers", label = true }\nshop = { data = "customers" }\n'
+    )
+    for words in (("train", str(job)), ("party", "--status")):
+        done = run(*words, "-c", config)
+        assert done.exit_code == 2
+        assert "the daemon of bank does not run; start it with `colonnade party" in done.stderr
+    assert len(run("train", str(job), "--digest").stdout.strip()) == 64
