@@ -121,6 +121,8 @@ def _interrupted(credit: Consortium) -> None:
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         stderr=subprocess.PIPE,
         text=True,
+        # whoever runs the tests in the background has interrupts ignored, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stderr is not None
     for line in process.stderr:
