@@ -90,7 +90,8 @@ class Waits:
                 if wait.future.done():
                     continue
                 if late > BLOCKED:
-                    wait.due += late  # this process was busy itself and could not have heard anybody
+                    # this process was busy itself and could not have heard anybody
+                    wait.due = max(wait.due, now + self._deadline)
                 if wait.due > now:
                     upcoming = min(upcoming, wait.due)
                     continue
