@@ -209,16 +209,21 @@ class Job(Section, frozen=True, kw_only=True):
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
-def read_job(path: Path) -> Job:
-    """The job in a TOML file; relative data paths are taken from the file's own folder."""
+def read_toml(path: Path, absent: str) -> dict[str, Any]:
+    """The tables of a TOML file; `absent` is what to say where there is none."""
     try:
-        plain = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise JobError(f"{path}: there is no such job file") from None
+        raise JobError(f"{path}: {absent}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise JobError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}") from error
+
+
+def read_job(path: Path) -> Job:
+    """The job in a TOML file; relative data paths are taken from the file's own folder."""
+    plain = read_toml(path, "there is no such job file")
     job = job_from(plain, where=str(path))
     folder = path.resolve().parent
     return msgspec.structs.replace(

@@ -60,7 +60,14 @@ def test_ctrl_c_ends_with_one_line(tmp_path: Path, world: str) -> None:
     command = [*COLONNADE, "run", "job.toml", "--world", world]
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        command,
+        cwd=tmp_path,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        start_new_session=True,
+        # whoever runs the tests in the background has interrupts ignored, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         assert process.stderr is not None
         while not process.stderr.readline().startswith("epoch 3/"):  # it trains

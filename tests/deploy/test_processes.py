@@ -44,7 +44,7 @@ l2 = 3e-2
 
 @pytest.fixture
 def credit(tmp_path: Path, real_data: Path) -> Iterator[Consortium]:
-    """23 columns of 8,000 customers at four companies; 1,000 applicants are in nobody's training file."""
+    """23 columns of 6,000 customers at four companies; 1,000 applicants are in nobody's training file."""
     path = real_data / "tabular" / "UCI_Credit_Card.csv.xz"
     if not path.is_file():
         pytest.skip("the UCI credit set is not here")
@@ -53,7 +53,7 @@ def credit(tmp_path: Path, real_data: Path) -> Iterator[Consortium]:
     columns = [c for c in rows[0] if c not in ("ID", LABEL)]
     assert len(columns) == 23
     shuffled = np.random.default_rng(0).permutation(len(rows))
-    applicants, customers = shuffled[:1000], shuffled[1000:9000]
+    applicants, customers = shuffled[:1000], shuffled[1000:7000]
     consortium = Consortium(tmp_path, tuple(KEPT))
     for k, (party, kept) in enumerate(KEPT.items()):
         rng = np.random.default_rng([1, k])
@@ -89,7 +89,7 @@ def test_from_four_files_to_a_thousand_scores(credit: Consortium) -> None:
     terms = read_terms(bank / "job.toml")
     files = {party: credit.folder(party) / "customers.csv" for party in KEPT}
     joined = join(files, "ID", terms)
-    assert found["rows"]["common"] == len(joined.ids) > 4000
+    assert found["rows"]["common"] == len(joined.ids) > 3000
     assert found["alignment"] == joined.digest
     reference, _ = pooled(files, "ID", ("bank", LABEL), terms, joined)
     assert abs(found["metrics"]["train_loss"] - reference["train_loss"]) < 1e-3
@@ -121,6 +121,8 @@ def _interrupted(credit: Consortium) -> None:
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         stderr=subprocess.PIPE,
         text=True,
+        # whoever runs the tests in the background has interrupts ignored, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stderr is not None
     for line in process.stderr:
@@ -136,19 +138,3 @@ def _interrupted(credit: Consortium) -> None:
     status = json.loads(credit.run("telecom", "party", "--status", "--json").stdout)
     assert status["runs"] == {}
     assert all(line["up"] for line in status["peers"].values())
-
-
-def test_commands_without_a_daemon_say_so(tmp_path: Path) -> None:
-    consortium = Consortium(tmp_path, ("bank", "shop"))
-    consortium.settle("bank", '[data.customers]\nfile = "customers.csv"\nid = "ID"\n')
-    job = JOB.replace('insurer = { data = "customers" }\n', "").replace(
-        'telecom = { data = "customers" }\n', ""
-    )
-    (tmp_path / "bank" / "job.toml").write_text(job)
-    done = consortium.run("bank", "train", "job.toml")
-    assert done.returncode == 2
-    assert "the daemon of bank does not run; start it with `colonnade party" in done.stderr
-    assert consortium.run("bank", "models", "list").stdout.startswith("no models yet")
-    done = consortium.run("bank", "party", "-c", "nothing.toml")
-    assert done.returncode == 2
-    assert "there is no such file" in done.stderr

@@ -37,7 +37,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     bench.write(out)
     first_order(bench, say, quick=quick)
     bench.write(out)
-    names = ("a9a", "phishing", "news20-binary") if quick else LOSSLESS_SETS
+    names = ("a9a", "phishing") if quick else LOSSLESS_SETS
     trials = 3 if quick else 10
     lossless(bench, names, ("vfb2-svrg", "vfb2-saga"), problems, trials, PAPER_VFB2, say)
     return bench.write(out)

@@ -58,9 +58,10 @@ class BackwardConversation:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
-            await tasks[1]
+            # the last measurement may take long, and nobody must wait for a theta meanwhile
             for task in tasks:
-                task.cancel()
+                if task is not tasks[1]:
+                    task.cancel()
 
     async def push(self) -> None:
         """Send shares of other dominators' rounds as early as the window allows (Algorithm 1)."""

@@ -122,8 +122,8 @@ class KernelConversation:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
-            await tasks[0]
-            for task in tasks:
+            # the last measurement may take long, and nobody must wait for a round meanwhile
+            for task in tasks[1:]:
                 task.cancel()
 
     # --- Algorithm 2: scores ------------------------------------------------------------------------

@@ -102,8 +102,10 @@ class PullConversation:
             if not task.done():
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        for each in finished:
-            each.result()
+        # several may have failed together; every exception must be looked at, the first is raised
+        failures = [error for each in finished if (error := each.exception()) is not None]
+        if failures:
+            raise failures[0]
         return bool(task.result())
 
     async def together(self) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
 from colonnade.deploy import control, monitor
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.settings import Settings
+from colonnade.deploy.settings import Serve, Settings
 from colonnade.errors import JobError
+
+if TYPE_CHECKING:
+    from colonnade.deploy.service import Service
 
 
 def run_daemon(settings: Settings) -> None:
@@ -26,27 +31,27 @@ async def _main(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    daemon = Daemon(settings)
-    await daemon.open()
-    commands = await control.serve(daemon)
-    health = await monitor.serve(daemon) if settings.monitor else None
-    service = None
-    if settings.serve is not None:
-        try:
-            from colonnade.deploy.service import Service
-        except ModuleNotFoundError as error:
-            text = f"serve: needs {error.name}; install it with `pip install 'colonnade[serve]'`"
-            raise JobError(text) from error
-        service = Service(daemon, settings.serve)
-        await service.open()
-    try:
+    async with AsyncExitStack() as stack:
+        daemon = Daemon(settings)
+        await daemon.open()
+        stack.push_async_callback(daemon.close)
+        commands = await control.serve(daemon)
+        stack.callback(settings.socket.unlink, missing_ok=True)
+        stack.callback(commands.close)
+        if settings.monitor is not None:
+            stack.callback((await monitor.serve(daemon)).close)
+        if settings.serve is not None:
+            service = _service(daemon, settings.serve)
+            await service.open()
+            stack.push_async_callback(service.close)
         await ended.wait()
         logging.getLogger("colonnade.party").info("stopping")
-    finally:
-        commands.close()
-        if health is not None:
-            health.close()
-        if service is not None:
-            await service.close()
-        await daemon.close()
-        settings.socket.unlink(missing_ok=True)
+
+
+def _service(daemon: Daemon, serve: Serve) -> Service:
+    try:
+        from colonnade.deploy.service import Service
+    except ModuleNotFoundError as error:
+        text = f"serve: needs {error.name}; install it with `pip install 'colonnade[serve]'`"
+        raise JobError(text) from error
+    return Service(daemon, serve)

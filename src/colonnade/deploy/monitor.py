@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import address
+from colonnade.errors import JobError
 
 LIMIT = 8192
 PATIENCE_S = 5.0
@@ -18,7 +19,11 @@ PATIENCE_S = 5.0
 
 async def serve(daemon: Daemon) -> asyncio.Server:
     host, port = address(daemon.settings.monitor or "", "monitor")
-    return await asyncio.start_server(lambda r, w: _answer(daemon, r, w), host, port, limit=LIMIT)
+    try:
+        return await asyncio.start_server(lambda r, w: _answer(daemon, r, w), host, port, limit=LIMIT)
+    except OSError as error:
+        text = f"monitor: cannot listen on {daemon.settings.monitor}: {error.strerror}; choose another port"
+        raise JobError(text) from error
 
 
 async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -9,7 +9,8 @@ limit. A session with the other parties stays open: its rows were aligned privat
 request names rows by number and takes one sum. Requests that wait together share a sum. When a party goes
 away the service says so (503), or goes on without it where the job allows that, and says that too.
 
-What is not known to all parties when a session begins is not found until the next one: POST /v1/refresh.
+What is not known to all parties when a session begins is not found until the next one, and a model that was
+trained since then is not used: POST /v1/refresh.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.openapi import document
 from colonnade.deploy.rows import digests
 from colonnade.deploy.settings import Serve, address
-from colonnade.errors import CertificateError, ColonnadeError, DataError, JobError
+from colonnade.errors import CertificateError, ColonnadeError, DataError, JobError, ShareError
 from colonnade.messages import Score
 
 log = logging.getLogger("colonnade.service")
@@ -47,7 +48,7 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
 class Service:
     def __init__(self, daemon: Daemon, serve: Serve) -> None:
         self._daemon, self._serve = daemon, serve
-        self._share = shares.load(daemon.settings.state / "models", serve.model)
+        self._share: shares.Share | None = None
         self._token = self._read_token()
         self._places: dict[bytes, int] = {}
         self._away: list[str] = []
@@ -82,9 +83,16 @@ class Service:
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         host, port = address(self._serve.listen, "serve.listen")
-        await web.TCPSite(self._runner, host, port, ssl_context=self._tls()).start()
+        try:
+            await web.TCPSite(self._runner, host, port, ssl_context=self._tls()).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            text = (
+                f"serve.listen: cannot listen on {self._serve.listen}: {error.strerror}; choose another port"
+            )
+            raise JobError(text) from error
         self._keeper = asyncio.ensure_future(self._keep())
-        log.info("scores of %s at %s", self._share.manifest.model, self._serve.listen)
+        log.info("scores of %s at %s", self._serve.model, self._serve.listen)
 
     async def close(self) -> None:
         self._over.set()
@@ -127,12 +135,13 @@ class Service:
 
     async def _score(self, request: web.Request) -> web.Response:
         began = time.perf_counter()
+        manifest = self._manifest()
         try:
             question = msgspec.json.decode(await request.read(), type=Question)
             ids = [[str(part) for part in (i if isinstance(i, list) else [i])] for i in question.ids]
             if not 0 < len(ids) <= self._serve.max_ids:
                 return _problem(400, f"give 1 to {self._serve.max_ids} ids, these are {len(ids)}")
-            names = self._digests(ids)
+            names = self._digests(manifest, ids)
         except msgspec.MsgspecError as error:
             return _problem(400, f"not a question: {error}")
         except DataError as error:
@@ -147,11 +156,17 @@ class Service:
             for given, place in zip(question.ids, places, strict=True)
         ]
         self.seconds.append(time.perf_counter() - began)
-        answer = {"model": self._share.manifest.model, "degraded": self._away, "scores": rows}
+        answer = {"model": manifest.model, "degraded": self._away, "scores": rows}
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
 
-    def _digests(self, ids: list[list[str]]) -> list[bytes]:
-        trained = self._share.manifest.terms
+    def _manifest(self) -> shares.Manifest:
+        """Of the model that answers; the newest of its name when the session began."""
+        if self._share is None:
+            raise ShareError(self._reason)
+        return self._share.manifest
+
+    def _digests(self, manifest: shares.Manifest, ids: list[list[str]]) -> list[bytes]:
+        trained = manifest.terms
         entry = self._daemon.settings.data[self._serve.data or trained.parties[self._daemon.me].data]
         if any(len(each) != len(entry.keys) for each in ids):
             raise DataError(f"an id here is {' + '.join(entry.keys)}")
@@ -164,7 +179,7 @@ class Service:
         return web.json_response({"refreshing": True}, status=202)
 
     async def _model(self, request: web.Request) -> web.Response:
-        manifest = self._share.manifest
+        manifest = self._manifest()
         ready = self._ready is not None
         return web.json_response(
             {
@@ -178,7 +193,7 @@ class Service:
         )
 
     async def _openapi(self, request: web.Request) -> web.Response:
-        return web.json_response(document(self._serve, self._share.manifest))
+        return web.json_response(document(self._serve, self._manifest()))
 
     # -- the session behind -------------------------------------------------------------------------
 
@@ -187,7 +202,9 @@ class Service:
         while True:
             self._over.clear()
             try:
-                await self._daemon.score(self._share, None, self._use, data=self._serve.data, service=True)
+                models = self._daemon.settings.state / "models"
+                share = self._share = await asyncio.to_thread(shares.load, models, self._serve.model)
+                await self._daemon.score(share, None, self._use, data=self._serve.data, service=True)
             except ColonnadeError as error:
                 self._reason = str(error)
                 log.warning("no session: %s", error)
@@ -198,7 +215,7 @@ class Service:
 
     async def _use(self, ready: scoring.Ready) -> None:
         """One session, from its alignment to its end."""
-        manifest = self._share.manifest
+        manifest = self._manifest()
         self._places = {row.tobytes(): place for place, row in enumerate(ready.ids)}
         self._away = sorted(set(manifest.terms.parties) - set(ready.session.net.parties))
         self._ready = ready
@@ -230,14 +247,14 @@ class Service:
         self._waiting.clear()
         rows = np.array([place for places, _ in batch for place in places], dtype=np.int64)
         try:
-            z = scoring.completed(self._share.manifest, await ready.session.ask(rows), self._away)
+            z = scoring.completed(self._manifest(), await ready.session.ask(rows), self._away)
         except BaseException as error:
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error if isinstance(error, ColonnadeError) else JobError("ended"))
             raise
         self._daemon.scored += len(rows)
-        answers = scoring.outputs(self._share.manifest, z)
+        answers = scoring.outputs(self._manifest(), z)
         at = 0
         for places, future in batch:
             if not future.done():

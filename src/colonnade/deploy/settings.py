@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-import tomllib
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from colonnade.config import Section, readable, refuse_unknown
+from colonnade.config import Section, read_toml, readable, refuse_unknown
 from colonnade.errors import JobError
 from colonnade.net.certificates import Credentials
 from colonnade.net.channel import Address
@@ -119,14 +118,7 @@ def address(text: str, where: str) -> Address:
 
 
 def read_settings(path: Path) -> Settings:
-    try:
-        plain = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise JobError(f"{path}: there is no such file; docs/deploy.md shows how to write one") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise JobError(f"{path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise JobError(f"{path}: not valid TOML: {error}") from error
+    plain = read_toml(path, "there is no such file; docs/deploy.md shows how to write one")
     refuse_unknown(plain, Settings, str(path))
     for name, entry in plain.get("data", {}).items():
         refuse_unknown(entry, Entry, str(path), f"data.{name}.")

@@ -8,7 +8,6 @@ the spelling: two files with the same digest ask for the same thing, and one dif
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +23,7 @@ from colonnade.config import (
     Secure,
     Train,
     job_from,
+    read_toml,
     readable,
     refuse_unknown,
 )
@@ -163,14 +163,7 @@ def digest_of(section: Section) -> str:
 
 def read_terms(path: Path) -> Terms:
     """The terms in a TOML file."""
-    try:
-        plain = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise JobError(f"{path}: there is no such job file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise JobError(f"{path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise JobError(f"{path}: not valid TOML: {error}") from error
+    plain = read_toml(path, "there is no such job file")
     refuse_unknown(plain, Terms, str(path))
     try:
         terms = msgspec.convert(plain, Terms)

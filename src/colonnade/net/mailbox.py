@@ -135,7 +135,8 @@ class Endpoint:
         await self.broadcast(Bye())
         missing = set(self.peers) - self._finished
         if missing:
-            await self._waits.until("bye", missing, "goodbye")
+            # another may still be measuring the model; that it is gone would be told by the wire
+            await self._waits.until("bye", missing, "goodbye", deadlines=10)
         await self._settle()
 
     async def abort(self, error: BaseException) -> None:

@@ -11,16 +11,20 @@ import asyncio
 from colonnade.errors import ColonnadeError, DeadlineExceeded
 
 RESOLUTION = 1e-5
+BLOCKED = 1.0  # a timer that comes this late tells that its loop was not free to run
 
 
 class _Wait:
     """Somebody waits until every sender in `missing` has delivered."""
 
-    __slots__ = ("due", "future", "missing", "what")
+    __slots__ = ("begun", "due", "future", "missing", "what")
 
-    def __init__(self, missing: set[str], what: str, due: float, future: asyncio.Future[None]) -> None:
+    def __init__(
+        self, missing: set[str], what: str, begun: float, due: float, future: asyncio.Future[None]
+    ) -> None:
         self.missing = missing
         self.what = what
+        self.begun = begun
         self.due = due
         self.future = future
 
@@ -33,13 +37,16 @@ class Waits:
         self._waits: dict[object, list[_Wait]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    async def until(self, key: object, missing: set[str], what: str, *, patient: bool = False) -> None:
+    async def until(
+        self, key: object, missing: set[str], what: str, *, patient: bool = False, deadlines: float = 1
+    ) -> None:
         """Wait until `release` was called for `key` and each of `missing`; a patient wait, for ever."""
         if self.failure is not None:
             raise self.failure
         loop = asyncio.get_running_loop()
-        due = float("inf") if patient else loop.time() + self._deadline
-        wait = _Wait(missing, what, due, loop.create_future())
+        begun = loop.time()
+        due = float("inf") if patient else begun + deadlines * self._deadline
+        wait = _Wait(missing, what, begun, due, loop.create_future())
         self._waits.setdefault(key, []).append(wait)
         if self._timer is None and not patient:
             self._timer = loop.call_at(wait.due, self._check)
@@ -71,20 +78,25 @@ class Waits:
 
     def _check(self) -> None:
         """The oldest wait may be overdue; then look again when the next one would be."""
-        self._timer = None
+        assert self._timer is not None  # noqa: S101  it is the timer that calls
         loop = asyncio.get_running_loop()
         # a loop may call a little early, within the resolution of its clock
         now = loop.time() + RESOLUTION
+        late = now - self._timer.when()
+        self._timer = None
         upcoming = float("inf")
         for waits in self._waits.values():
             for wait in waits:
                 if wait.future.done():
                     continue
+                if late > BLOCKED:
+                    # this process was busy itself and could not have heard anybody
+                    wait.due = max(wait.due, now + self._deadline)
                 if wait.due > now:
                     upcoming = min(upcoming, wait.due)
                     continue
                 silent = ", ".join(sorted(wait.missing - {""})) or "any peer"
-                text = f"{self._me} waited {self._deadline:g} s for {wait.what} from {silent}"
+                text = f"{self._me} waited {wait.due - wait.begun:g} s for {wait.what} from {silent}"
                 wait.future.set_exception(DeadlineExceeded(f"{text}; is it running and reachable?"))
         if upcoming < float("inf"):
             self._timer = loop.call_at(upcoming, self._check)

@@ -1,0 +1,91 @@
+"""The commands around a party that need no daemon: what they print, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from click.testing import CliRunner, Result
+from tests.deploy.companies import lay_out
+from tests.deploy.test_shares import stored
+
+from colonnade.cli import main
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, [*words])
+
+
+def test_models(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    config = str(consortium.config("bank"))
+    assert "no models yet" in run("models", "list", "-c", config).stdout
+    stored(tmp_path / "bank" / "runs" / "models")
+    assert "repaid-00000010" in run("models", "list", "-c", config).stdout
+    assert json.loads(run("models", "list", "-c", config, "--json").stdout)[0]["algorithm"] == "vfb2-svrg"
+    assert json.loads(run("models", "show", "repaid", "-c", config).stdout)["party"] == "bank"
+    out = tmp_path / "share.npz"
+    assert (
+        "linear share of repaid-00000010" in run("models", "export", "repaid", str(out), "-c", config).stdout
+    )
+    with np.load(out, allow_pickle=False) as arrays:
+        assert arrays["w"].shape == (3,)
+    for name, text in (
+        ("share.npz", "not overwritten"),
+        ("s.safetensors", "neural"),
+        ("s.txt", ".json or .npz"),
+    ):
+        done = run("models", "export", "repaid", str(tmp_path / name), "-c", config)
+        assert (done.exit_code, text in done.stderr) == (2, True), done.stderr
+    done = run("models", "show", "churn", "-c", config)
+    assert (done.exit_code, "there is no model churn" in done.stderr) == (2, True)
+
+
+def test_check_says_what_is_offered(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    done = run("party", "--check", "-c", str(consortium.config("bank")))
+    assert "bank listens on" in done.stdout
+    assert "label repaid, offers 2 columns: income, age" in done.stdout
+    path = tmp_path / "shop" / "customers.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:-1], lines[-1].split(",")[0] + ","]) + "\n")
+    assert "visits lacks 1" in run("party", "--check", "-c", str(consortium.config("shop"))).stdout
+    (tmp_path / "bank" / "certificates" / "shop.crt").unlink()
+    done = run("party", "--check", "-c", str(consortium.config("bank")))
+    assert (done.exit_code, "shop.crt cannot be read" in done.stderr) == (2, True)
+
+
+def test_mistakes_are_one_line(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    config = str(consortium.config("bank"))
+    stored(tmp_path / "bank" / "runs" / "models")
+    ids = tmp_path / "ids.csv"
+    ids.write_text("number\n1\n")
+    cases = [
+        (("predict", "repaid", str(ids)), "no id column 'id'"),
+        (("predict", "repaid", str(tmp_path / "none.csv")), "there is no such file"),
+        (("predict", "repaid", str(ids), "--out", "x.json"), "written as .csv or .parquet"),
+        (("predict", "repaid", str(ids), "--data", "applicant"), "did you mean 'applicants'"),
+        (("train", str(tmp_path / "none.toml")), "there is no such job file"),
+    ]
+    for words, text in cases:
+        done = run(*words, "-c", config)
+        assert done.exit_code == 2, done.stderr
+        assert text in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_commands_without_a_daemon_say_so(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    config = str(consortium.config("bank"))
+    job = tmp_path / "job.toml"
+    job.write_text(
+        'name = "repaid"\nalgorithm = "vfb2-svrg"\n[parties]\n'
+        'bank = { data = "customers", label = true }\nshop = { data = "customers" }\n'
+    )
+    for words in (("train", str(job)), ("party", "--status")):
+        done = run(*words, "-c", config)
+        assert done.exit_code == 2
+        assert "the daemon of bank does not run; start it with `colonnade party" in done.stderr
+    assert len(run("train", str(job), "--digest").stdout.strip()) == 64
