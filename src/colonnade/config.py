@@ -88,12 +88,18 @@ class Cascade(Section, frozen=True):
     """How the cascade conversation asks and answers."""
 
     directions: int = 4
+    smoothing: Literal["gaussian", "sphere", "rademacher"] | None = None
     mu: float = 1e-3
     two_sided: bool = False
+    per: Literal["batch", "sample"] | None = None  # of deltas: one number a direction, or one a row too
     server: Literal["zeroth", "first"] = "zeroth"
     server_step: float | Literal["auto"] = "auto"
     decay: Literal["linear", "none"] = "linear"
     precision: Literal["float32", "float64"] = "float32"
+    forward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of a client's outputs; 32: as `precision` says
+    backward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of the server's replies
+    forward_range: Literal["message", "column"] = "message"
+    local_steps: int | None = None  # of a client, for every reply
 
 
 class Model(Section, frozen=True):
@@ -175,7 +181,11 @@ class Kernel(Section, frozen=True):
 
 
 # what an algorithm takes where the job is silent and the usual value would not do
-TRAIN_DEFAULTS: dict[str, dict[str, Any]] = {"fdskl": {"epochs": 40}}
+DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
+    "fdskl": {"train": {"epochs": 40}},
+    "czofo": {"cascade": {"directions": 100}},
+    "czofo-central": {"cascade": {"directions": 100}},
+}
 
 
 class Job(Section, frozen=True, kw_only=True):
@@ -233,8 +243,11 @@ def job_from(plain: dict[str, Any], where: str = "job") -> Job:
 
 
 def _with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
-    train, defaults = plain.get("train", {}), TRAIN_DEFAULTS.get(str(plain.get("algorithm")))
-    return plain if defaults is None or not isinstance(train, dict) else {**plain, "train": defaults | train}
+    full = dict(plain)
+    for section, defaults in DEFAULTS.get(str(plain.get("algorithm")), {}).items():
+        if isinstance(given := plain.get(section, {}), dict):
+            full[section] = defaults | given
+    return full
 
 
 def refuse_unknown(plain: Any, kind: type[Section], where: str, path: str = "") -> None:
@@ -347,6 +360,8 @@ def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
     cascade, privacy = job.cascade, job.privacy
     if cascade.directions < 1 or not 0 < cascade.mu < float("inf"):
         refuse("cascade: directions must be at least 1 and mu a positive number")
+    if cascade.local_steps is not None and cascade.local_steps < 1:
+        refuse(f"cascade.local_steps: {cascade.local_steps} is not a positive number")
     if isinstance(cascade.server_step, float) and not 0 < cascade.server_step < float("inf"):
         refuse(f"cascade.server_step: {cascade.server_step} is not a positive number")
     models: dict[str, Model | ServerModel] = {

@@ -199,6 +199,11 @@ def cascade_notes(job: Job) -> list[str]:
     notes = ["the server sees every party's outputs for every row in clear"]
     if job.privacy.mechanism == "none":
         notes.append("a client can work out the label of every row from the replies to its own questions")
+        if preset_of(job).reply == "deltas":
+            notes.append(
+                "deltas are not differentially private: the client knows the directions, and given them a "
+                "reply is a deterministic function of the labels"
+            )
     else:
         notes.append(
             "labels are differentially private against every client: epsilon is that of the label used most, "

@@ -13,6 +13,8 @@ from typing import Literal, NamedTuple
 from colonnade.config import Direction, Job, Model, Models, ServerModel
 from colonnade.errors import JobError
 
+Bits = Literal[1, 2, 4, 8, 32]
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -25,8 +27,12 @@ class Preset:
     schedule: Literal["async", "sync"]
     estimator: Literal["sgd", "svrg", "saga"] = "sgd"
     direction: Literal["plain", "lbfgs"] = "plain"
-    reply: Literal["values", "gradient"] | None = None
-    smoothing: Literal["gaussian", "sphere"] | None = None
+    reply: Literal["values", "deltas", "gradient"] | None = None
+    smoothing: Literal["gaussian", "sphere", "rademacher", "coordinate"] | None = None
+    two_sided: bool = False
+    forward_bits: Bits = 32
+    backward_bits: Bits = 32
+    local_steps: int = 1
 
 
 EstimatorName = Literal["sgd", "svrg", "saga"]
@@ -102,6 +108,66 @@ _TABLE = (
         "sync",
         reply="gradient",
     ),
+    *(
+        Preset(
+            name,
+            f"asynchronous split networks: the server answers with loss differences {how}",
+            "VFL-CZOFO",
+            "cascade",
+            "async",
+            reply="deltas",
+            smoothing=smoothing,  # type: ignore[arg-type]
+            two_sided=two_sided,
+            forward_bits=8,
+            backward_bits=8,
+        )
+        for name, smoothing, two_sided, how in (
+            ("czofo", "gaussian", False, "along random directions, in 8 bits both ways"),
+            ("czofo-central", "gaussian", True, "to both sides of random directions, in 8 bits both ways"),
+            ("czofo-coord", "coordinate", True, "along every output, in 8 bits both ways"),
+        )
+    ),
+    Preset(
+        "split",
+        "split learning: synchronous, the server sends the gradient of every output",
+        "VFL-CZOFO",
+        "cascade",
+        "sync",
+        reply="gradient",
+    ),
+    Preset(
+        "vafl",
+        "asynchronous split learning: the server sends the gradient of every output",
+        "VFL-CZOFO",
+        "cascade",
+        "async",
+        reply="gradient",
+    ),
+    Preset(
+        "c-vfl",
+        "split learning with outputs in 8 bits and several local steps for every gradient",
+        "VFL-CZOFO",
+        "cascade",
+        "sync",
+        reply="gradient",
+        forward_bits=8,
+        local_steps=5,
+    ),
+    *(
+        Preset(
+            name,
+            f"{how}: networks on both sides learn from function values",
+            "VFL-CZOFO",
+            "cascade",
+            schedule,  # type: ignore[arg-type]
+            reply="values",
+            smoothing="gaussian",
+        )
+        for name, schedule, how in (
+            ("zoo-vfl", "async", "asynchronous"),
+            ("syn-zoo-vfl", "sync", "synchronous"),
+        )
+    ),
     Preset(
         "fdskl",
         "kernel machine by doubly stochastic gradients: random features of all columns, summed securely",
@@ -158,8 +224,14 @@ def check_cascade(job: Job, preset: Preset) -> None:
             f"cascade.server = 'first' needs the gradient of F0, and a {models.server.kind} has none; "
             "use server = 'zeroth'"
         )
+    _check_reply(job, preset)
     if privacy.mechanism == "none":
         return
+    if preset.reply == "deltas":
+        raise JobError(
+            f"privacy: no mechanism bounds and counts what the deltas of {preset.name} tell yet; "
+            "use asyrevel-gau or asyrevel-uni"
+        )
     if preset.reply != "values":
         raise JobError(
             f"privacy: {preset.name} sends a gradient per row, which no scalar mechanism protects; "
@@ -174,6 +246,48 @@ def check_cascade(job: Job, preset: Preset) -> None:
         raise JobError(
             "privacy: when a run stops at a target tells something of the labels; drop train.target"
         )
+
+
+def _check_reply(job: Job, preset: Preset) -> None:
+    """Keys of [cascade] that say nothing to what the server of this algorithm replies, or would spoil it."""
+    asked, name = job.cascade, preset.name
+    if preset.reply == "values":
+        for key in ("forward_bits", "backward_bits"):
+            if getattr(asked, key) not in (None, 32):
+                raise JobError(
+                    f"cascade.{key}: {name} learns from differences of nearly equal numbers, which "
+                    "rounding to few bits wipes out; drop it or use czofo"
+                )
+        if (asked.local_steps or 1) > 1:
+            raise JobError(
+                f"cascade.local_steps: a reply of {name} belongs to directions around one w, it says nothing "
+                "after a step away from it; drop it or use czofo, c-vfl, ..."
+            )
+    if asked.per is not None and preset.reply != "deltas":
+        raise JobError(f"cascade.per: {name} does not reply with deltas; drop it or use czofo")
+    if asked.per == "batch" and preset.smoothing == "coordinate":
+        raise JobError(
+            f"cascade.per = 'batch': {name} would need an evaluation for every row and output; one for every "
+            "output gives all of them per sample; use per = 'sample'"
+        )
+    if asked.smoothing is not None and preset.smoothing in (None, "coordinate"):
+        raise JobError(f"cascade.smoothing: {name} has no random directions; drop it or use czofo")
+    if asked.forward_range == "column" and bits_of(job, preset)[0] == 32:
+        raise JobError(
+            "cascade.forward_range: only outputs in few bits have a range; set forward_bits = 8, ..."
+        )
+
+
+def bits_of(job: Job, preset: Preset) -> tuple[Bits, Bits]:
+    """Of a client's outputs, and of the server's replies."""
+    asked = job.cascade
+    return asked.forward_bits or preset.forward_bits, asked.backward_bits or preset.backward_bits
+
+
+def smoothing_kind(job: Job, preset: Preset) -> Literal["gaussian", "sphere", "rademacher"]:
+    """Random directions, as the job or the preset has them."""
+    kind = job.cascade.smoothing or preset.smoothing
+    return kind if kind is not None and kind != "coordinate" else "gaussian"
 
 
 def refuse_cascade(job: Job, preset: Preset) -> None:

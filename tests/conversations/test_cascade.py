@@ -151,7 +151,7 @@ def test_tig_sends_one_number_a_row_and_output() -> None:
     setting = random_setting(parties=4, active=1, rows=256)
     result = run(setting, "tig", train={"epochs": 2, "batch": 64}).result
     remote = sum(result.cost.updates_by_party.values()) - result.cost.updates_by_party["party0"]
-    assert 64 * 8 < result.cost.bytes_by_kind["reply"] / (remote + 3) < 64 * 8 + 64
+    assert 64 * 4 < result.cost.bytes_by_kind["reply"] / (remote + 3) < 64 * 4 + 64
 
 
 def test_a_server_of_its_own_holds_labels_and_no_columns() -> None:

@@ -22,7 +22,7 @@ from colonnade.models.blackbox import Differentiable, Model
 from colonnade.models.build import party_model, server_model
 from colonnade.optim.replies import Head, ValuesClient, ValuesServer, ZerothStep
 from colonnade.optim.smoothing import Smoothing
-from colonnade.presets import preset_of
+from colonnade.presets import preset_of, smoothing_kind
 from colonnade.privacy.mechanisms import mean_losses
 from colonnade.regularizers import REGULARIZERS
 
@@ -102,8 +102,7 @@ def by_values(stack: Stack, *, step: float, server_step: float) -> Stack:
     """Two-point estimates on shuffled batches, for as many epochs as the job has."""
     job = stack.job
     asked, train = job.cascade, job.train
-    kind = preset_of(job).smoothing or "gaussian"
-    smoothing = Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
+    smoothing = Smoothing(smoothing_kind(job, preset_of(job)), asked.directions, asked.mu, asked.two_sided)
     regularizer = REGULARIZERS[train.regularizer]
     clients = [
         ValuesClient(model, smoothing, regularizer, train.l2, np.random.default_rng([job.seed, number, 2]))

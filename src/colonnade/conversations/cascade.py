@@ -1,4 +1,4 @@
-"""The cascade conversation (AsyREVEL, Algorithm 1; TIG): private models below, the server's on top.
+"""The cascade conversation (AsyREVEL, TIG, VFL-CZOFO): private models below, the server's on top.
 
     f(w0, w) = mean_i F0(w0, c_i1 ... c_iq; y_i) + lambda * sum_m g(w_m),   c_im = F_m(w_m; x_im)
 
@@ -19,13 +19,17 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.compress.protocol import Plain
+from colonnade.compress.quantize import Quantizer
 from colonnade.conversations.cascade_client import (
     Client,
     Passes,
     RemoteServer,
     Walk,
+    Wire,
     receive_rows,
     send_rows,
 )
@@ -33,10 +37,11 @@ from colonnade.conversations.cascade_server import Inbox, Server
 from colonnade.conversations.cascade_step import agree_on_steps
 from colonnade.conversations.cascade_table import Table
 from colonnade.conversations.context import Context, Outcome
-from colonnade.errors import JobError
-from colonnade.messages import Topic, tag_of
+from colonnade.errors import JobError, MalformedMessage
+from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.blackbox import Differentiable, Model
 from colonnade.models.build import party_model, server_model
+from colonnade.optim.deltas import Deltas, DeltasClient, DeltasServer
 from colonnade.optim.replies import (
     Answering,
     Asking,
@@ -45,17 +50,20 @@ from colonnade.optim.replies import (
     GradientServer,
     Head,
     OwnStep,
+    Seed,
     ValuesClient,
     ValuesServer,
     ZerothStep,
 )
 from colonnade.optim.smoothing import Smoothing
-from colonnade.presets import batches_in_flight
+from colonnade.presets import batches_in_flight, bits_of, smoothing_kind
 from colonnade.privacy.mechanisms import mean_losses
 
 Floats = NDArray[Any]
 
-DIRECTIONS, START, HEAD_START, HEAD_DIRECTIONS = 2, 3, 4, 5  # what a party's generators are for
+WIDEST = 2**20  # outputs of a client for one row
+# what a party's generators are for; 6 is cascade_step's
+DIRECTIONS, START, HEAD_START, HEAD_DIRECTIONS, ROUNDING, SHARED_DIRECTIONS = 2, 3, 4, 5, 7, 8
 
 
 async def converse(context: Context) -> Outcome:
@@ -86,6 +94,9 @@ async def converse(context: Context) -> Outcome:
         inbox=inbox,
         table=table,
         walks={party: Walk(passes(context, party)) for party in table.outputs},
+        wire=wire_of(context),
+        vectors=smoothing_of(context).points_per_step if context.preset.reply == "values" else 1,
+        seed=lambda client: seed_of(context, client),
         head=head,
         answering=_answering(context, head),
         own_step=_own_step(context, head),
@@ -131,9 +142,12 @@ def own_client(context: Context, inbox: Inbox | None) -> Client | None:
         asking=_asking(context, model),
         walk=Walk(passes(context, context.me)),
         line=inbox or RemoteServer(context.net, context.evaluator),
+        wire=wire_of(context),
         w=model.initial(context.rng(START)),
         rate=lambda answered: 0.0,
         ahead=batches_in_flight(context.job, 1),
+        seed=seed_of(context, context.me),
+        local_steps=local_steps_of(context),
     )
 
 
@@ -149,15 +163,21 @@ async def first_pass(context: Context, client: Client | None) -> Table | None:
     """Every client's outputs for all rows, so that the server's table is defined from the start."""
     tag = tag_of(Topic.TRAIN, 0)
     outputs = client.outputs(context.train) if client is not None else None
+    net, compressor = context.net, wire_of(context).up
     if context.me != context.evaluator:
         assert outputs is not None  # noqa: S101  only a server may hold no columns
-        await send_rows(context.net, context.evaluator, tag, 0, outputs)
+        await net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
+        await send_rows(net, context.evaluator, compressor, tag, 0, outputs)
         return None
     found = {}
-    for party in context.net.parties:
+    for party in net.parties:
         if party != context.me:
-            rows = await receive_rows(context.net, party, tag, 0, context.train.rows)
-            found[party] = rows.copy()  # what was received cannot be written to
+            said = (await net.recv(Announce, party, tag)).values
+            if said.shape != (1,) or not 1 <= said[0] <= WIDEST:
+                raise MalformedMessage(f"{party} announced {said} outputs a row; one number up to {WIDEST}")
+            shape = (context.train.rows, int(said[0]))
+            rows = await receive_rows(net, party, compressor, tag, 0, shape)
+            found[party] = rows.astype(context.job.cascade.precision, copy=False)
         elif outputs is not None:
             found[party] = outputs
     return Table(found)
@@ -178,15 +198,46 @@ def decaying(context: Context, base: float, total: int) -> Callable[[int], float
 
 
 def smoothing_of(context: Context) -> Smoothing:
-    asked = context.job.cascade
-    return Smoothing(context.preset.smoothing or "gaussian", asked.directions, asked.mu, asked.two_sided)
+    asked, preset = context.job.cascade, context.preset
+    two_sided = asked.two_sided or preset.two_sided
+    return Smoothing(smoothing_kind(context.job, preset), asked.directions, asked.mu, two_sided)
+
+
+def deltas_of(context: Context) -> Deltas:
+    asked, rule = context.job.cascade, smoothing_of(context)
+    if context.preset.smoothing == "coordinate":
+        return Deltas("coordinate", 0, asked.mu, per="sample")
+    return Deltas(rule.directions, rule.count, rule.mu, rule.two_sided, asked.per or "batch")
+
+
+def wire_of(context: Context) -> Wire:
+    """How arrays travel: every party comes to the same, but rounds by its own chance."""
+    asked, rng = context.job.cascade, context.rng(ROUNDING)
+    forward, backward = bits_of(context.job, context.preset)
+    # values are compared with each other, at a distance of mu: single precision would blur that
+    exact = "float64" if context.preset.reply == "values" else asked.precision
+    return Wire(
+        Plain(asked.precision) if forward == 32 else Quantizer(forward, rng, asked.forward_range),
+        Plain(exact) if backward == 32 else Quantizer(backward, rng),
+    )
+
+
+def seed_of(context: Context, client: str) -> Seed:
+    """What the directions of a client's rounds are drawn from, known to it and to the server."""
+    return (context.job.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
+
+
+def local_steps_of(context: Context) -> int:
+    return context.job.cascade.local_steps or context.preset.local_steps
 
 
 def _asking(context: Context, model: Model) -> Asking:
     regularizer, l2 = context.regularizer, context.job.train.l2
-    if context.preset.reply == "gradient":
+    if context.preset.reply != "values":
         if not isinstance(model, Differentiable):
             raise JobError(f"{context.me}: {context.preset.name} needs gradients, this model has none")
+        if context.preset.reply == "deltas":
+            return DeltasClient(model, regularizer, l2, deltas_of(context))
         return GradientClient(model, regularizer, l2)
     private = context.job.privacy.mechanism != "none"
     return ValuesClient(model, smoothing_of(context), regularizer, l2, context.rng(DIRECTIONS), private)
@@ -197,14 +248,16 @@ def _answering(context: Context, head: Head) -> Answering:
         if not isinstance(head.model, Differentiable):
             raise JobError(f"{context.preset.name} needs the gradient of F0, and this model has none")
         return GradientServer(head)
+    if context.preset.reply == "deltas":
+        return DeltasServer(head, deltas_of(context))
     return ValuesServer(head, mean_losses)
 
 
 def _own_step(context: Context, head: Head) -> OwnStep | None:
     if not head.w.size:
         return None
-    if context.preset.reply == "gradient" or context.job.cascade.server == "first":
+    if context.preset.reply != "values" or context.job.cascade.server == "first":
         if not isinstance(head.model, Differentiable):
-            raise JobError("cascade.server = 'first' needs the gradient of F0, and this model has none")
+            raise JobError("the server learns by back-propagation here, and this F0 has no gradient")
         return FirstStep(head)
     return ZerothStep(head, smoothing_of(context), context.rng(HEAD_DIRECTIONS))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.compress.protocol import Compressor, Plain
 from colonnade.conversations.context import Context
 from colonnade.data.table import Matrix, Table
 from colonnade.errors import Diverged
@@ -31,7 +32,7 @@ from colonnade.messages import (
 )
 from colonnade.models.blackbox import Linear, Model
 from colonnade.net.transport import Network
-from colonnade.optim.replies import Asking
+from colonnade.optim.replies import Asking, Seed
 
 Floats = NDArray[Any]
 
@@ -71,6 +72,19 @@ class Walk:
         return self._order[position * size : (position + 1) * size]
 
 
+@dataclass(frozen=True)
+class Wire:
+    """How arrays travel: a client's outputs up, the server's replies down."""
+
+    up: Compressor
+    down: Compressor
+
+
+def packed(compressor: Compressor, x: Floats) -> Floats:
+    """Every message by itself: the next one is about other rows, so no error is carried over."""
+    return compressor.encode(compressor.init(x.shape), x)[0]
+
+
 class ServerLine(Protocol):
     """A client's line to the server: over the network, or within the party that is the server."""
 
@@ -98,9 +112,12 @@ class Client:
     asking: Asking
     walk: Walk
     line: ServerLine
+    wire: Wire
     w: Floats
     rate: Callable[[int], float]  # the step after this many answers of the run
     ahead: int
+    seed: Seed = ()
+    local_steps: int = 1
     updates: int = 0
     answered: int = 0
 
@@ -118,10 +135,13 @@ class Client:
             self.answered = max(self.answered, reply.answered)
             if reply.values.size == 0:
                 break
-            # a new array: questions under way still refer to the old parameters
-            self.w = self.w - (self.rate(reply.answered) * self.asking.gradient(query, reply.values)).astype(
-                self.w.dtype, copy=False
-            )
+            values = self.wire.down.decode(reply.values, self.asking.reply_shape(query))
+            for number in range(self.local_steps):
+                # C-VFL: the same df/dh, propagated back through the model as it is by now
+                query = replace(query, w=self.w) if number else query
+                change = self.rate(reply.answered) * self.asking.gradient(query, values)
+                # a new array: questions under way still refer to the old parameters
+                self.w = self.w - change.astype(self.w.dtype, copy=False)
             if not np.isfinite(self.w).all():
                 raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
             self.updates += 1
@@ -131,10 +151,9 @@ class Client:
 
     async def ask(self, number: int) -> Any:
         X = self.context.train.X[self.walk.batch(number)]
-        query = self.asking.ask(self.w, X)
+        query = self.asking.ask(self.w, X, (*self.seed, number))
         await charge(self.context, work(self.model, X) * len(query.outputs))
-        outputs = query.outputs.astype(self.context.job.cascade.precision, copy=False)
-        await self.line.upload(Upload(tag_of(Topic.TRAIN, number), outputs))
+        await self.line.upload(Upload(tag_of(Topic.TRAIN, number), packed(self.wire.up, query.outputs)))
         return query
 
     def penalty(self) -> float:
@@ -154,8 +173,9 @@ class Client:
         net = self.context.evaluation_net
         while True:
             for _, asked in await net.drain(Measure, patient=True):
+                plain = Plain(self.context.job.cascade.precision)
                 for number, outputs in enumerate(self.all_outputs(final=asked.final)):
-                    await send_rows(net, server, asked.tag, number, outputs)
+                    await send_rows(net, server, plain, asked.tag, number, outputs)
                 books = np.array([self.penalty(), float(self.context.net.meter.bytes())])
                 await net.send(server, Announce(asked.tag, books))
                 if asked.final:
@@ -168,20 +188,29 @@ class Client:
         return [self.outputs(table) for table in tables if table]
 
 
-async def send_rows(net: Network, to: str, tag: int, table: int, outputs: Floats) -> None:
+async def send_rows(
+    net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Floats
+) -> None:
     """All rows of an array, in messages of a bearable size."""
-    rows = max(1, STRETCH // outputs.shape[1])
-    for part, start in enumerate(range(0, len(outputs), rows)):
-        await net.send(to, Embeddings(_stretch_tag(tag, table, part), outputs[start : start + rows]))
+    for part, rows in enumerate(stretches(outputs.shape)):
+        stretch = packed(compressor, outputs[rows])
+        await net.send(to, Embeddings(_stretch_tag(tag, table, part), stretch))
 
 
-async def receive_rows(net: Network, sender: str, tag: int, table: int, rows: int) -> Floats:
+async def receive_rows(
+    net: Network, sender: str, compressor: Compressor, tag: int, table: int, shape: tuple[int, int]
+) -> Floats:
     """The other end of `send_rows`."""
-    pieces: list[Floats] = []
-    while sum(map(len, pieces)) < rows:
-        message = await net.recv(Embeddings, sender, _stretch_tag(tag, table, len(pieces)))
-        pieces.append(message.outputs)
-    return np.concatenate(pieces)
+    found = np.empty(shape, dtype=np.float64)
+    for part, rows in enumerate(stretches(shape)):
+        message = await net.recv(Embeddings, sender, _stretch_tag(tag, table, part))
+        found[rows] = compressor.decode(message.outputs, found[rows].shape)
+    return found
+
+
+def stretches(shape: tuple[int, ...]) -> list[slice]:
+    rows = max(1, STRETCH // shape[1])
+    return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]
 
 
 def _stretch_tag(tag: int, table: int, part: int) -> int:

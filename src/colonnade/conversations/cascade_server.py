@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.conversations.cascade_client import Client, Walk, charge, receive_rows
+from colonnade.compress.protocol import Plain
+from colonnade.conversations.cascade_client import Client, Walk, Wire, charge, packed, receive_rows
 from colonnade.conversations.cascade_table import Table
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.errors import Diverged, JobError, MalformedMessage
 from colonnade.messages import Announce, Measure, Reply, Upload
-from colonnade.optim.replies import Answering, Head, OwnStep, ValuesServer
+from colonnade.optim.replies import Answering, Head, OwnStep, Seed, ValuesServer
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import NoisyScalars
 
@@ -79,6 +80,9 @@ class Server:
     inbox: Inbox
     table: Table
     walks: dict[str, Walk]
+    wire: Wire
+    vectors: int  # parameter vectors that an upload has outputs for
+    seed: Callable[[str], Seed]
     head: Head
     answering: Answering
     own_step: OwnStep | None
@@ -174,36 +178,41 @@ class Server:
         """Algorithm 1 of AsyREVEL, when the server receives: refresh the table, answer, update w0."""
         y = self.context.y
         assert y is not None  # noqa: S101  the server holds the labels
-        asked = [(client, upload, self.rows(client, upload)) for client, upload in wave]
-        for client, upload, rows in asked:
-            self.check(client, upload, rows)
-            self.table.store(client, rows, upload.outputs[0], self.answered)
+        asked = []
+        for client, upload in wave:
+            rows = self.rows(client, upload)
+            outputs = self.received(client, upload, rows)
+            asked.append((client, upload.tag, rows, outputs))
+            self.table.store(client, rows, outputs[0], self.answered)
         now, after = self.answered, self.answered + len(wave)
-        for client, upload, rows in asked:
-            C = self.table.read(rows)
+        for client, tag, rows, outputs in asked:
+            C, seed = self.table.read(rows), (*self.seed(client), tag)
             self.table.note_ages(client, rows, now)
-            values = self.answering.answer(C, self.table.columns[client], upload.outputs, y[rows])
+            values = self.answering.answer(C, self.table.columns[client], outputs, y[rows], seed)
             if not np.isfinite(values).all():
                 raise Diverged(f"the loss is not finite after {now} answers; use a smaller step")
-            await charge(self.context, C.size + upload.outputs.size)
+            await charge(self.context, C.size + outputs[0].size * self.answering.evaluations(outputs))
             if self.budget is not None:
                 self.budget.spend(rows)
             self.answered += 1
             self.turns[client] += 1
             # the whole wave counts as answered, so that the order within it makes no difference
-            await self.inbox.answer(client, Reply(upload.tag, after, values))
+            await self.inbox.answer(client, Reply(tag, after, packed(self.wire.down, values)))
         if self.own_step is not None:
             C, rows = self.table.read(asked[-1][2]), asked[-1][2]
             # Algorithm 1 updates w0 for every upload; a gradient of the same rows is taken once
             for _ in wave if self.context.preset.reply == "values" else wave[:1]:
                 self.head.w = self.head.w - self.rate(after) * self.own_step.gradient(C, y[rows])
 
-    def check(self, client: str, upload: Upload, rows: NDArray[np.int64]) -> None:
-        expected = (len(rows), self.table.outputs[client].shape[1])
-        if upload.outputs.ndim != 3 or upload.outputs.shape[1:] != expected or not len(upload.outputs):
+    def received(self, client: str, upload: Upload, rows: NDArray[np.int64]) -> Floats:
+        """[vectors, rows, outputs], if it is that."""
+        expected = (self.vectors, len(rows), self.table.outputs[client].shape[1])
+        try:
+            return self.wire.up.decode(upload.outputs, expected)
+        except MalformedMessage as error:
             raise MalformedMessage(
-                f"{client} sent outputs of shape {upload.outputs.shape}; rows and outputs are {expected}"
-            )
+                f"{client} sent outputs of shape {upload.outputs.shape}; rows and outputs are {expected[1:]}"
+            ) from error
 
     async def release_clients(self) -> None:
         """An empty answer to whatever is still asked: after it, nobody's parameters change."""
@@ -222,13 +231,15 @@ class Server:
             await net.broadcast(Measure(tag, final))
             test = context.test
             tables = [context.train.rows, test.rows] if final and test else [context.train.rows]
-            penalty, sent = 0.0, float(context.net.meter.bytes())
+            penalty, sent, plain = 0.0, float(context.net.meter.bytes()), Plain(context.job.cascade.precision)
             found: dict[str, list[Floats]] = {}
             if self.own is not None:
                 penalty, found[context.me] = self.own.penalty(), self.own.all_outputs(final=final)
             for client in net.peers:
+                width = self.table.outputs[client].shape[1]
                 found[client] = [
-                    await receive_rows(net, client, tag, number, rows) for number, rows in enumerate(tables)
+                    await receive_rows(net, client, plain, tag, number, (rows, width))
+                    for number, rows in enumerate(tables)
                 ]
                 books = (await net.recv(Announce, client, tag)).values
                 penalty, sent = penalty + float(books[0]), sent + float(books[1])

@@ -61,14 +61,27 @@ async def agree_on_steps(context: Context, client: Client | None, *, clients: in
         await net.send(context.evaluator, Announce(up, np.array([largest])))
         news = (await net.recv(Announce, context.evaluator, down)).values
         joint, total = float(news[0]), int(news[1])
-    by_values = context.preset.reply == "values"
-    noise = (trace + largest) / job.cascade.directions if by_values else 0.0
-    step = 1 / max(joint + noise, 1e-12) if job.train.step == "auto" else float(job.train.step)
+    by_values, local = context.preset.reply == "values", job.cascade.local_steps or context.preset.local_steps
+    noise = (trace + largest) / job.cascade.directions if _along_random(context) else 0.0
+    # local steps along one gradient are one long step, to a linear model exactly
+    step = 1 / max(joint + noise, 1e-12) / local if job.train.step == "auto" else float(job.train.step)
     if job.cascade.server_step != "auto":
         return Terms(step, float(job.cascade.server_step), total)
     first = not by_values or job.cascade.server == "first"
     # the paper's choice for a server that learns by values: the clients' step over their number
     return Terms(step, FIRST_ORDER_SERVER if first else step / len(net.parties), total)
+
+
+def _along_random(context: Context) -> bool:
+    """Whether gradients have the noise of random directions.
+
+    A random change of all outputs of a batch comes back through the model as a random direction of its
+    parameters, so deltas per batch are as noisy as values. Per sample or coordinate little is left of it.
+    """
+    preset, per = context.preset, context.job.cascade.per
+    return preset.reply == "values" or (
+        preset.reply == "deltas" and preset.smoothing != "coordinate" and per != "sample"
+    )
 
 
 def curvature(context: Context, client: Client) -> tuple[float, float]:

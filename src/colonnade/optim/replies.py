@@ -3,9 +3,10 @@
 `values` (AsyREVEL): the client sends its outputs at its parameters and along random directions, the
 server answers with the mean loss of each, and the client estimates its gradient from the differences.
 Neither needs a gradient of anybody's model. `gradient` (TIG): the client sends its outputs, the server
-answers with the derivative of the loss by each of them, and the client propagates it back.
+answers with the derivative of the loss by each of them, and the client propagates it back. `deltas`
+(VFL-CZOFO, `optim.deltas`) lies between: the client propagates back what the server estimated from values.
 
-A reply is two objects with one method or two each: one lives at the client, one at the server.
+A reply is two objects with a few methods each: one lives at the client, one at the server.
 
 What each side learns: the server sees every output in clear; a client learns its own derivatives dL/dc,
 from `gradient` directly and from `values` by division, and with them the labels (docs/algorithms/
@@ -32,6 +33,9 @@ Floats = NDArray[Any]
 Release = Callable[[Floats], Floats]
 """From the losses [points, rows] of a batch to what the client is told (`privacy.mechanisms`)."""
 
+Seed = tuple[int, ...]
+"""From which client and server draw the same directions for one question."""
+
 
 @dataclass(frozen=True, eq=False)
 class Query:
@@ -41,12 +45,17 @@ class Query:
     w: Floats
     outputs: Floats  # [vectors, rows, outputs]
     directions: Floats | None = None
+    seed: Seed = ()
 
 
 class Asking(Protocol):
     """The client's half."""
 
-    def ask(self, w: Floats, X: Matrix) -> Query: ...
+    def ask(self, w: Floats, X: Matrix, seed: Seed = ()) -> Query: ...
+
+    def reply_shape(self, query: Query) -> tuple[int, ...]:
+        """What an answer to this question must look like."""
+        ...
 
     def gradient(self, query: Query, values: Floats) -> Floats:
         """The gradient of the objective by w, from the server's answer."""
@@ -56,8 +65,12 @@ class Asking(Protocol):
 class Answering(Protocol):
     """The server's half."""
 
-    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
+    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats, seed: Seed = ()) -> Floats:
         """`C` holds the latest embeddings of the rows, of which the columns `own` are the client's."""
+        ...
+
+    def evaluations(self, outputs: Floats) -> int:
+        """How many times F0 is evaluated for every row of the client's outputs."""
         ...
 
 
@@ -109,9 +122,13 @@ class ValuesClient:
     rng: np.random.Generator
     private: bool = False  # the server sends quotients, clipped and noisy, instead of values
 
-    def ask(self, w: Floats, X: Matrix) -> Query:
+    def ask(self, w: Floats, X: Matrix, seed: Seed = ()) -> Query:
+        # directions of its own, not those of the seed: the server has no need to know them
         u = self.smoothing.draw(self.rng, len(w))
         return Query(X, w, self.model.forward(self.smoothing.points(w, u), X), u)
+
+    def reply_shape(self, query: Query) -> tuple[int, ...]:
+        return (self.smoothing.count if self.private else self.smoothing.points_per_step,)
 
     def gradient(self, query: Query, values: Floats) -> Floats:
         u = query.directions
@@ -129,8 +146,11 @@ class ValuesServer:
     head: Head
     release: Release
 
-    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
+    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats, seed: Seed = ()) -> Floats:
         return self.release(self.head.losses_replaced(C, own, outputs, y))
+
+    def evaluations(self, outputs: Floats) -> int:
+        return len(outputs)
 
 
 @dataclass(frozen=True)
@@ -139,8 +159,11 @@ class GradientClient:
     regularizer: Regularizer
     l2: float
 
-    def ask(self, w: Floats, X: Matrix) -> Query:
+    def ask(self, w: Floats, X: Matrix, seed: Seed = ()) -> Query:
         return Query(X, w, self.model.forward(w[None], X))
+
+    def reply_shape(self, query: Query) -> tuple[int, ...]:
+        return query.outputs.shape[1:]
 
     def gradient(self, query: Query, values: Floats) -> Floats:
         back = self.model.gradient(query.w, query.X, values)
@@ -151,10 +174,13 @@ class GradientClient:
 class GradientServer:
     head: Head
 
-    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
+    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats, seed: Seed = ()) -> Floats:
         model = self.head.model
         assert isinstance(model, Differentiable)  # noqa: S101  the job was checked
         return model.input_gradient(self.head.w, C, self.head.dz(C, y))[:, own]
+
+    def evaluations(self, outputs: Floats) -> int:
+        return 1
 
 
 class OwnStep(Protocol):

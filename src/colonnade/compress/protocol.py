@@ -1,0 +1,58 @@
+"""What makes a message smaller: an array goes in, a smaller one goes out on the wire.
+
+A compressor is state in, state out: what it could not send this time may wait in the state. The receiver
+always knows the shape that is due (rows of the batch, outputs of the client), so no shape is sent, and a
+message of any other size is refused. What each side learns: never more than from the array itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.errors import MalformedMessage
+
+Array = NDArray[Any]
+State = Array | None
+
+
+class Compressor(Protocol):
+    def init(self, shape: tuple[int, ...]) -> State:
+        """The state before the first array of this shape."""
+        ...
+
+    def encode(self, state: State, x: Array) -> tuple[Array, State]: ...
+
+    def decode(self, packed: Array, shape: tuple[int, ...]) -> Array:
+        """An array of this shape, or MalformedMessage."""
+        ...
+
+
+class Plain:
+    """Numbers as they are, in single or double precision."""
+
+    def __init__(self, precision: Literal["float32", "float64"]) -> None:
+        self._dtype = np.dtype(precision)
+
+    def init(self, shape: tuple[int, ...]) -> State:
+        return None
+
+    def encode(self, state: State, x: Array) -> tuple[Array, State]:
+        return x.astype(self._dtype, copy=False), state
+
+    def decode(self, packed: Array, shape: tuple[int, ...]) -> Array:
+        if packed.shape != shape or packed.dtype != self._dtype:
+            raise MalformedMessage(
+                f"an array of shape {packed.shape} and type {packed.dtype}; due are {shape} and {self._dtype}"
+            )
+        return packed
+
+
+def bytes_due(packed: Array, size: int, what: str) -> None:
+    """Refuse packed bytes that cannot be what is due."""
+    if packed.dtype != np.uint8 or packed.shape != (size,):
+        raise MalformedMessage(
+            f"{what} as an array of shape {packed.shape} and type {packed.dtype}; due are {size} bytes"
+        )

@@ -1,0 +1,43 @@
+"""A network split between parties, trained as the one network it is: one torch module, one optimiser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Floats = NDArray[Any]
+
+
+def flat(module: torch.nn.Module) -> Floats:
+    return np.concatenate([p.detach().numpy().ravel() for p in module.parameters()])
+
+
+def load(module: torch.nn.Module, w: Floats) -> None:
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(w.copy()), module.parameters())
+
+
+def train(
+    bottoms: list[torch.nn.Module],
+    top: torch.nn.Module,
+    blocks: list[Floats],
+    y: Floats,
+    rounds: list[NDArray[np.int64]],
+    *,
+    steps: tuple[float, float],
+    l2: float,
+) -> None:
+    """SGD on the mean logistic loss + l2 ||w||^2 / 2 of the bottom models, in place."""
+    lower = [p for bottom in bottoms for p in bottom.parameters()]
+    optimiser = torch.optim.SGD(
+        [{"params": lower, "lr": steps[0], "weight_decay": l2}, {"params": top.parameters(), "lr": steps[1]}]
+    )
+    inputs, labels = [torch.from_numpy(X) for X in blocks], torch.from_numpy(y)
+    for rows in rounds:
+        h = torch.cat([bottom(X[rows]) for bottom, X in zip(bottoms, inputs, strict=True)], dim=1)
+        loss = torch.nn.functional.softplus(-labels[rows] * top(h)[:, 0]).mean()
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
