@@ -7,6 +7,7 @@ parties learn of each other is what docs/threat-model.md says; `result_` is the 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -34,7 +35,7 @@ Floats = NDArray[np.float64]
 WORLDS = ("local", "simulated")
 
 
-class _Vertical(BaseEstimator):  # type: ignore[misc]
+class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     """A linear model whose columns lie with several parties.
 
     The parameters are those of the job file: `ahead` bounds the batches in flight, `threads` are workers
@@ -152,13 +153,13 @@ class _Vertical(BaseEstimator):  # type: ignore[misc]
             raise JobError(f"{where}: loss = {job.train.loss!r} is not for {' or '.join(self._tasks)} labels")
         return job
 
+    @abstractmethod
     def _objective(self) -> dict[str, Any]:
         """The loss, and how many classes it has a score for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _encode(self, y: NDArray[Any]) -> Floats:
         """The labels as the loss wants them."""
-        raise NotImplementedError
 
     def _same_columns(self, parties: Parties) -> dict[str, Table]:
         tables = _tables(parties)
