@@ -28,6 +28,14 @@ arrays = hnp.arrays(
     "compressor",
     [Plain("float32"), Plain("float64"), TopK(3), TopK(10**6)]
     + [Quantizer(bits, np.random.default_rng(0), per) for bits in BITS for per in ("message", "column")],
+    # names without addresses, the same in every process
+    ids=[
+        "plain32",
+        "plain64",
+        "top3",
+        "top-all",
+        *(f"{b}-bit-{p}" for b in BITS for p in ("message", "column")),
+    ],
     ids=str,
 )
 def test_every_compressor_survives_the_wire_and_refuses_what_is_not_due(compressor: Compressor) -> None:
