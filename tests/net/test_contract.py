@@ -152,7 +152,8 @@ def test_a_deadline_names_who_was_silent_and_is_kept(run: World) -> None:
         wait = net.recv(Piece, "ant", 99) if net.me == "cat" else net.gather(Piece, 3)
         with pytest.raises(DeadlineExceeded) as caught:
             await wait
-        assert 0.5 <= loop.time() - begin < 0.75
+        assert 0.5 <= loop.time() - begin < 2.5  # a busy machine may be late, it may not hang
+        await asyncio.sleep(1.0)  # who leaves first must not be what the others notice
         return str(caught.value)
 
     ant, bee, cat = run(program, deadline=0.5)
