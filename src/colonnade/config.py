@@ -42,7 +42,6 @@ class Data(Section, frozen=True):
     categorical: list[str] | None = None
     missing: Literal["error", "zero", "mean"] | None = None
     drop: list[str] | None = None
-    features: int | None = None
     intercept: bool | None = None  # a column of ones at the first active party; None: where it is needed
 
 
