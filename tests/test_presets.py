@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from tests.oracles.tables import random_setting, run
 
+from colonnade.combinations import batches_in_flight, choices_of, pairs_of, preset_of
 from colonnade.config import Job, job_from
 from colonnade.errors import JobError
-from colonnade.presets import PRESETS, batches_in_flight, choices_of, pairs_of, preset_of
+from colonnade.presets import PRESETS
 
 
 def job(algorithm: str, terms: dict[str, Any] | None = None, **train: Any) -> Job:

@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from colonnade.baselines.pooled import pool
+from colonnade.combinations import preset_of
 from colonnade.config import Job, job_from
 from colonnade.conversations.kernel_predict import KernelShare, together
 from colonnade.data.partition import Parties
@@ -28,7 +29,6 @@ from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
 from colonnade.federation import Setting, run_tables
 from colonnade.losses import LOSSES
-from colonnade.presets import preset_of
 from colonnade.result import Result
 
 Floats = NDArray[np.float64]

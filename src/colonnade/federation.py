@@ -17,6 +17,7 @@ from colonnade import __version__
 from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
+from colonnade.combinations import batches_in_flight, preset_of
 from colonnade.config import Job
 from colonnade.conversations.gram import check_memory
 from colonnade.conversations.kernel_plan import plan_of
@@ -27,7 +28,6 @@ from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
 from colonnade.models.blackbox import Model
 from colonnade.party import Assignment, Share
-from colonnade.presets import batches_in_flight, preset_of
 from colonnade.regularizers import REGULARIZERS
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
 from colonnade.secure.tree import unsafe_reason

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from colonnade import __version__
+from colonnade.combinations import preset_of
 from colonnade.config import Job
 from colonnade.conversations import backward, cascade, gram, kernel, pull
 from colonnade.conversations.context import Context, Outcome
@@ -21,7 +22,6 @@ from colonnade.data.table import Table
 from colonnade.errors import ColonnadeError
 from colonnade.models.blackbox import Model
 from colonnade.net.mailbox import Endpoint
-from colonnade.presets import preset_of
 from colonnade.result import Moment
 from colonnade.secure.keys import Identity, agree
 from colonnade.secure.masked import MaskedSum

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from tests.oracles.sgd import SCALAR_LOSSES
 
+from colonnade.combinations import preset_of
 from colonnade.config import job_from
 from colonnade.conversations.context import Context
 from colonnade.conversations.tune import MARGIN, Tuner
@@ -23,7 +24,6 @@ from colonnade.net.mailbox import Endpoint
 from colonnade.net.simulated import SimulatedHub
 from colonnade.net.virtual import run_virtual
 from colonnade.optim.steps import Smoothness
-from colonnade.presets import preset_of
 from colonnade.secure.masked import MaskedSum
 
 Floats = NDArray[np.float64]

@@ -28,13 +28,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsqr
 
 from colonnade.attacks.transcript import Transcript
+from colonnade.combinations import preset_of
 from colonnade.config import Job
 from colonnade.conversations.cascade_client import Passes, Walk
 from colonnade.data.table import Matrix
 from colonnade.messages import Reply, Upload
 from colonnade.metrics import auc
 from colonnade.optim.smoothing import Smoothing
-from colonnade.presets import preset_of
 
 Floats = NDArray[Any]
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import preset_of, smoothing_kind
 from colonnade.config import Job
 from colonnade.data.table import Matrix, Table
 from colonnade.losses import LOSSES
@@ -22,7 +23,6 @@ from colonnade.models.blackbox import Differentiable, Model
 from colonnade.models.build import party_model, server_model
 from colonnade.optim.replies import Head, ValuesClient, ValuesServer, ZerothStep
 from colonnade.optim.smoothing import Smoothing
-from colonnade.presets import preset_of, smoothing_kind
 from colonnade.privacy.mechanisms import mean_losses
 from colonnade.regularizers import REGULARIZERS
 

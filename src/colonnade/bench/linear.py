@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.baselines.pooled import fit_pooled, pool
+from colonnade.combinations import preset_of
 from colonnade.config import Data, Job, job_from
 from colonnade.data.datasets import available
 from colonnade.data.deal import deal
@@ -27,7 +28,6 @@ from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
 from colonnade.models.linear import rows_of
 from colonnade.party import Assignment, Share
-from colonnade.presets import preset_of
 from colonnade.regularizers import REGULARIZERS
 from colonnade.result import Moment
 from colonnade.worlds import run_local, run_simulated

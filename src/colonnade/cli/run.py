@@ -33,8 +33,8 @@ def run(
     from colonnade.cli.folder import claim, store
     from colonnade.cli.progress import progress
     from colonnade.cli.show import console, show_result
+    from colonnade.combinations import preset_of
     from colonnade.config import read_job
-    from colonnade.presets import preset_of
 
     job = read_job(job_file)
     if world is not None:

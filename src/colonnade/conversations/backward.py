@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import batches_in_flight
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.marks import heed_stop, measure_at_marks
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.trainer import Trainer, training
 from colonnade.messages import Backward, Topic, tag_of
-from colonnade.presets import batches_in_flight
 
 Floats = NDArray[np.float64]
 

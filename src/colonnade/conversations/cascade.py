@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import batches_in_flight, bits_of, smoothing_kind
 from colonnade.compress.protocol import Plain
 from colonnade.compress.quantize import Quantizer
 from colonnade.conversations.cascade_client import (
@@ -56,7 +57,6 @@ from colonnade.optim.replies import (
     ZerothStep,
 )
 from colonnade.optim.smoothing import Smoothing
-from colonnade.presets import batches_in_flight, bits_of, smoothing_kind
 from colonnade.privacy.mechanisms import mean_losses
 
 Floats = NDArray[Any]

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import pairs_of
 from colonnade.conversations.block import Block
 from colonnade.conversations.context import Context
 from colonnade.conversations.schedule import Round
@@ -33,7 +34,6 @@ from colonnade.conversations.tune import sum_to_all
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.optim.lbfgs import LimitedMemory
-from colonnade.presets import pairs_of
 
 Floats = NDArray[np.float64]
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import batches_in_flight
 from colonnade.conversations.block import Delays
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Evaluation, Mark
@@ -44,7 +45,6 @@ from colonnade.errors import Diverged
 from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
 from colonnade.optim.doubly import rate
-from colonnade.presets import batches_in_flight
 
 Floats = NDArray[np.float64]
 

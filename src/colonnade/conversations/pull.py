@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import batches_in_flight
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.trainer import Trainer, training
 from colonnade.errors import SumError
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
-from colonnade.presets import batches_in_flight
 
 Floats = NDArray[np.float64]
 NOTHING = np.zeros(0)

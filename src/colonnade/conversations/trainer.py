@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import choices_of, pairs_of
 from colonnade.conversations.block import Block, Delays, Thetas
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.direction import Curvature
@@ -31,7 +32,6 @@ from colonnade.optim.saga import Saga
 from colonnade.optim.sgd import Estimator, Sgd
 from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
 from colonnade.optim.svrg import Svrg
-from colonnade.presets import choices_of, pairs_of
 
 Floats = NDArray[np.float64]
 

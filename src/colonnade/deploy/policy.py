@@ -7,10 +7,10 @@ nothing about the party's data beyond what its catalogue offers.
 
 from __future__ import annotations
 
+from colonnade.combinations import preset_of
 from colonnade.deploy.settings import Leak, Policy, Rule, Settings
 from colonnade.deploy.terms import Scoring, Terms
 from colonnade.errors import Refused
-from colonnade.presets import preset_of
 
 MEANING: dict[Leak, str] = {
     "labels": "every party can work out the label of every training row",

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from colonnade.combinations import batches_in_flight, preset_of
 from colonnade.config import (
     Data,
     Direction,
@@ -28,7 +29,6 @@ from colonnade.config import (
     refuse_unknown,
 )
 from colonnade.errors import JobError
-from colonnade.presets import batches_in_flight, preset_of
 from colonnade.secure.tree import unsafe_reason
 
 SUPPORTED = ("backward", "pull", "kernel")
