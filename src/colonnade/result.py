@@ -16,6 +16,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     bytes: int
     loss: float
+    test: dict[str, float] = {}  # metrics of the test rows, where they were scored at that moment
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):

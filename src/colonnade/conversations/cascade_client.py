@@ -174,18 +174,16 @@ class Client:
         while True:
             for _, asked in await net.drain(Measure, patient=True):
                 plain = Plain(self.context.job.cascade.precision)
-                for number, outputs in enumerate(self.all_outputs(final=asked.final)):
+                for number, outputs in enumerate(self.all_outputs()):
                     await send_rows(net, server, plain, asked.tag, number, outputs)
                 books = np.array([self.penalty(), float(self.context.net.meter.bytes())])
                 await net.send(server, Announce(asked.tag, books))
                 if asked.final:
                     return
 
-    def all_outputs(self, *, final: bool) -> list[Floats]:
-        """Of the training rows and, in the end, of the test rows."""
-        test = self.context.test
-        tables = [self.context.train, test] if final and test else [self.context.train]
-        return [self.outputs(table) for table in tables if table]
+    def all_outputs(self) -> list[Floats]:
+        """Of the training rows, and of the test rows if there are any."""
+        return [self.outputs(table) for table in (self.context.train, self.context.test) if table]
 
 
 async def send_rows(

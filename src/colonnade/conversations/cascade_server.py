@@ -229,12 +229,11 @@ class Server:
         with net.clock.uncharged():
             tag = self.evaluation.next_tag()
             await net.broadcast(Measure(tag, final))
-            test = context.test
-            tables = [context.train.rows, test.rows] if final and test else [context.train.rows]
+            tables = [table.rows for table in (context.train, context.test) if table]
             penalty, sent, plain = 0.0, float(context.net.meter.bytes()), Plain(context.job.cascade.precision)
             found: dict[str, list[Floats]] = {}
             if self.own is not None:
-                penalty, found[context.me] = self.own.penalty(), self.own.all_outputs(final=final)
+                penalty, found[context.me] = self.own.penalty(), self.own.all_outputs()
             for client in net.peers:
                 width = self.table.outputs[client].shape[1]
                 found[client] = [

@@ -87,7 +87,9 @@ class Evaluation:
         """Write down one moment, at the evaluator; z are the scores of training and test rows."""
         assert self.y_train is not None  # noqa: S101  the evaluator is an active party
         loss = float(self.loss.value(z[0], self.y_train).mean() + penalty)
-        virtual = self.net.clock.virtual
+        virtual, test = self.net.clock.virtual, {}
+        if self.y_test is not None and len(z) > 1:
+            test = metrics_of(self.loss, z[1], self.y_test, penalty)
         moment = Moment(
             seconds=time.perf_counter() - self._started if virtual else when,
             virtual_seconds=when if virtual else None,
@@ -95,11 +97,10 @@ class Evaluation:
             rounds=mark.rounds,
             bytes=sent,
             loss=loss,
+            test=test,
         )
         self.history.append(moment)
         if mark.final:
-            self.metrics["train_loss"] = loss
-            if self.y_test is not None and len(z) > 1:
-                self.metrics.update(metrics_of(self.loss, z[1], self.y_test, penalty))
+            self.metrics |= {"train_loss": loss, **test}
         self.progress(moment)
         return loss
