@@ -42,7 +42,7 @@ def job(**train: object) -> Job:
 def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Callable[[], dict[str, int]]]]:
     """Every party's folder and process; the second value waits for all and gives their exit codes."""
     dealt: Deal = deal(job.data, task="binary", seed=job.seed)
-    folders = lay_out(job, dealt, None, out)
+    folders = lay_out(job, dealt, None, out, out / "authority")
     running: dict[str, subprocess.Popen[bytes]] = {}
 
     def run() -> dict[str, int]:
@@ -77,6 +77,7 @@ def test_every_party_is_a_process_that_holds_its_own_columns_alone(tmp_path: Pat
         assert (folder / "data" / "train.labels.npy").exists() is (folder.name in run.result.active)
         keys = sorted(key.name for key in (folder / "certificates").glob("*.key"))
         assert keys == [f"{folder.name}.key"]
+    assert len(list(tmp_path.rglob("*.key"))) == 3  # nobody keeps a copy, nor the authority's
     assert sum(len(names) for names in columns.values()) == len(set().union(*columns.values())) == 30
 
 
@@ -178,7 +179,7 @@ def test_a_party_of_another_run_or_job_is_refused_by_name(tmp_path: Path, key: s
 def test_a_party_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
     endless = job(epochs=100_000, evaluate_every=0)
     dealt = deal(endless.data, task="binary", seed=0)
-    folders = lay_out(endless, dealt, None, tmp_path)
+    folders = lay_out(endless, dealt, None, tmp_path, tmp_path / "authority")
     running = {name: start(folder) for name, folder in folders.items()}
     try:
         deadline = time.monotonic() + 30

@@ -16,6 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -141,21 +142,14 @@ def run_demo(folder: Path, tell: Tell = lambda event: None) -> Demo:
 
 def lay_out(folder: Path) -> None:
     """Write every department's folder, as its people would: files, certificates, settings. And the job."""
-    for old in ("parties", "authority"):
-        shutil.rmtree(folder / old, ignore_errors=True)
-    authority = folder / "authority"
-    make_authority(authority)
-    for party in MEASURES:
-        issue(authority, party)
+    shutil.rmtree(folder / "parties", ignore_errors=True)
+    _certify(folder)
     ports = dict(zip(MEASURES, _free_ports(len(MEASURES)), strict=True))
     bunch = load_breast_cancer()
     diagnosis = [str(bunch.target_names[k]) for k in bunch.target]
     new = set(np.random.default_rng(0).permutation(len(diagnosis))[:NEW].tolist())
     for number, (party, measures) in enumerate(MEASURES.items()):
         mine = folder / "parties" / party
-        (mine / "certificates").mkdir(parents=True)
-        for name in ["ca.crt", f"{party}.key", *(f"{peer}.crt" for peer in MEASURES)]:
-            shutil.copy2(authority / name, mine / "certificates" / name)
         rng = np.random.default_rng([0, number])
         order = rng.permutation(len(diagnosis))
         known = [row for row in order if row not in new and rng.random() < KEPT]
@@ -168,6 +162,20 @@ def lay_out(folder: Path) -> None:
         text = _SETTINGS.format(party=party, port=ports[party], peers=peers, label=label)
         (mine / "party.toml").write_text(text, encoding="utf-8")
     (folder / "job.toml").write_text(JOB, encoding="utf-8")
+
+
+def _certify(folder: Path) -> None:
+    """An authority signs for every department and is gone: nobody keeps another one's key."""
+    with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as made:
+        authority = Path(made)
+        make_authority(authority)
+        for party in MEASURES:
+            issue(authority, party)
+        for party in MEASURES:
+            mine = folder / "parties" / party / "certificates"
+            mine.mkdir(parents=True)
+            for name in ["ca.crt", f"{party}.key", *(f"{peer}.crt" for peer in MEASURES)]:
+                shutil.copy2(authority / name, mine / name)
 
 
 def _write(

@@ -4,7 +4,8 @@
     OUT/parties/NAME/certificates   its key, its certificate, the authority's and its peers' certificates
     OUT/parties/NAME/share.json     what it ends up with
 
-No process holds another party's columns. If one fails, all end, and the first real cause is raised.
+No process holds another party's columns, and no folder another party's key: the authority that signs for
+all of them is gone before the parties start. If one fails, all end, and the first real cause is raised.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def run_processes(
     with ExitStack() as stack:
         if out is None:
             out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
-        folders = lay_out(job, dealt, target_loss, out)
+        with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority:
+            folders = lay_out(job, dealt, target_loss, out, Path(authority))
         parties = {party: start(folder) for party, folder in folders.items()}
         stack.callback(stop_all, list(parties.values()))
         for party, process in parties.items():
@@ -58,12 +60,10 @@ def run_processes(
         return _collect(folders, parties)
 
 
-def lay_out(job: Job, dealt: Deal, target_loss: float | None, out: Path) -> dict[str, Path]:
-    """Write every party's folder; a folder of an earlier run is replaced."""
+def lay_out(job: Job, dealt: Deal, target_loss: float | None, out: Path, authority: Path) -> dict[str, Path]:
+    """Write every party's folder; a folder of an earlier run is replaced. `authority` issues certificates."""
     names = tuple(dealt.hands)
-    authority = out / "authority"
-    for old in (authority, out / "parties"):
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(out / "parties", ignore_errors=True)
     make_authority(authority)
     for party in names:
         issue(authority, party)

@@ -16,7 +16,7 @@ from colonnade.result import Result
 
 RESULT = "result.json"
 FIGURES = ("loss.png", "loss.svg")
-LEFT_BY_PARTIES = {"parties", "authority"}  # of the network world, also where a run failed
+LEFT_BY_PARTIES = {"parties"}  # of the network world, also where a run failed
 
 
 def claim(folder: Path, also: Iterable[str] = ()) -> Path:
