@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("config", "messages"),
     ("presets", "losses", "regularizers", "result"),
-    ("metrics", "data"),
+    ("metrics", "data", "combinations"),
     ("models",),
     ("optim",),
     ("privacy",),

@@ -156,7 +156,7 @@ def _check_labels_at(job: Job, preset: Preset) -> None:
             f"train.labels_at: in {preset.name} data.active says who holds the label, and all train; "
             "labels_at is for algorithms that pull (afsvrg-vp, asysqn-svrg, fd-svrg, ...)"
         )
-    parties = job.data.parties or len(job.data.columns or job.data.files or ())
+    parties = len(job.data.party_names)
     if not 1 <= (job.train.labels_at or 0) <= parties:
         raise JobError(f"train.labels_at: {job.train.labels_at} of {parties} parties; give 1 to {parties}")
 

@@ -20,6 +20,19 @@ from colonnade.errors import JobError
 World = Literal["simulated", "local", "network"]
 
 
+SERVER = "server"  # the name of a party that is nothing else
+
+
+def numbered_parties(parties: int) -> tuple[str, ...]:
+    """Names for parties that are only counted.
+
+    >>> numbered_parties(11)[:2]
+    ('party-00', 'party-01')
+    """
+    digits = len(str(parties - 1))
+    return tuple(f"party-{k:0{digits}}" for k in range(parties))
+
+
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the job file."""
 
@@ -38,11 +51,23 @@ class Data(Section, frozen=True):
     files: dict[str, str] | None = None
     test_files: dict[str, str] | None = None
     active: int | list[str] = 1
+    server: Literal["apart"] | None = None  # with `parties`: one more, which holds the label and no columns
     scale: Literal["none", "zscore", "minmax", "maxabs"] | None = None
     categorical: list[str] | None = None
     missing: Literal["error", "zero", "mean"] | None = None
     drop: list[str] | None = None
     intercept: bool | None = None  # a column of ones at the first active party; None: where it is needed
+
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        """The names of all parties, in the order of network.speeds.
+
+        >>> Data(parties=2, server="apart").party_names
+        ('server', 'party-0', 'party-1')
+        """
+        if (named := self.columns or self.files) is not None:
+            return tuple(named)
+        return ((SERVER,) if self.server == "apart" else ()) + numbered_parties(self.parties or 0)
 
 
 class Train(Section, frozen=True):
@@ -294,7 +319,12 @@ def _check(job: Job, where: str) -> None:
         refuse("data.test_files: goes with files = {...}; with train = FILE give test = FILE")
     if data.parties is not None and data.parties < 1:
         refuse(f"data.parties: {data.parties} parties cannot hold anything; at least 1")
-    q = len(data.columns or data.files or ()) or data.parties or 0
+    if data.server is not None and data.parties is None:
+        refuse(
+            "data.server: goes with parties = N; with columns or files name the server among the parties, "
+            "columns = {server = [], ...} or a file with nothing but id and label, and active = ['server']"
+        )
+    q = len(data.party_names)
     if q > 255:
         refuse(f"data: {q} parties are more than a run can name; at most 255")
     if isinstance(data.active, int) and not 1 <= data.active <= q:

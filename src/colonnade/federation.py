@@ -22,12 +22,14 @@ from colonnade.config import Job
 from colonnade.conversations.gram import check_memory
 from colonnade.conversations.kernel_plan import plan_of
 from colonnade.data.deal import Deal, deal
+from colonnade.data.formats import suggest
 from colonnade.data.table import Table
 from colonnade.errors import JobError
 from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
 from colonnade.models.blackbox import Model
 from colonnade.party import Assignment, Share
+from colonnade.privacy.labels import delta_of
 from colonnade.regularizers import REGULARIZERS
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
 from colonnade.secure.tree import unsafe_reason
@@ -78,7 +80,7 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
         data = msgspec.structs.replace(data, intercept=False)  # a linear model's matter
     dealt = deal(data, task=LOSSES[loss].task if loss else None, seed=job.seed)  # type: ignore[arg-type]
     job = resolved(job, dealt.labels.task, len(dealt.labels.classes))
-    check(job, tuple(dealt.hands), dealt.active)
+    check(job, {party: len(hand.train.columns) for party, hand in dealt.hands.items()}, dealt.active)
     if job.world == "network":
         from colonnade.processes import run_processes
 
@@ -95,7 +97,7 @@ def run_tables(
     """Run a job on tables that are ready, in this process."""
     launch = {"local": run_local, "simulated": run_simulated}[job.world]
     setting = _labelled(job, setting)
-    check(job, tuple(setting.train), setting.active)
+    check(job, {party: table.width for party, table in setting.train.items()}, setting.active)
 
     def start(target: float | None) -> dict[str, Share]:
         assignments = {
@@ -119,7 +121,7 @@ def label_holders(job: Job) -> int | None:
     """How many parties hold the label, where the algorithm rather than the data decides that."""
     if preset_of(job).conversation != "pull":
         return None
-    parties = job.data.parties or len(job.data.columns or job.data.files or ())
+    parties = len(job.data.party_names)
     return job.train.labels_at or parties
 
 
@@ -153,15 +155,38 @@ def resolved(job: Job, task: str, classes: int = 0) -> Job:
     return job
 
 
-def check(job: Job, parties: tuple[str, ...], active: tuple[str, ...]) -> None:
-    """Refuse what cannot work or leaks more than it says, before anything starts."""
+def check(job: Job, widths: Mapping[str, int], active: tuple[str, ...]) -> None:
+    """Refuse what cannot work or leaks more than it says, before anything starts.
+
+    `widths` has the number of columns of every party.
+    """
+    _check_names(job, tuple(widths))
+    apart = next((party for party, columns in widths.items() if not columns), None)
+    if apart is not None and preset_of(job).conversation != "cascade":
+        raise JobError(
+            f"data: {apart} holds no columns, and {job.algorithm} has no server that could do without them; "
+            "give it some, or use an algorithm with a server (asyrevel-gau, czofo, ...)"
+        )
     linear = preset_of(job).conversation in ("backward", "pull")
     batches_in_flight(job, len(active))
     if linear and job.train.loss == "softmax" and job.train.classes is None:
         raise JobError("train.classes: softmax has a score per class; say how many classes there are")
-    reason = unsafe_reason(len(parties)) if job.secure.sum == "tree" else None
+    reason = unsafe_reason(len(widths)) if job.secure.sum == "tree" else None
     if reason and not job.secure.accept_leak:
         raise JobError(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")
+
+
+def _check_names(job: Job, parties: tuple[str, ...]) -> None:
+    faults = job.network.faults
+    named = {
+        "model.parties": list(job.model.parties),
+        "network.faults.crash": list(faults.crash),
+        "network.faults.partitions": [party for cut in faults.partitions for party in cut["side"]],
+    }
+    for key, names in named.items():
+        for name in names:
+            if name not in parties:
+                raise JobError(f"{key}: there is no party {name!r}; {suggest(str(name), parties)}")
 
 
 def _kernel_notes(job: Job) -> list[str]:
@@ -343,7 +368,7 @@ def _result(job: Job, setting: Setting, shares: dict[str, Share], pooled: Pooled
             secure_sum="none" if preset_of(job).conversation == "cascade" else job.secure.sum,
             mechanism=job.privacy.mechanism,
             epsilon=evaluator.epsilon,
-            delta=job.privacy.delta if evaluator.epsilon is not None else None,
+            delta=delta_of(job) if evaluator.epsilon is not None else None,
             notes=privacy_notes(job, len(shares)),
         ),
         history=evaluator.history,

@@ -59,7 +59,6 @@ def test_split_by_name() -> None:
         ({"bank": ["incme"]}, "party 'bank': no column 'incme'; did you mean 'income'?"),
         ({"bank": ["age"], "shop": ["age"]}, "column 'age' is given to 'bank' and to 'shop'"),
         ({"bank": ["age"]}, "column 'income' and 1 more belong to no party"),
-        ({"bank": columns, "shop": []}, "party 'shop' has no columns"),
     ):
         with pytest.raises(DataError, match=re.escape(text)):
             split_by_name(columns, holders)
@@ -161,6 +160,19 @@ class Frame:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.asarray(self.values, dtype=dtype)
+
+
+def test_only_the_first_label_holder_may_hold_no_columns() -> None:
+    names = [f"x{j}" for j in range(X.shape[1])]
+    parties = split_columns(X, Y, columns={"hub": [], "bank": names}, active=1)
+    assert parties.tables["hub"].X.shape == (len(X), 0)
+    assert parties.tables["hub"].y is not None
+    for columns, text in (
+        ({"bank": names, "hub": []}, "party 'hub' has no columns; only the first active party ('bank')"),
+        ({"hub": [], "bank": names, "shop": []}, "party 'shop' has no columns"),
+    ):
+        with pytest.raises(DataError, match=re.escape(text)):
+            split_columns(X, Y, columns=columns, active=1)
 
 
 @pytest.mark.parametrize(

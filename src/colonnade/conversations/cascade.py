@@ -108,7 +108,7 @@ async def converse(context: Context) -> Outcome:
         max_delay=context.job.train.max_delay or 8 * len(table.outputs),
         ahead=batches_in_flight(context.job, 1),
     )
-    if context.job.privacy.mechanism != "none":
+    if context.job.privacy.mechanism in ("scalar", "gradient"):
         program.make_private(smoothing_of(context))
     async with asyncio.TaskGroup() as group:
         collecting = group.create_task(inbox.collect()) if context.net.peers else None
@@ -119,7 +119,8 @@ async def converse(context: Context) -> Outcome:
             collecting.cancel()
     return Outcome(
         weights={"w0": head.w} if client is None else {"w": client.w, "w0": head.w},
-        step=terms.step,
+        # a server apart has no block of its own, and perhaps no weights either
+        step=terms.step if client is not None else terms.server_step if head.w.size else 0.0,
         rounds=program.answered,
         updates=client.updates if client is not None else 0,
         evaluation=evaluation,
@@ -154,7 +155,9 @@ def own_client(context: Context, inbox: Inbox | None) -> Client | None:
 def own_head(context: Context, columns: int) -> Head:
     y = context.y
     assert y is not None  # noqa: S101  the server holds the labels
-    outputs = int(y.max()) + 1 if context.loss.task == "multiclass" else 1
+    # as many classes as the job says: private labels may lack one
+    classes = context.job.train.classes or int(y.max()) + 1
+    outputs = classes if context.loss.task == "multiclass" else 1
     model = context.server_model or server_model(context.job.model.server, columns, outputs)
     return Head(model, context.loss, model.initial(context.rng(HEAD_START)))
 
@@ -239,7 +242,7 @@ def _asking(context: Context, model: Model) -> Asking:
         if context.preset.reply == "deltas":
             return DeltasClient(model, regularizer, l2, deltas_of(context))
         return GradientClient(model, regularizer, l2)
-    private = context.job.privacy.mechanism != "none"
+    private = context.job.privacy.mechanism == "scalar"
     return ValuesClient(model, smoothing_of(context), regularizer, l2, context.rng(DIRECTIONS), private)
 
 

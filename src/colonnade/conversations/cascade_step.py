@@ -69,7 +69,7 @@ async def agree_on_steps(context: Context, client: Client | None, *, clients: in
         return Terms(step, float(job.cascade.server_step), total)
     first = not by_values or job.cascade.server == "first"
     # the paper's choice for a server that learns by values: the clients' step over their number
-    return Terms(step, FIRST_ORDER_SERVER if first else step / len(net.parties), total)
+    return Terms(step, FIRST_ORDER_SERVER if first else step / max(clients, 1), total)
 
 
 def _along_random(context: Context) -> bool:

@@ -12,10 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.config import Data
+from colonnade.config import SERVER, Data
 from colonnade.data.datasets import DatasetFiles, read
 from colonnade.data.labels import Labels, Task
-from colonnade.data.partition import load_party_files, split_by_count, split_by_name, train_test_rows
+from colonnade.data.partition import (
+    Split,
+    check_holders,
+    load_party_files,
+    split_by_count,
+    split_by_name,
+    train_test_rows,
+)
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable, Table
 from colonnade.errors import DataError
@@ -64,6 +71,9 @@ class Deal:
     active: tuple[str, ...]
     labels: Labels
 
+    def __post_init__(self) -> None:
+        check_holders({party: len(hand.train.columns) for party, hand in self.hands.items()}, self.active[0])
+
 
 def deal(data: Data, *, task: Task | None, seed: int) -> Deal:
     """Read the job's files and hand every party its columns."""
@@ -80,11 +90,7 @@ def deal(data: Data, *, task: Task | None, seed: int) -> Deal:
     if train.y is None:
         raise DataError(f"{files.name}: no label; name its column with data.label")
     labels, y_train, y_test = _labels(train, test, task or _task(data, files, train), data, files)
-    split = (
-        split_by_name(train.columns, data.columns)
-        if data.columns is not None
-        else split_by_count(train.columns, data.parties or 1, seed)
-    )
+    split = _split(train.columns, data, seed)
     active = _active(list(split), data.active)
     recipe = _recipe(data, files)
     blank_train, blank_test = replace(train, y=None), replace(test, y=None)
@@ -100,6 +106,13 @@ def deal(data: Data, *, task: Task | None, seed: int) -> Deal:
         for party, columns in split.items()
     }
     return Deal(files.name, hands, active, labels)
+
+
+def _split(columns: Sequence[str], data: Data, seed: int) -> Split:
+    if data.columns is not None:
+        return split_by_name(columns, data.columns)
+    server: Split = {SERVER: ()} if data.server == "apart" else {}
+    return server | split_by_count(columns, data.parties or 1, seed)
 
 
 def _deal_files(data: Data, task: Task | None, seed: int) -> Deal:
@@ -207,7 +220,9 @@ def _active(parties: list[str], active: int | list[str]) -> tuple[str, ...]:
         if not 1 <= active <= len(parties):
             raise DataError(f"data.active: {active} of {len(parties)} parties cannot be active")
         return tuple(parties[:active])
-    for name in active:
+    for number, name in enumerate(active):
+        if name in active[:number]:
+            raise DataError(f"data.active: {name!r} is there twice; name every party once")
         if name not in parties:
             raise DataError(f"data.active: there is no party {name!r}; the parties are {', '.join(parties)}")
     if not active:

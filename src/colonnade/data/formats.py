@@ -113,11 +113,9 @@ def _columns(path: Path, table: Any, label: str | None, id_column: str | None) -
     if table.num_rows == 0:
         raise DataError(f"{path}: the file has a header but no rows")
     features = tuple(c for c in names if c not in (label, id_column))
-    if not features:
-        raise DataError(f"{path}: no columns besides the label and the id")
     return Parsed(
         features,
-        stack([_column(path, c, table[c]) for c in features]),
+        stack([_column(path, c, table[c]) for c in features], table.num_rows),
         None if id_column is None else _ids(path, id_column, table[id_column]),
         None if label is None else _column(path, label, table[label]),
     )
@@ -169,10 +167,11 @@ def _ids(path: Path, name: str, column: Any) -> NDArray[np.str_]:
     return ids
 
 
-def stack(columns: list[Any]) -> Any:
+def stack(columns: list[Any], rows: int) -> Any:
+    """One matrix where all are numbers (also of none), else one array per column."""
     if any(c.dtype == object for c in columns):
         return tuple(columns)
-    X = np.empty((len(columns[0]), len(columns)))
+    X = np.empty((rows, len(columns)))
     for j, column in enumerate(columns):
         X[:, j] = column
     return X

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from colonnade.config import numbered_parties
 from colonnade.data import formats
 from colonnade.data.labels import Labels
 from colonnade.data.numbered import int32
@@ -35,11 +36,11 @@ def split_by_count(columns: Sequence[str], parties: int, seed: int) -> Split:
         raise DataError(
             f"parties = {parties} with {len(columns)} columns; every party needs at least one column"
         )
-    digits = len(str(parties - 1))
     shuffled = np.random.default_rng(seed).permutation(len(columns))
+    parts = np.array_split(shuffled, parties)
     return {
-        f"party-{k:0{digits}}": tuple(sorted(int(j) for j in part))
-        for k, part in enumerate(np.array_split(shuffled, parties))
+        party: tuple(sorted(int(j) for j in part))
+        for party, part in zip(numbered_parties(parties), parts, strict=True)
     }
 
 
@@ -52,8 +53,6 @@ def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) 
     place = {c: j for j, c in enumerate(columns)}
     holder: dict[str, str] = {}
     for party, names in holders.items():
-        if not names:
-            raise DataError(f"party '{party}' has no columns; every party needs at least one")
         for c in names:
             if c not in place:
                 raise DataError(f"party '{party}': no column '{c}'; {formats.suggest(c, columns)}")
@@ -66,6 +65,19 @@ def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) 
     if left:
         raise DataError(f"column '{left[0]}' and {len(left) - 1} more belong to no party; give them to one")
     return {party: tuple(place[c] for c in names) for party, names in holders.items()}
+
+
+def check_holders(widths: Mapping[str, int], server: str) -> None:
+    """Everybody needs a column, but for the first label holder: it may be a server and nothing else."""
+    without = [party for party, width in widths.items() if not width]
+    if len(without) == len(widths):
+        raise DataError("no party has any columns; there is nothing to learn from")
+    for party in without:
+        if party != server:
+            raise DataError(
+                f"party '{party}' has no columns; only the first active party ('{server}'), as the server of "
+                "a cascade, may hold nothing but the label"
+            )
 
 
 def train_test_rows(n: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
@@ -97,7 +109,7 @@ def load_party_files(
         if party not in files:
             raise DataError(f"label_at names '{party}', which has no file; {formats.suggest(party, files)}")
     tables = {
-        p: load(f, label=label if p in holders else None, id=id, categorical=categorical)
+        p: load(f, label=label if p in holders else None, id=id, categorical=categorical, bare=True)
         for p, f in files.items()
     }
     for party, raw in tables.items():
@@ -179,6 +191,7 @@ def split_columns(
         split = split_by_count(names, parties, seed) if columns is None else split_by_name(names, columns)
         holders = _active(list(split), active)
     labels, coded = _labels(y, matrix.shape[0], like.labels if like else None)
+    check_holders({p: len(js) for p, js in split.items()}, holders[0])
     tables = {
         p: Table(p, tuple(names[j] for j in js), _columns(matrix, js), coded if p in holders else None)
         for p, js in split.items()

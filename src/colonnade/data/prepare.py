@@ -69,7 +69,7 @@ class Preparation:
         shift, divisor, flat = scaling.statistics(X, scale, raw, numeric)
         still = {c for c, one_value in zip(numeric, flat, strict=True) if one_value}
         still |= {c for c, names in categories.items() if len(names) < 2}
-        if len(still) == len(raw.columns):
+        if raw.columns and len(still) == len(raw.columns):
             shown = ", ".join(raw.columns[:4]) + (", ..." if len(raw.columns) > 4 else "")
             raise DataError(
                 f"{raw.name}: every column ({shown}) is constant in the training rows; "

@@ -53,13 +53,15 @@ def _save(path: Path, raw: RawTable, y: Any) -> None:
 
 
 def _load(path: Path, party: str, columns: tuple[str, ...]) -> tuple[RawTable, Any]:
+    labels = path.with_suffix(".labels.npy")
+    y = np.load(labels, allow_pickle=False) if labels.exists() else None
     if path.with_suffix(".npz").exists():
         values: Any = csr_array(load_npz(path.with_suffix(".npz")))
     else:
         table = pq.read_table(path.with_suffix(".parquet"))
-        values = stack([_column(table.column(j)) for j in range(len(columns))])
-    labels = path.with_suffix(".labels.npy")
-    y = np.load(labels, allow_pickle=False) if labels.exists() else None
+        # a file without columns has no rows to count; who holds nothing else holds the labels
+        rows = table.num_rows if columns or y is None else len(y)
+        values = stack([_column(table.column(j)) for j in range(len(columns))], rows)
     return RawTable(party, columns, values), y
 
 

@@ -96,13 +96,15 @@ class RawTable:
         names = [c for c in columns if isinstance(c, str)]
         where = self.positions(names) if names else [int(c) for c in columns]
         chosen = tuple(self.columns[j] for j in where)
+        if not where:
+            return replace(self, columns=(), values=np.empty((self.rows, 0)))
         if not isinstance(self.values, tuple):
             values = self.values[:, where]
             return replace(
                 self, columns=chosen, values=values if self.sparse else np.ascontiguousarray(values)
             )
         picked = [self.values[j] for j in where]
-        return replace(self, columns=chosen, values=formats.stack(picked))
+        return replace(self, columns=chosen, values=formats.stack(picked, self.rows))
 
     def take(self, rows: Rows) -> RawTable:
         """The given rows, in the given order."""
@@ -123,12 +125,14 @@ def load(
     id: str | None = None,  # noqa: A002
     n_features: int | None = None,
     categorical: Sequence[str] = (),
+    bare: bool = False,
 ) -> RawTable:
     """Read LIBSVM, CSV, TSV, Parquet or IDX, plain or packed as .gz, .xz or .bz2.
 
     `label` and `id` name columns of CSV and Parquet files. `n_features` is for LIBSVM, where a file
     cannot say how many columns there are beyond the last one it uses: give a test file its training
-    file's number. `categorical` columns are read as text, letter by letter.
+    file's number. `categorical` columns are read as text, letter by letter. A file with nothing but label
+    and id is refused unless it may be `bare`.
     """
     path = Path(path)
     if path.is_dir():
@@ -143,6 +147,8 @@ def load(
         raise DataError(f"{path}: not allowed to read this file") from None
     except (OSError, EOFError, lzma.LZMAError) as problem:
         raise DataError(f"{path}: damaged or not a {path.suffix} file ({problem})") from None
+    if not parsed.columns and not bare:
+        raise DataError(f"{path}: no columns besides the label and the id")
     raw = RawTable(path.name, parsed.columns, parsed.values, parsed.ids, parsed.y)
     _check_labels(raw)
     return raw

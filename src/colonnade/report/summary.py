@@ -61,7 +61,8 @@ def privacy_rows(result: Result) -> list[Pair]:
     noise = "none" if privacy.mechanism == "none" else privacy.mechanism
     if privacy.epsilon is not None:
         noise += f", epsilon {privacy.epsilon:.3g} at delta {privacy.delta:.1g}"
-    return [("partial scores", f"{privacy.secure_sum} sum"), ("noise", noise)]
+    sent = "to the server, in clear" if privacy.secure_sum == "none" else f"{privacy.secure_sum} sum"
+    return [("partial scores", sent), ("noise", noise)]
 
 
 def moment_line(moment: Moment, epochs: int) -> str:
