@@ -121,6 +121,8 @@ def refuse_cascade(job: Job, preset: Preset) -> None:
     """Sections that say something only to the cascade conversation."""
     if job.model != Models():
         raise JobError(f"model: {preset.name} trains linear models only; use asyrevel-gau, tig, ...")
+    if job.train.evaluate_every % 1:
+        raise JobError(f"train.evaluate_every: {preset.name} is measured after whole epochs; give 1, 2, ...")
     if job.privacy.mechanism != "none":
         raise JobError(f"privacy: {preset.name} has no private replies; use asyrevel-gau or asyrevel-uni")
 

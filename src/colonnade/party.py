@@ -63,6 +63,7 @@ class Share(msgspec.Struct, kw_only=True):
     messages: int
     bytes_by_kind: dict[str, int]
     bytes_by_peer: dict[str, int]
+    payload_by_kind: dict[str, int] = {}  # of bytes_by_kind, what is arrays and not framing
     evaluation_bytes: int
     received_messages: int
     received_bytes: int
@@ -161,6 +162,7 @@ class Party:
             messages=meter.messages(),
             bytes_by_kind=meter.bytes_by_kind(),
             bytes_by_peer=meter.bytes_by_peer(),
+            payload_by_kind=meter.payload_by_kind(),
             evaluation_bytes=evaluation_meter.bytes(evaluation=True),
             received_messages=meter.received_messages,
             received_bytes=meter.received_bytes,

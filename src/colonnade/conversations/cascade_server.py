@@ -141,7 +141,7 @@ class Server:
     @property
     def every(self) -> int:
         epochs = self.context.job.train.evaluate_every
-        return epochs * self.per_epoch if epochs else self.total
+        return max(1, round(epochs * self.per_epoch)) if epochs else self.total
 
     async def waves(self) -> AsyncIterator[list[Asked]]:
         """Uploads in the order of arrival, alone (async) or one of every client (sync)."""

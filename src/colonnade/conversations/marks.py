@@ -21,7 +21,7 @@ async def measure_at_marks(
     `measure` takes the rounds that are finished and whether it is the last time; at the evaluator it
     gives the loss, and a loss within the target ends the run.
     """
-    every = context.job.train.evaluate_every or schedule.epochs
+    every = int(context.job.train.evaluate_every) or schedule.epochs
     target = context.target_loss
     epoch, final = 0, False
     while not final:

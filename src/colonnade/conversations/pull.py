@@ -220,7 +220,7 @@ class PullConversation:
         last = self.stint + 1 == self.plan.epochs
         target = self.context.target_loss
         rounds = (self.stint + 1) * self.plan.per_epoch
-        every = self.context.job.train.evaluate_every or self.plan.epochs
+        every = int(self.context.job.train.evaluate_every) or self.plan.epochs
         if (self.stint + 1) % every and not last:
             return False
         # any mark may be the last one where a target can end the run

@@ -1,10 +1,16 @@
-"""Counts what leaves a party: messages and bytes, by kind, by topic and by peer, framing included."""
+"""Counts what leaves a party: messages and bytes, by kind, by topic and by peer, framing included.
+
+The payload, which is the arrays alone as they travel, is counted beside.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
-from colonnade.messages import Message, Topic, topic_of
+import msgspec
+
+from colonnade.messages import Array, Message, Topic, topic_of
 
 Key = tuple[type[Message], int, str]
 
@@ -23,12 +29,14 @@ class Meter:
         key = (type(message), getattr(message, "tag", 0), to)
         # the tag's topic, not the tag itself, is the key: the books must not grow with the rounds
         key = (key[0], int(topic_of(key[1])), to)
+        payload = sum(getattr(message, name).nbytes for name in _arrays(type(message)))
         entry = self._sent.get(key)
         if entry is None:
-            self._sent[key] = [1, size]
+            self._sent[key] = [1, size, payload]
         else:
             entry[0] += 1
             entry[1] += size
+            entry[2] += payload
 
     def repeated(self, size: int) -> None:
         """Acknowledgements and resends: bytes that carry no message of their own."""
@@ -50,6 +58,14 @@ class Meter:
             totals["resends"] += self.overhead
         return dict(sorted(totals.items()))
 
+    def payload_by_kind(self) -> dict[str, int]:
+        """Of all that is not evaluation."""
+        totals: Counter[str] = Counter()
+        for (kind, topic, _), entry in self._sent.items():
+            if topic != Topic.EVALUATE:
+                totals[kind.__name__.lower()] += entry[2]
+        return dict(sorted(totals.items()))
+
     def bytes_by_peer(self, *, evaluation: bool = False) -> dict[str, int]:
         totals: Counter[str] = Counter()
         for (_, topic, to), entry in self._sent.items():
@@ -59,3 +75,8 @@ class Meter:
 
     def bytes(self, *, evaluation: bool = False) -> int:
         return sum(self.bytes_by_kind(evaluation=evaluation).values())
+
+
+@cache
+def _arrays(kind: type[Message]) -> tuple[str, ...]:
+    return tuple(field.name for field in msgspec.structs.fields(kind) if field.type == Array)
