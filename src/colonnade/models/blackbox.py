@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from colonnade.data.table import Matrix
 from colonnade.errors import DataError
+from colonnade.losses import Loss
 from colonnade.models.linear import rows_of
+from colonnade.models.moves import Moves
 
 Floats = NDArray[Any]
 
@@ -93,6 +95,10 @@ class Linear:
         replaced: Floats = self.forward(w[None], C) + (outputs - C[:, own]) @ W[own]
         return replaced
 
+    def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
+        W = w[: self.columns * self.outputs].reshape(self.columns, self.outputs)
+        return losses_of(loss, moves.of(self.forward(w[None], C)[0], moves.bases @ W[own]), y)
+
     def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
         inner = rows_of(X).gradient(0, X.shape[0], d_out).ravel()
         return np.concatenate([inner, d_out.sum(axis=0)]) if self.bias else inner
@@ -122,6 +128,9 @@ class Sum:
         replaced: Floats = self.forward(w[None], C) + (outputs - C[:, own])
         return replaced
 
+    def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
+        return losses_of(loss, moves.of(self.forward(w[None], C)[0]), y)
+
     def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
         return np.zeros(0)
 
@@ -144,6 +153,11 @@ class Function:
     def forward(self, W: Floats, X: Matrix) -> Floats:
         rows = dense(X)
         return np.stack([shaped(self.call(w, rows), len(rows), self.name) for w in W])
+
+
+def losses_of(loss: Loss, z: Floats, y: Floats) -> Floats:
+    """From scores [..., rows, outputs] to losses [..., rows]."""
+    return loss.value(z if loss.task == "multiclass" else z[..., 0], y)
 
 
 def dense(X: Matrix) -> Floats:

@@ -1,4 +1,4 @@
-"""Networks on torch: the only place that imports it (`pip install 'colonnade[torch]'`).
+"""Networks on torch, on the CPU or a GPU.
 
 A module becomes a function of one flat parameter vector. The outputs at several vectors are computed in
 one batched call (`torch.func.vmap`), which is what zeroth-order training spends its time on.
@@ -6,42 +6,39 @@ one batched call (`torch.func.vmap`), which is what zeroth-order training spends
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.data.table import Matrix
-from colonnade.errors import JobError
+from colonnade.losses import Loss
+from colonnade.models.backend import Device, Precision, device_of, losses_of, tensor, torch
 from colonnade.models.blackbox import dense
+from colonnade.models.moves import Moves
 
-try:
-    import torch
-    from torch.func import functional_call, vmap
-except ImportError as error:
-    raise JobError(
-        "this model is a network and needs torch, which is not installed; pip install 'colonnade[torch]'"
-    ) from error
+functional_call, vmap = torch.func.functional_call, torch.func.vmap
 
 Floats = NDArray[Any]
-Precision = Literal["float32", "float64"]
 
-if "OMP_NUM_THREADS" not in os.environ:
-    # products this small are faster on one core, and several parties may share this machine
-    torch.set_num_threads(1)
+# hidden numbers computed at one time: what stays in a cache, and what fits a GPU's memory with ease
+STRETCH = {"cpu": 2**19, "cuda": 2**26}
 
 
 class Network:
     """A torch module whose parameters are one vector, float32 unless told, that belongs to the caller."""
 
     def __init__(
-        self, module: torch.nn.Module, shape: tuple[int, ...] = (), precision: Precision = "float32"
+        self,
+        module: torch.nn.Module,
+        shape: tuple[int, ...] = (),
+        precision: Precision = "float32",
+        device: Device = "cpu",
     ) -> None:
-        self._type = np.dtype(precision)
-        self._module = module.eval().to(getattr(torch, precision))
+        self._type, self._device = np.dtype(precision), device_of(device)
+        self._module = module.eval().to(self._device, getattr(torch, precision))
         self._shape = shape  # what one row looks like to the module, if not flat
         self._names = [name for name, _ in module.named_parameters()]
         self._shapes = [p.shape for p in module.parameters()]
@@ -53,7 +50,8 @@ class Network:
         return sum(self._sizes)
 
     def initial(self, rng: np.random.Generator) -> Floats:
-        """What the module's own layers choose, from our seed."""
+        """What the module's own layers choose, from our seed; on the CPU: all devices start alike."""
+        self._module.to("cpu")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
             for layer in self._module.modules():
@@ -61,28 +59,28 @@ class Network:
                 if callable(reset):
                     reset()
         flat = torch.cat([p.detach().reshape(-1) for p in self._module.parameters()])
+        self._module.to(self._device)
         return flat.numpy().astype(self._type)
 
     def forward(self, W: Floats, X: Matrix) -> Floats:
         with torch.no_grad():
-            vectors = torch.from_numpy(np.ascontiguousarray(W, dtype=self._type))
-            out = self._many(vectors, self._rows(X))
-        return np.asarray(out.reshape(len(W), X.shape[0], -1).numpy())
+            vectors, rows = self._tensor(W), self._rows(X)
+            # one vector is the usual case, and a plain call is quicker than a batch of one
+            out = self._many(vectors, rows) if len(W) > 1 else self._apply(vectors[0], rows)
+        return self._array(out.reshape(len(W), X.shape[0], -1))
 
     def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
-        vector = torch.from_numpy(np.array(w, dtype=self._type)).requires_grad_()
+        vector = self._tensor(w).requires_grad_()
         return self._pull(vector, self._rows(X), d_out, vector)
 
     def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
         rows = self._rows(X).clone().requires_grad_()
-        gradient = self._pull(torch.from_numpy(np.array(w, dtype=self._type)), rows, d_out, rows)
-        return gradient.reshape(X.shape)
+        return self._pull(self._tensor(w), rows, d_out, rows).reshape(X.shape)
 
     def _pull(self, vector: Any, rows: Any, d_out: Floats, wrt: Any) -> Floats:
         out = self._apply(vector, rows)
-        seed = torch.from_numpy(np.array(d_out, dtype=self._type)).reshape(out.shape)
-        (gradient,) = torch.autograd.grad(out, wrt, seed)
-        return np.asarray(gradient.numpy())
+        (gradient,) = torch.autograd.grad(out, wrt, self._tensor(d_out).reshape(out.shape))
+        return self._array(gradient)
 
     def _apply(self, vector: Any, rows: Any) -> Any:
         return functional_call(self._module, self._named(vector), (rows,))
@@ -92,38 +90,85 @@ class Network:
         return {n: p.view(s) for n, p, s in zip(self._names, parts, self._shapes, strict=True)}
 
     def _rows(self, X: Matrix) -> Any:
-        rows = torch.from_numpy(np.ascontiguousarray(dense(X), dtype=self._type))
+        rows = self._tensor(dense(X))
         return rows.reshape(-1, *self._shape) if self._shape else rows
+
+    def _tensor(self, array: Floats) -> Any:
+        return tensor(array, self._type, self._device)
+
+    def _array(self, found: Any) -> Floats:
+        return np.asarray(found.cpu().numpy())
 
 
 class Layered(Network):
     """Layers one after the other, the first of them fully connected.
 
-    As a server it need not start again when one client's embeddings are exchanged: the first layer is
-    computed once, and only that client's columns of it for every exchange.
+    As a server it need not start again when one client's embeddings are exchanged or moved: the first layer
+    is computed once, and only that client's columns of it for every exchange.
     """
 
-    def __init__(self, layers: torch.nn.Sequential, precision: Precision = "float32") -> None:
-        super().__init__(layers, precision=precision)
+    def __init__(
+        self, layers: torch.nn.Sequential, precision: Precision = "float32", device: Device = "cpu"
+    ) -> None:
+        super().__init__(layers, precision=precision, device=device)
+        self._first = next(layers.named_children())[0]
         self._rest = layers[1:]  # its layers keep their names
 
     def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
         P, B = outputs.shape[:2]
         with torch.no_grad():
-            vector = torch.from_numpy(np.ascontiguousarray(w, dtype=self._type))
-            named = self._named(vector)
-            weight, bias = named.pop("0.weight"), named.pop("0.bias")
-            first = torch.nn.functional.linear(self._rows(C), weight, bias)
-            moved = self._rows(np.subtract(outputs, C[:, own]).reshape(P * B, -1))
+            first, weight, named = self._below(w, C)
+            moved = self._tensor(np.subtract(outputs, C[:, own]).reshape(P * B, -1))
             hidden = (moved @ weight[:, own].T).view(P, B, -1).add_(first)
-            out = functional_call(self._rest, named, (hidden.view(P * B, -1),), strict=True)
-        return np.asarray(out.view(P, B, -1).numpy())
+            return self._array(self._above(named, hidden))
+
+    def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
+        with torch.no_grad():
+            first, weight, named = self._below(w, C)
+            labels, steps = self._tensor(y), self._tensor(moves.steps)[..., None]
+            changes = self._tensor(moves.bases) @ weight[:, own].T
+            some = max(1, STRETCH[self._device.type] // first.numel())
+            found = [losses_of(loss, self._above(named, first[None].clone()), labels)]
+            for side in steps:
+                for part, change in zip(side.split(some), changes.split(some), strict=True):
+                    hidden = torch.addcmul(first, part, change)
+                    found.append(losses_of(loss, self._above(named, hidden), labels))
+            return self._array(torch.cat(found))
+
+    def _below(self, w: Floats, C: Floats) -> tuple[Any, Any, dict[str, Any]]:
+        """The first layer of C, its weights, and the parameters of all layers above it."""
+        named = self._named(self._tensor(w))
+        weight, bias = named.pop(f"{self._first}.weight"), named.pop(f"{self._first}.bias", None)
+        return torch.nn.functional.linear(self._rows(C), weight, bias), weight, named
+
+    def _above(self, named: dict[str, Any], hidden: Any) -> Any:
+        """From [points, rows, hidden] to [points, rows, outputs]; what is in `hidden` may be lost."""
+        P, B, H = hidden.shape
+        return functional_call(self._rest, named, (hidden.view(P * B, H),)).view(P, B, -1)
 
 
-def mlp(columns: int, hidden: Sequence[int], outputs: int, precision: Precision = "float32") -> Layered:
+def network_of(
+    module: torch.nn.Module,
+    shape: tuple[int, ...] = (),
+    precision: Precision = "float32",
+    device: Device = "cpu",
+) -> Network:
+    """A module as a model, in the quicker form where its layers allow that."""
+    if isinstance(module, torch.nn.Sequential) and not shape and isinstance(module[0], torch.nn.Linear):
+        return Layered(module, precision, device)
+    return Network(module, shape, precision, device)
+
+
+def mlp(
+    columns: int,
+    hidden: Sequence[int],
+    outputs: int,
+    precision: Precision = "float32",
+    device: Device = "cpu",
+) -> Layered:
     """Fully connected layers with ReLU between them; section 5.1 of AsyREVEL has one of 128."""
     widths = [columns, *hidden, outputs]
     layers: list[torch.nn.Module] = []
     for before, after in pairwise(widths):
-        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-    return Layered(torch.nn.Sequential(*layers[:-1]), precision)
+        layers += [torch.nn.Linear(before, after), torch.nn.ReLU(inplace=True)]
+    return Layered(torch.nn.Sequential(*layers[:-1]), precision, device)

@@ -12,7 +12,17 @@ its own deltas (K B numbers) and directions in R^d: B times the bytes, and the e
 coordinate (CoordGradEst), the j-th output of all rows moves at once; as a row's loss depends on its own
 outputs only, 2 d evaluations give all B d derivatives, which are as many numbers as the gradient.
 
-Directions are never sent: client and server draw them from the job's seed and the number of the round.
+Directions are never sent: client and server draw them from the job's seed and the number of the round. Per
+batch they are K bases v_j in R^d with a random sign for every base and row, e_jb: evaluation k moves row b by
+
+    u_k[b] = e_jb v_j,   j = (k + b) mod K
+
+so that a row meets every base once, and a base serves all rows. Signs make rows uncorrelated, E[u_k u_k'] = I
+as of independent draws; the error of the estimate is theirs too (tests/optim/test_deltas.py: exactly, unless
+Gaussian rows meet in a base because B > K). Drawing takes K (d + B) random numbers instead of K B d, and the
+first layer of the server's model K rows instead of K B. What is not independent is V'V / K, through which
+every row's own part of the gradient passes: its error does not average out over rows. It is at most as large
+as the error that the rows bring on each other, and vanishes where their gradients cancel.
 
 What each side learns: the server sees h in clear. The client knows u_k, so a reply is a deterministic
 function of the labels: K linear equations in the gradient of its batch. The noise of the estimate protects
@@ -29,6 +39,7 @@ from numpy.typing import NDArray
 
 from colonnade.data.table import Matrix
 from colonnade.models.blackbox import Differentiable
+from colonnade.models.moves import Moves
 from colonnade.optim.replies import Head, Query, Seed
 from colonnade.optim.smoothing import Directions, Smoothing
 from colonnade.regularizers import Regularizer
@@ -56,41 +67,75 @@ class Deltas:
         count = self.rule(d).count
         return (count,) if self.per == "batch" else (count, rows)
 
-    def draw(self, seed: Seed, rows: int, d: int) -> Floats:
-        """[directions, rows, d] in single precision; coordinates are the same for all rows: [d, 1, d]."""
-        rng, shape = np.random.default_rng(seed), (self.count, rows, d)
+    def draw(self, seed: Seed, rows: int, d: int) -> Moves:
+        """The directions of one question, in single precision and times mu."""
+        signs: Floats = np.ones((self.rule(d).count, rows), dtype=np.float32)
         if self.directions == "coordinate":
-            return np.eye(d, dtype=np.float32)[:, None, :]
+            bases: Floats = np.eye(d, dtype=np.float32)[:, None]
+        else:
+            rng = np.random.default_rng(seed)
+            if self.per == "batch":
+                signs = _signs(rng, signs.shape)
+            bases = self._bases(rng, rows, d)
+        steps = np.float32(self.mu) * signs
+        return Moves(bases, np.stack([steps, -steps] if self.rule(d).two_sided else [steps]))
+
+    def _bases(self, rng: np.random.Generator, rows: int, d: int) -> Floats:
+        shape = (self.count, 1 if self.per == "batch" else rows, d)
         if self.directions == "rademacher":
-            # one bit each: drawing directions is most of the server's work
-            size = self.count * rows * d
-            bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8), count=size)
-            return bits.reshape(shape).astype(np.float32) * 2 - 1
-        u: Floats = rng.standard_normal(shape, dtype=np.float32)
+            return _signs(rng, shape)
+        v: Floats = rng.standard_normal(shape, dtype=np.float32)
         if self.directions == "sphere":
-            axes = (1, 2) if self.per == "batch" else (2,)
-            u /= np.sqrt(np.square(u).sum(axis=axes, keepdims=True))
-        return u
+            v /= np.sqrt(np.square(v).sum(axis=2, keepdims=True))
+            if self.per == "batch":
+                v /= np.float32(rows**0.5)  # so that u_k, all rows of it, has length 1
+        return v
 
-    def quotients(self, losses: Floats, d: int) -> Floats:
-        """The reply, from the losses [points, rows] at `rule(d).points`."""
-        rows = losses.shape[1]
-        quotients = self.rule(d).quotients(losses.astype(np.float64))
-        reply: Floats = quotients.mean(axis=1) if self.per == "batch" else quotients / rows
-        return reply
+    def changes(self, losses: Floats, d: int) -> Floats:
+        """[directions, rows], from the losses [points, rows] where the moves led."""
+        found = self.rule(d).quotients(losses.astype(np.float64))
+        if self.per == "batch":
+            K, rows = found.shape
+            found = found[_base(K, rows), np.arange(rows)]
+        return found
 
-    def gradient(self, reply: Floats, u: Floats) -> Floats:
+    def reply(self, changes: Floats) -> Floats:
+        """What the client is told of them: the mean loss of the batch is theirs."""
+        told: Floats = changes.mean(axis=1) if self.per == "batch" else changes / changes.shape[1]
+        return told
+
+    def gradient(self, reply: Floats, moves: Moves) -> Floats:
         """The estimate of df/dh [rows, d], f the mean loss of the batch."""
         if self.directions == "coordinate":
             return reply.T
-        K, rows, d = u.shape
-        if self.per == "batch":
-            scaled = self.rule(d).scale(rows * d) / K * reply
-            found: Floats = (scaled.astype(u.dtype) @ u.reshape(K, -1)).reshape(rows, d)
-        else:
+        bases, (K, rows) = moves.bases, moves.steps.shape[1:]
+        d = bases.shape[2]
+        if self.per == "sample":
             scaled = self.rule(d).scale(d) / K * reply
-            found = np.einsum("kb,kbd->bd", scaled.astype(u.dtype), u)
+            found: Floats = np.einsum("kb,kbd->bd", scaled.astype(bases.dtype), bases)
+        else:
+            scaled = self.rule(d).scale(rows * d) / K * np.copysign(1.0, moves.steps[0])
+            found = (scaled * reply[_evaluation(K, rows)]).astype(bases.dtype).T @ bases[:, 0]
         return found
+
+
+def _base(K: int, rows: int) -> NDArray[np.int64]:
+    """[K, rows]: along which base evaluation k moves row b."""
+    base: NDArray[np.int64] = (np.arange(K)[:, None] + np.arange(rows)) % K
+    return base
+
+
+def _evaluation(K: int, rows: int) -> NDArray[np.int64]:
+    """[K, rows]: which evaluation moves row b along base j."""
+    evaluation: NDArray[np.int64] = (np.arange(K)[:, None] - np.arange(rows)) % K
+    return evaluation
+
+
+def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """+1 or -1, one random bit each."""
+    size = int(np.prod(shape))
+    bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8), count=size)
+    return bits.reshape(shape).astype(np.float32) * 2 - 1
 
 
 @dataclass(frozen=True)
@@ -109,8 +154,8 @@ class DeltasClient:
         return self.deltas.shape(*query.outputs.shape[1:])
 
     def gradient(self, query: Query, values: Floats) -> Floats:
-        u = self.deltas.draw(query.seed, *query.outputs.shape[1:])
-        back = self.model.gradient(query.w, query.X, self.deltas.gradient(values, u))
+        moves = self.deltas.draw(query.seed, *query.outputs.shape[1:])
+        back = self.model.gradient(query.w, query.X, self.deltas.gradient(values, moves))
         return back + self.l2 * self.regularizer.gradient(query.w)
 
 
@@ -122,10 +167,9 @@ class DeltasServer:
     deltas: Deltas
 
     def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats, seed: Seed = ()) -> Floats:
-        h = outputs[0]
-        rows, d = h.shape
-        points = self.deltas.rule(d).points(h, self.deltas.draw(seed, rows, d))
-        return self.deltas.quotients(self.head.losses_replaced(C, own, points, y), d)
+        rows, d = outputs.shape[1:]
+        moves = self.deltas.draw(seed, rows, d)
+        return self.deltas.reply(self.deltas.changes(self.head.losses_moved(C, own, moves, y), d))
 
     def evaluations(self, outputs: Floats) -> int:
         return self.deltas.rule(outputs.shape[2]).points_per_step

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.data.table import Matrix
-from colonnade.losses import Loss
-from colonnade.models.blackbox import Differentiable, Model, Replacing
+from colonnade.losses import Loss, soft_dz
+from colonnade.models.blackbox import Differentiable, Model, Replacing, losses_of
+from colonnade.models.moves import Moves, Moving
 from colonnade.optim.smoothing import Smoothing
 from colonnade.regularizers import Regularizer
 
@@ -81,6 +82,7 @@ class Head:
     model: Model
     loss: Loss
     w: Floats
+    soft: bool = False  # labels are points with noise on them (`privacy.labels`), not classes
 
     def scores(self, W: Floats, C: Floats) -> Floats:
         """z for every parameter vector and row; one number a row unless the loss has classes."""
@@ -89,26 +91,29 @@ class Head:
 
     def losses(self, W: Floats, C: Floats, y: Floats) -> Floats:
         """[vectors, rows]"""
-        z = self.scores(W, C)
-        flat = z.reshape(-1, *z.shape[2:])
-        return self.loss.value(flat, np.tile(y, len(W))).reshape(z.shape[:2])
+        return losses_of(self.loss, self.model.forward(W, C), y)
 
     def losses_replaced(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
         """[vectors, rows] for C with the columns `own` replaced by each of `outputs`."""
-        P, B = outputs.shape[:2]
         if isinstance(self.model, Replacing):
-            z = self.model.forward_replaced(self.w, C, own, outputs).reshape(P * B, -1)
-        else:
-            replaced = np.repeat(C[None], P, axis=0)
-            replaced[:, :, own] = outputs
-            z = self.model.forward(self.w[None], replaced.reshape(P * B, -1))[0]
-        flat = z if self.loss.task == "multiclass" else z[:, 0]
-        return self.loss.value(flat, np.tile(y, P)).reshape(P, B)
+            return losses_of(self.loss, self.model.forward_replaced(self.w, C, own, outputs), y)
+        P, B = outputs.shape[:2]
+        replaced = np.repeat(C[None], P, axis=0)
+        replaced[:, :, own] = outputs
+        z = self.model.forward(self.w[None], replaced.reshape(P * B, -1))
+        return losses_of(self.loss, z.reshape(P, B, -1), y)
+
+    def losses_moved(self, C: Floats, own: slice, moves: Moves, y: Floats) -> Floats:
+        """[points, rows] for C with the columns `own` moved."""
+        if isinstance(self.model, Moving):
+            return self.model.losses_moved(self.w, C, own, moves, self.loss, y)
+        return self.losses_replaced(C, own, moves.of(C[:, own]), y)
 
     def dz(self, C: Floats, y: Floats) -> Floats:
         """The derivative of the mean loss by every output of F0."""
         z = self.scores(self.w[None], C)[0]
-        return self.loss.dz(z, y).reshape(len(y), -1) / len(y)
+        dz = soft_dz(self.loss, z, y) if self.soft else self.loss.dz(z, y)
+        return dz.reshape(len(y), -1) / len(y)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,63 @@
+"""Torch, imported here and nowhere else (`pip install 'colonnade[torch]'`): devices, arrays, losses.
+
+Parties speak NumPy. What is here carries arrays to the device on which a network computes, and evaluates a
+loss where the scores are, so that only one number a row comes back.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.errors import JobError
+from colonnade.losses import Loss
+
+try:
+    import torch as torch  # for those who import it from here
+except ImportError as error:
+    raise JobError(
+        "this model is a network and needs torch, which is not installed; pip install 'colonnade[torch]'"
+    ) from error
+
+Floats = NDArray[Any]
+Precision = Literal["float32", "float64"]
+Device = Literal["cpu", "cuda", "auto"]
+
+if "OMP_NUM_THREADS" not in os.environ:
+    # products this small are faster on one core, and several parties may share this machine
+    torch.set_num_threads(1)
+
+
+def device_of(name: Device) -> torch.device:
+    """Where to compute; `auto` is the GPU of this machine, if torch sees one."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise JobError(
+            "model.device = 'cuda': torch sees no CUDA device on this machine; use 'cpu', or 'auto' to take "
+            "one where there is one"
+        )
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def tensor(array: Floats, precision: np.dtype[Any], device: torch.device) -> torch.Tensor:
+    """The array on a device; on the CPU without a copy where that is possible, so do not write to it."""
+    # an array that was received cannot be written to, which torch does not like
+    return torch.from_numpy(np.require(array, precision, ["C", "W"])).to(device)
+
+
+def losses_of(loss: Loss, z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """`loss.value` of scores [..., rows, outputs] for the labels of the rows: [..., rows]."""
+    if loss.name == "softmax":
+        own = y.long()[:, None].expand(*z.shape[:-1], 1)
+        return z.logsumexp(-1) - z.gather(-1, own)[..., 0]
+    z = z[..., 0]
+    match loss.name:
+        case "logistic":
+            return torch.nn.functional.softplus(-y * z)
+        case "squared":
+            return (z - y).square_().mul_(0.5)
+        case _:  # smooth_hinge
+            short = (1 - y * z).clamp_(min=0)
+            return torch.where(short > 1, short - 0.5, 0.5 * short.square())
