@@ -15,8 +15,8 @@ from colonnade.presets import PRESETS
 
 def job(algorithm: str, terms: dict[str, Any] | None = None, **train: Any) -> Job:
     """A job of four parties; `terms` are its [direction]."""
-    data = {"train": "x", "parties": 4, "active": 2}
-    return job_from({"algorithm": algorithm, "data": data, "train": train, "direction": terms or {}})
+    sections = {"data": {"train": "x", "parties": 4, "active": 2}, "privacy": {"epsilon": 1.0}}
+    return job_from({"algorithm": algorithm, **sections, "train": train, "direction": terms or {}})
 
 
 PULL = sorted(name for name, preset in PRESETS.items() if preset.conversation == "pull")

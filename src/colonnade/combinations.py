@@ -28,12 +28,13 @@ def preset_of(job: Job) -> Preset:
     check_kernel(job, preset)
     check_linear(job, preset)
     (check_cascade if preset.conversation == "cascade" else refuse_cascade)(job, preset)
+    check_privacy(job, preset)
     return preset
 
 
 def check_cascade(job: Job, preset: Preset) -> None:
-    """What a cascade preset cannot do with these models or this privacy."""
-    models, privacy = job.model, job.privacy
+    """What a cascade preset cannot do with these models."""
+    models = job.model
     black = {"function", "program"}
     named: dict[str, Model | ServerModel] = {
         "model": models,
@@ -52,26 +53,53 @@ def check_cascade(job: Job, preset: Preset) -> None:
             "use server = 'zeroth'"
         )
     _check_reply(job, preset)
-    if privacy.mechanism == "none":
+
+
+def check_privacy(job: Job, preset: Preset) -> None:
+    """Which mechanism protects labels in which conversation; everything else would only look private."""
+    mechanism, name = job.privacy.mechanism, preset.name
+    if mechanism == "none":
+        if preset.private:
+            raise JobError(f"privacy.mechanism: {name} is nothing without one; drop the key or use vafl")
         return
-    if preset.reply == "deltas":
-        raise JobError(
-            f"privacy: no mechanism bounds and counts what the deltas of {preset.name} tell yet; "
-            "use asyrevel-gau or asyrevel-uni"
-        )
-    if preset.reply != "values":
-        raise JobError(
-            f"privacy: {preset.name} sends a gradient per row, which no scalar mechanism protects; "
-            "use asyrevel-gau or asyrevel-uni"
-        )
-    if models.server.kind != "sum":
-        raise JobError(
-            "privacy: the server's own weights would carry labels into every reply; "
-            "use model.server.kind = 'sum'"
-        )
     if job.train.target is not None:
         raise JobError(
             "privacy: when a run stops at a target tells something of the labels; drop train.target"
+        )
+    if mechanism == "labels":
+        _check_one_holder(job, preset)
+    elif preset.conversation != "cascade":
+        raise JobError(
+            f"privacy: {name} has no private replies; use mechanism = 'labels', which every algorithm can "
+            "train on, or asyrevel-gau, vafl-dp, ..."
+        )
+    elif mechanism == "gradient" and preset.reply != "gradient":
+        raise JobError(
+            f"privacy.mechanism = 'gradient': {name} replies with {preset.reply}; use 'labels', or vafl-dp"
+        )
+    elif mechanism == "scalar" and preset.reply != "values":
+        what = "a gradient per row" if preset.reply == "gradient" else "deltas"
+        raise JobError(
+            f"privacy.mechanism = 'scalar': {name} sends {what}, not a few values a batch; use 'labels' here "
+            "('gradient' for gradient replies), or asyrevel-gau"
+        )
+    elif mechanism == "scalar" and job.model.server.kind != "sum":
+        raise JobError(
+            "privacy: the server's own weights would carry labels into every reply; "
+            "use model.server.kind = 'sum', or mechanism = 'labels'"
+        )
+
+
+def _check_one_holder(job: Job, preset: Preset) -> None:
+    active = job.data.active
+    holders = active if isinstance(active, int) else len(active)
+    key = "data.active = 1"
+    if preset.conversation == "pull":
+        holders, key = job.train.labels_at or 0, "train.labels_at = 1"
+    if holders != 1:
+        raise JobError(
+            "privacy.mechanism = 'labels': every holder of the label would draw noise of its own for the "
+            f"same row, and together they tell more than epsilon; set {key}"
         )
 
 
@@ -123,8 +151,6 @@ def refuse_cascade(job: Job, preset: Preset) -> None:
         raise JobError(f"model: {preset.name} trains linear models only; use asyrevel-gau, tig, ...")
     if job.train.evaluate_every % 1:
         raise JobError(f"train.evaluate_every: {preset.name} is measured after whole epochs; give 1, 2, ...")
-    if job.privacy.mechanism != "none":
-        raise JobError(f"privacy: {preset.name} has no private replies; use asyrevel-gau or asyrevel-uni")
 
 
 def check_linear(job: Job, preset: Preset) -> None:

@@ -155,9 +155,9 @@ class Models(Model, frozen=True):
 
 
 class PrivacyTerms(Section, frozen=True):
-    """What the server's replies may give away about a label, in total."""
+    """What may be given away about a label, in total: noise on replies, or on the labels before training."""
 
-    mechanism: Literal["none", "scalar"] = "none"
+    mechanism: Literal["none", "scalar", "gradient", "labels"] = "none"
     epsilon: float | None = None
     delta: float = 1e-5
     clip: float = 1.0
@@ -209,6 +209,7 @@ DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
     "fdskl": {"train": {"epochs": 40}},
     "czofo": {"cascade": {"directions": 100}},
     "czofo-central": {"cascade": {"directions": 100}},
+    "vafl-dp": {"privacy": {"mechanism": "gradient"}},
 }
 
 

@@ -166,4 +166,18 @@ def _probabilities(theta: Floats) -> Floats:
     return p
 
 
+def soft_dz(loss: Loss, z: Floats, y: Floats) -> Floats:
+    """The derivative by z, continued linearly from the labels there are to any point between and beyond.
+
+    A label of several classes is then a row of numbers, one-hot where it is a class.
+    """
+    match loss.task:
+        case "binary":
+            return (1 + y) / 2 * loss.dz(z, np.ones_like(y)) + (1 - y) / 2 * loss.dz(z, -np.ones_like(y))
+        case "multiclass":
+            p: Floats = softmax(z, axis=-1)
+            return p - y
+    return loss.dz(z, y)
+
+
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Squared(), SmoothHinge(), Softmax())}

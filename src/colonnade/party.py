@@ -22,6 +22,7 @@ from colonnade.data.table import Table
 from colonnade.errors import ColonnadeError
 from colonnade.models.blackbox import Model
 from colonnade.net.mailbox import Endpoint
+from colonnade.privacy.labels import private_table
 from colonnade.result import Moment
 from colonnade.secure.keys import Identity, agree
 from colonnade.secure.masked import MaskedSum
@@ -124,7 +125,7 @@ class Party:
                 evaluation_net=measuring,
                 # the same sum serves both where they share a network: topics keep their tags apart
                 evaluation_sum=secure if measuring is net else self._secure_sum(measuring, secrets),
-                train=given.train,
+                train=private_table(given.train, given.job),
                 test=given.test,
                 active=given.active,
                 target_loss=given.target_loss,
@@ -170,8 +171,13 @@ class Party:
             seconds=self.net.clock.now(),
             history=outcome.evaluation.history,
             metrics=outcome.evaluation.metrics,
-            epsilon=outcome.epsilon,
+            epsilon=self._labels_told() or outcome.epsilon,
         )
+
+    def _labels_told(self) -> float | None:
+        """Epsilon of labels that were made private before anything was sent, at their holder."""
+        given, terms = self.assignment, self.assignment.job.privacy
+        return terms.epsilon if terms.mechanism == "labels" and given.train.y is not None else None
 
 
 def first_cause(error: BaseException) -> BaseException:

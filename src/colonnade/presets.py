@@ -29,6 +29,7 @@ class Preset:
     forward_bits: Bits = 32
     backward_bits: Bits = 32
     local_steps: int = 1
+    private: bool = False
 
 
 EstimatorName = Literal["sgd", "svrg", "saga"]
@@ -138,6 +139,15 @@ _TABLE = (
         "cascade",
         "async",
         reply="gradient",
+    ),
+    Preset(
+        "vafl-dp",
+        "asynchronous split learning on noisy gradients: epsilon for every label, accounted for and enforced",
+        "VFL-CZOFO",
+        "cascade",
+        "async",
+        reply="gradient",
+        private=True,
     ),
     Preset(
         "c-vfl",

@@ -200,7 +200,7 @@ def test_an_epoch_takes_the_bytes_of_the_formula(
     [
         ("czofo", {"model": {"kind": "program", "command": ["x"]}}, "czofo needs gradients"),
         ("czofo", {"model": {"server": {"kind": "program", "command": ["x"]}}}, "model.server: czofo needs"),
-        ("czofo", {"privacy": {"mechanism": "scalar", "epsilon": 1.0}}, "no mechanism bounds"),
+        ("czofo", {"privacy": {"mechanism": "scalar", "epsilon": 1.0}}, "czofo sends deltas"),
         ("czofo", {"cascade": {"forward_bits": 3}}, "forward_bits"),
         ("czofo", {"cascade": {"local_steps": 0}}, "local_steps: 0"),
         ("czofo-coord", {"cascade": {"per": "batch"}}, "use per = 'sample'"),

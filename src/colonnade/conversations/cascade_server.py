@@ -29,6 +29,7 @@ from colonnade.errors import Diverged, JobError, MalformedMessage
 from colonnade.messages import Announce, Measure, Reply, Upload
 from colonnade.optim.replies import Answering, Head, OwnStep, Seed, ValuesServer
 from colonnade.optim.smoothing import Smoothing
+from colonnade.privacy.labels import NoisyLabels, label_points
 from colonnade.privacy.mechanisms import NoisyScalars
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Server:
         self.heard = dict.fromkeys(self.clients, 0)
         self.turns = dict.fromkeys(self.clients, 0)
         self.waiting: list[Asked] = []
+        self.labels: Callable[[NDArray[np.int64]], Floats] = self.exact_labels
 
     async def serve(self) -> None:
         """Answer until the run is over, measure on the way, and let every client go."""
@@ -128,15 +130,35 @@ class Server:
         """Replace exact replies by noisy ones whose noise covers every reply of the run."""
         from colonnade.privacy.accountant import Budget  # dp-accounting is loaded only where it is used
 
-        terms = self.context.job.privacy
-        if self.head.w.size:
+        terms, scalar, y = self.context.job.privacy, self.scalar, self.context.y
+        assert y is not None  # noqa: S101  the server holds the labels
+        if scalar and self.head.w.size:
             raise JobError("privacy: the server's own weights would carry labels into every reply; use a sum")
-        # every client may be in the middle of a pass when the run ends
-        allowed = -(-self.total // (self.per_epoch // len(self.clients)))
-        if self.context.preset.schedule == "async":
-            allowed += len(self.clients)
+        # waves about a row; every client may be in the middle of a pass when the run ends
+        alone = self.context.preset.schedule == "async"
+        waves = -(-self.total // (self.per_epoch // len(self.clients) if alone else self.per_epoch))
+        allowed = waves + len(self.clients) if alone else waves * self.releases(len(self.clients))
         self.budget = Budget.plan(terms.epsilon or 0.0, terms.delta, allowed, self.context.train.rows)
-        self.answering = ValuesServer(self.head, NoisyScalars(smoothing, terms.clip, self.budget.multiplier))
+        z = self.budget.multiplier
+        if scalar:
+            self.answering = ValuesServer(self.head, NoisyScalars(smoothing, terms.clip, z))
+        else:
+            classes = self.context.job.train.classes
+            points, sensitivity = label_points(y, self.context.loss, terms.clip, classes)
+            self.labels, self.head.soft = NoisyLabels(points, z * sensitivity), True
+
+    @property
+    def scalar(self) -> bool:
+        return self.context.job.privacy.mechanism == "scalar"
+
+    def releases(self, answers: int) -> int:
+        """How often a wave of so many answers tells about a label: noisy labels are drawn once for all."""
+        return answers if self.scalar else 1
+
+    def exact_labels(self, rows: NDArray[np.int64]) -> Floats:
+        y = self.context.y
+        assert y is not None  # noqa: S101  the server holds the labels
+        return y[rows]
 
     @property
     def every(self) -> int:
@@ -168,41 +190,42 @@ class Server:
         return max(silent, default=0) < self.max_delay
 
     def affordable(self, wave: list[Asked]) -> bool:
-        # a wave of all clients is about the same rows
-        return self.budget is None or all(self.budget.affords(self.rows(*a), len(wave)) for a in wave)
+        return self.budget is None or self.budget.affords(self.rows(wave), self.releases(len(wave)))
 
-    def rows(self, client: str, upload: Upload) -> NDArray[np.int64]:
-        return self.walks[client].batch(upload.tag)
+    def rows(self, wave: list[Asked]) -> NDArray[np.int64]:
+        """What a wave is about."""
+        first, *others = (self.walks[client].batch(upload.tag) for client, upload in wave)
+        if not all(np.array_equal(first, rows) for rows in others):
+            asked = ", ".join(client for client, _ in wave)
+            raise MalformedMessage(f"{asked} asked about different rows in one synchronous round")
+        return first
 
     async def answer_wave(self, wave: list[Asked]) -> None:
         """Algorithm 1 of AsyREVEL, when the server receives: refresh the table, answer, update w0."""
-        y = self.context.y
-        assert y is not None  # noqa: S101  the server holds the labels
-        asked = []
+        rows, asked = self.rows(wave), []
         for client, upload in wave:
-            rows = self.rows(client, upload)
             outputs = self.received(client, upload, rows)
-            asked.append((client, upload.tag, rows, outputs))
+            asked.append((client, upload.tag, outputs))
             self.table.store(client, rows, outputs[0], self.answered)
         now, after = self.answered, self.answered + len(wave)
-        for client, tag, rows, outputs in asked:
-            C, seed = self.table.read(rows), (*self.seed(client), tag)
+        C, y = self.table.read(rows), self.labels(rows)
+        if self.budget is not None:
+            self.budget.spend(rows, self.releases(len(wave)))
+        for client, tag, outputs in asked:
             self.table.note_ages(client, rows, now)
-            values = self.answering.answer(C, self.table.columns[client], outputs, y[rows], seed)
+            seed = (*self.seed(client), tag)
+            values = self.answering.answer(C, self.table.columns[client], outputs, y, seed)
             if not np.isfinite(values).all():
                 raise Diverged(f"the loss is not finite after {now} answers; use a smaller step")
             await charge(self.context, C.size + outputs[0].size * self.answering.evaluations(outputs))
-            if self.budget is not None:
-                self.budget.spend(rows)
             self.answered += 1
             self.turns[client] += 1
             # the whole wave counts as answered, so that the order within it makes no difference
             await self.inbox.answer(client, Reply(tag, after, packed(self.wire.down, values)))
         if self.own_step is not None:
-            C, rows = self.table.read(asked[-1][2]), asked[-1][2]
             # Algorithm 1 updates w0 for every upload; a gradient of the same rows is taken once
             for _ in wave if self.context.preset.reply == "values" else wave[:1]:
-                self.head.w = self.head.w - self.rate(after) * self.own_step.gradient(C, y[rows])
+                self.head.w = self.head.w - self.rate(after) * self.own_step.gradient(C, y)
 
     def received(self, client: str, upload: Upload, rows: NDArray[np.int64]) -> Floats:
         """[vectors, rows, outputs], if it is that."""

@@ -85,8 +85,8 @@ class Budget:
         """Whether that many more replies about these rows stay within the budget."""
         return int(self.spent[rows].max(initial=0)) + replies <= self.allowed
 
-    def spend(self, rows: NDArray[np.int64]) -> None:
-        self.spent[rows] += 1
+    def spend(self, rows: NDArray[np.int64], replies: int = 1) -> None:
+        self.spent[rows] += replies
 
     def epsilon_spent(self) -> float:
         """Epsilon for the label that was used most."""

@@ -1,0 +1,106 @@
+"""Labels that are private before anybody asks: the noise is on the label, and all else is computed from that.
+
+A label holder that trains on noisy labels cannot give the true ones away, whatever it sends, to whomever, and
+however often: replies, gradients, the weights of its own model and the moment it stops are functions of what
+was released once. Nothing has to be clipped, counted or trusted about the protocol or the other parties.
+
+`randomised` (mechanism = "labels"), once before training: of k classes the true one is kept with probability
+e^epsilon / (e^epsilon + k - 1), else one of the others takes its place, all equally likely. Any label makes
+any answer at most e^epsilon times as likely as any other label does: pure epsilon, delta 0. The most probable
+class of the noisy label is that of the true one, so predictions need no correction; probabilities are drawn
+to the middle. A number (regression) is clipped to [-clip, clip] and gets Gaussian noise, once.
+
+`NoisyLabels` (mechanism = "gradient"), anew for every reply: a label becomes a point (one-hot, +-1, or the
+clipped number) and gets Gaussian noise. The derivative of the loss is linear in it (`Head.dz`), dL/dz = p - y
+for the softmax, so this *is* Gaussian noise on the gradient of every row; but the server's own step uses the
+same noisy labels, and its weights cannot carry the true ones out. k draws with sqrt(k) times the noise
+tell as much as one draw; the accountant adds them up (`privacy.accountant`).
+
+A training run is one release; two runs on the same labels spend twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.config import Job
+from colonnade.data.table import Table
+from colonnade.losses import LOSSES, Loss
+from colonnade.privacy.noise import Draw, gaussian, uniform
+
+Floats = NDArray[Any]
+
+
+def keep_probability(epsilon: float, classes: int) -> float:
+    """How often randomised response tells the truth.
+
+    >>> keep_probability(np.log(9), 10)
+    0.5
+    """
+    return 1 / (1 + (classes - 1) * exp(-epsilon))
+
+
+def randomised(codes: NDArray[np.int64], classes: int, epsilon: float, draw: Draw = uniform) -> Floats:
+    """Every class 0 ... k - 1 kept, or replaced by one of the others."""
+    keep = keep_probability(epsilon, classes)
+    u = draw(codes.shape)
+    # what is left of the unit interval after `keep`, in equal parts for the other classes
+    part = np.maximum(u - keep, 0.0) / max(1 - keep, 1e-300) * (classes - 1)
+    other = 1 + np.minimum(part, classes - 2).astype(np.int64)
+    return np.where(u < keep, codes, (codes + other) % classes)
+
+
+def private_table(table: Table, job: Job) -> Table:
+    """The table with labels to train on instead of the true ones, if the job wants that and it has any."""
+    terms, train = job.privacy, job.train
+    if terms.mechanism != "labels" or table.y is None:
+        return table
+    loss, epsilon = LOSSES[train.loss or "logistic"], terms.epsilon or 0.0
+    match loss.task:
+        case "binary":
+            y = 2.0 * randomised((table.y > 0).astype(np.int64), 2, epsilon) - 1
+        case "multiclass":
+            codes = table.y.astype(np.int64)
+            y = randomised(codes, train.classes or int(codes.max()) + 1, epsilon).astype(np.float64)
+        case _:
+            from colonnade.privacy.accountant import multiplier_for  # loads dp-accounting
+
+            points, sensitivity = label_points(table.y, loss, terms.clip)
+            deviation = sensitivity * multiplier_for(epsilon, terms.delta, 1)
+            y = NoisyLabels(points, deviation)(np.arange(len(points)))
+    return replace(table, y=y)
+
+
+def delta_of(job: Job) -> float:
+    """Randomised response has none."""
+    regression = LOSSES[job.train.loss or "logistic"].task == "regression"
+    return job.privacy.delta if job.privacy.mechanism != "labels" or regression else 0.0
+
+
+def label_points(y: Floats, loss: Loss, clip: float, classes: int | None = None) -> tuple[Floats, float]:
+    """Labels as points, and how far apart two of them can be."""
+    match loss.task:
+        case "binary":
+            return y, 2.0
+        case "multiclass":
+            return np.eye(classes or int(y.max()) + 1)[y.astype(np.int64)], 2**0.5
+    return np.clip(y, -clip, clip), 2 * clip
+
+
+@dataclass(frozen=True)
+class NoisyLabels:
+    """The points of some rows with fresh noise: every call is one release of each of them."""
+
+    points: Floats
+    deviation: float
+    draw: Draw = gaussian
+
+    def __call__(self, rows: NDArray[np.int64]) -> Floats:
+        points = self.points[rows]
+        noisy: Floats = points + self.deviation * self.draw(points.shape)
+        return noisy
