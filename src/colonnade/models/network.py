@@ -49,6 +49,19 @@ class Network:
     def parameters(self) -> int:
         return sum(self._sizes)
 
+    @property
+    def layout(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Names and shapes of the tensors in the parameter vector, in its order."""
+        return [(name, tuple(shape)) for name, shape in zip(self._names, self._shapes, strict=True)]
+
+    def buffers(self) -> dict[str, Floats]:
+        """What the module keeps beside its parameters and does not learn here."""
+        kept = self._module.state_dict()
+        return {name: b.cpu().numpy() for name, b in self._module.named_buffers() if name in kept}
+
+    def restore(self, buffers: dict[str, Floats]) -> None:
+        self._module.load_state_dict({n: torch.from_numpy(v) for n, v in buffers.items()}, strict=False)
+
     def initial(self, rng: np.random.Generator) -> Floats:
         """What the module's own layers choose, from our seed; on the CPU: all devices start alike."""
         self._module.to("cpu")
