@@ -17,6 +17,7 @@ UCI_CREDIT = "https://www.kaggle.com/datasets/uciml/default-of-credit-card-clien
 KAGGLE_CREDIT = "https://www.kaggle.com/c/GiveMeSomeCredit/data"
 TICK = "https://github.com/X-DataInitiative/tick-datasets (binary/reuters)"
 MNIST = "http://yann.lecun.com/exdb/mnist/"
+CIFAR = "https://www.cs.toronto.edu/~kriz/cifar.html (binary version)"
 FASHION = "https://github.com/zalandoresearch/fashion-mnist"
 CODES = ("SEX", "EDUCATION", "MARRIAGE", "PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6")
 
@@ -115,6 +116,11 @@ _ALL = (
         _MNIST, name="mnist-4v9", summary="handwritten 9 against 4", rows=11_791, test_rows=1_991,
         keep=(4, 9), defaults=Defaults("binary", 255.0),
     ),
+    Dataset(
+        "cifar10", "photographs of ten kinds of things, 32 x 32 pixels in colour", 50_000, 3072,
+        Defaults("multiclass", 255.0), CIFAR, train="data_batch", test="test_batch",
+        test_rows=10_000, folder="cifar10",
+    ),
     # LIBSVM
     _svm("a9a", "Adult: income above 50,000 or not", 32_561, 123, "a9a", ("a9a.t", 16_281)),
     _svm(
@@ -177,5 +183,15 @@ SHA256: dict[str, dict[str, str]] = {
         "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
         "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
         "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+    },
+    "cifar10": {
+        "data_batch_1.webp": "530a1c2d9b14fab6585d2ee46c755b8e08d7bae5773e23dca7f454e447ac0855",
+        "data_batch_2.webp": "058d48cdb04dbe2868e13b83cbbdc42ba0c6a052fa0d1f43c01015caf5a840aa",
+        "data_batch_3.webp": "f03af875c5ee7dda3f95efdf8197f671264ad47e9d95e51233d27a86614b9870",
+        "data_batch_4.webp": "cae5e4801eb07c69662d90e8b224ae90030fddf74cca4412f127704c1166feff",
+        "data_batch_5.webp": "839ac56854be501707c6ff0db4e287f495ad79274bb7c1b477be4e7cd0708647",
+        "test_batch.webp": "b264578890f637cb3f3ba6477df91ee513baeab42bf47152af96a0d7afb465d0",
+        "test_labels.json": "a5df9ed6f395827dd69906fe5ac740be70395ca9d841974d4351818628b48bb6",
+        "train_labels.json": "a3a0d804911c71de4b73015af980e237de5f82da7b1482a8efaf7adcc1722f45",
     },
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
-from colonnade.data import formats
+from colonnade.data import cifar, formats
 from colonnade.data.catalogue import DATASETS, SHA256, Dataset, Defaults
 from colonnade.data.table import RawTable, load
 from colonnade.errors import DataError
@@ -108,6 +108,9 @@ def _dataset(name: str) -> Dataset:
 
 
 def _files(dataset: Dataset) -> list[str]:
+    if dataset.folder == "cifar10":
+        editions = [cifar.files(binary=True), cifar.files(binary=False)]
+        return next((files for files in editions if _search(dataset, files[0])), editions[0])
     files = [file for file in (dataset.train, dataset.test) if file]
     if dataset.folder in IMAGES:
         files += [file.replace("-images-idx3", "-labels-idx1") for file in files]
@@ -133,6 +136,9 @@ def _search(dataset: Dataset, file: str) -> Path | None:
 
 
 def _load(dataset: Dataset, file: str) -> RawTable:
+    if dataset.folder == "cifar10":
+        paths = {Path(name).stem: find(dataset, name) for name in _files(dataset)}
+        return cifar.read(file, [paths[batch] for batch in cifar.BATCHES[file]])
     path = find(dataset, file)
     if dataset.folder in IMAGES:
         find(dataset, file.replace("-images-idx3", "-labels-idx1"))
