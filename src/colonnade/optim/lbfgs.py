@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dtrsv
 
 Floats = NDArray[np.float64]
 
@@ -41,8 +42,9 @@ class LimitedMemory:
 
     def dots(self, *others: Floats) -> Floats:
         """This block's part of the inner products of the stored vectors (and the others) with the others."""
-        known = [*self.vectors, *others]
-        return np.array([[float(np.vdot(a, b)) for b in others] for a in known])
+        known = np.array([*self.vectors, *others]).reshape(len(self.vectors) + len(others), -1)
+        products: Floats = known @ known[len(self.vectors) :].T
+        return products
 
     def add(self, s: Floats, y: Floats, products: Floats, floor: float) -> bool:
         """Take in a pair; `products` are its inner products (`dots(s, y)`, summed over the blocks).
@@ -81,27 +83,25 @@ class LimitedMemory:
     def direction(self, v: Floats, products: Floats) -> Floats:
         """H v; `products` are the inner products of the stored vectors with v, over all blocks."""
         scale, coefficients = self.coefficients(products)
-        direction = scale * v
-        for coefficient, vector in zip(coefficients, self.vectors, strict=True):
-            direction += coefficient * vector
+        if not self.vectors:
+            return scale * v
+        direction: Floats = scale * v + np.tensordot(coefficients, np.array(self.vectors), 1)
         return direction
 
     def coefficients(self, products: Floats) -> tuple[float, Floats]:
-        """H v = scale v + sum_j coefficient_j vector_j: the two-loop recursion on coefficients."""
-        M, p = self.products, products
-        c = np.zeros(len(p))
-        alphas = []
-        for i in range(len(p) - 2, -1, -2):  # newest pair first: s at i, y at i + 1
-            rho = 1 / M[i, i + 1]
-            alpha = rho * (p[i] + M[i] @ c)
-            c[i + 1] -= alpha
-            alphas.append(alpha)
-        scale = 1 / self.gamma
-        c *= scale
-        for i, alpha in zip(range(0, len(p), 2), reversed(alphas), strict=True):
-            rho = 1 / M[i, i + 1]
-            beta = rho * (scale * p[i + 1] + M[i + 1] @ c)
-            c[i] += alpha - beta
+        """H v = scale v + sum_j coefficient_j vector_j: the two-loop recursion on coefficients.
+
+        Each loop solves for what the loop's next number leaves of the ones before: a triangular system with
+        the products of every s with the y that came after it.
+        """
+        scale, c = 1 / self.gamma, np.empty(len(products))
+        if not len(products):
+            return scale, c
+        SY, YY = self.products[::2, 1::2], self.products[1::2, 1::2]
+        R = np.asfortranarray(np.triu(SY))
+        alpha = dtrsv(R, products[::2])  # newest pair first
+        c[1::2] = -scale * alpha
+        c[::2] = dtrsv(R, SY.diagonal() * alpha + scale * (YY @ alpha - products[1::2]), trans=1)
         return scale, c
 
 
