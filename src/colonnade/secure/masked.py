@@ -36,7 +36,7 @@ class MaskedSum:
             peer: Cipher(algorithms.AES(secrets[peer]), modes.ECB()).encryptor()  # noqa: S305
             for peer in net.peers
         }
-        self._pads: dict[int, _Pad] = {}
+        self._pad = _Pad(0)
         self._added = [stream for peer, stream in streams.items() if net.me < peer]
         self._subtracted = [stream for peer, stream in streams.items() if net.me > peer]
 
@@ -63,27 +63,32 @@ class MaskedSum:
         """Nothing is under way between two sums."""
 
     def _mask(self, share: ring.Ring, tag: int) -> None:
-        if not share.size:
-            return
-        pad = self._pads.get(share.size)
-        if pad is None:
-            pad = self._pads[share.size] = _Pad(share.size)
-        pad.counters[:, 0] = tag
+        if share.size > self._pad.size:
+            self._pad = _Pad(share.size)
+        blocks, stream, mask = self._pad.of(share.size, tag)
         for encryptor in self._added:
-            encryptor.update_into(pad.blocks, pad.stream)
-            share += pad.mask
+            encryptor.update_into(blocks, stream)
+            share += mask
         for encryptor in self._subtracted:
-            encryptor.update_into(pad.blocks, pad.stream)
-            share -= pad.mask
+            encryptor.update_into(blocks, stream)
+            share -= mask
 
 
 class _Pad:
-    """Room for the counter blocks and the key stream of masks of one size; batches repeat few sizes."""
+    """Room for the counter blocks and the key stream of the longest mask so far; shorter ones use a part."""
 
     def __init__(self, size: int) -> None:
         blocks = -(-size // 2)
-        self.counters = np.empty((blocks, 2), dtype=np.uint64)
-        self.counters[:, 1] = np.arange(blocks, dtype=np.uint64)
-        self.blocks = self.counters.data.cast("B")
-        self.stream = bytearray(blocks * _BLOCK + _BLOCK - 1)
-        self.mask = np.frombuffer(self.stream, dtype=np.uint64, count=size)
+        self.size = size
+        self._counters = np.empty((blocks, 2), dtype=np.uint64)
+        self._counters[:, 1] = np.arange(blocks, dtype=np.uint64)
+        self._blocks = self._counters.reshape(-1).view(np.uint8).data
+        # an encryptor wants room for nearly a block more than it writes
+        stream = np.empty(2 * blocks + 2, dtype=np.uint64)
+        self._mask, self._stream = stream[:-2], stream.view(np.uint8).data
+
+    def of(self, size: int, tag: int) -> tuple[memoryview, memoryview, ring.Ring]:
+        """The counter blocks of a mask, where to write its key stream, and the mask that is written there."""
+        blocks = -(-size // 2)
+        self._counters[:blocks, 0] = tag
+        return self._blocks[: blocks * _BLOCK], self._stream, self._mask[:size]
