@@ -28,7 +28,7 @@ from colonnade.errors import (
 )
 from colonnade.net import tls
 
-ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity"]\n'
+ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity", "outputs"]\n'
 
 
 def models(daemon: Daemon) -> Path:
@@ -165,13 +165,14 @@ def test_policy_does_not_accept_a_leak(tmp_path: Path) -> None:
     assert "policy.accept" in here
 
 
-def test_policy_for_one_peer_and_privacy(tmp_path: Path) -> None:
+def test_policy_for_one_peer(tmp_path: Path) -> None:
     consortium = lay_out(
-        tmp_path, shop=ACCEPT + "[policy.peers.bank]\ntrain = false", telecom=ACCEPT + "epsilon = 1.0"
+        tmp_path, shop=ACCEPT + "[policy.peers.bank]\ntrain = false", telecom=ACCEPT + "min_parties = 4"
     )
-    here, _ = refused(consortium, job())
+    here, there = refused(consortium, job())
     assert "shop refused: bank may not propose training here" in here
-    assert "telecom refused: differential privacy with epsilon <= 1 is demanded" in here
+    assert "bank may not propose training here" in there
+    assert "telecom refused: 3 parties take part, 4 are demanded here" in here
 
 
 def test_a_column_is_missing_or_never_offered(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import msgspec
 
 from colonnade import __version__
 from colonnade.deploy import policy, scoring, shares, training
+from colonnade.deploy.ledger import Ledger, Spending
 from colonnade.deploy.lines import Handler, Lines
 from colonnade.deploy.rows import Brought
 from colonnade.deploy.run import Run
@@ -54,6 +55,7 @@ class Daemon:
         settings = self.settings
         self.me = settings.name
         self.credentials = settings.credentials()
+        self.ledger = Ledger(settings.state)
         self._background: set[asyncio.Future[None]] = set()
         peers = {peer: address(text, f"peers.{peer}") for peer, text in settings.peers.items()}
         listen = address(settings.listen, "listen")
@@ -151,6 +153,7 @@ class Daemon:
         run.answers = {peer: loop.create_future() for peer in peers}
         encoded = msgspec.json.encode(proposal, order="deterministic")
         try:
+            self._reserve(run)
             tell(Event("asking", 0, len(peers)))
             for peer in peers:
                 await self.lines.controls[peer].send(peer, Propose(id_, encoded))
@@ -202,6 +205,11 @@ class Daemon:
             brought = await asyncio.to_thread(training.bring, self.settings, terms)
             minimum = policy.rule_for(self.settings.policy, peer).min_rows
             run = self._seat(message.run, peer, proposal, brought, minimum)
+            try:
+                self._reserve(run)
+            except ColonnadeError as error:
+                await self._forget(run, "refused", str(error))
+                raise
         elif (ask := proposal.score) is not None:
             policy.check_scoring(self.settings, peer, ask)
             share = shares.load(self.settings.state / "models", ask.model)
@@ -234,6 +242,20 @@ class Daemon:
         run = self.runs[id_] = Run(id_, proposer, proposal, seat)
         seat.tell = run.tell
         return run
+
+    def _reserve(self, run: Run) -> None:
+        """Set aside what a run may tell about this party's labels, before anything begins."""
+        terms = run.proposal.train
+        if terms is None or not (member := terms.parties[self.me]).label:
+            return
+        label, asked = self.settings.data[member.data].label, terms.privacy
+        assert label is not None  # noqa: S101  the policy has looked
+        # once more, since another run may have been accepted while the data was read
+        self.ledger.check(self.settings.policy, label, asked)
+        epsilon = asked.epsilon if asked.mechanism != "none" else None
+        self.ledger.reserve(
+            Spending(f"{run.id:08x}", terms.name, label, epsilon, asked.delta, "reserved", shares.now())
+        )
 
     def _left(self, peer: str, reason: str) -> None:
         """Who is away does not answer any more."""
@@ -300,6 +322,8 @@ class Daemon:
         try:
             result = await run.seat.play(program)
             state = "done"
+            if isinstance(result, shares.Manifest):
+                self.ledger.settle(result.run, result.epsilon)
         except ColonnadeError as error:
             reason = str(error)
             raise
@@ -343,6 +367,7 @@ class Daemon:
         if run.expires is not None:
             run.expires.cancel()
         if run.state == "proposed":
+            self.ledger.release(f"{run.id:08x}")
             for net in run.seat.nets():
                 await net.close()
         run.state = state

@@ -8,6 +8,8 @@ nothing about the party's data beyond what its catalogue offers.
 from __future__ import annotations
 
 from colonnade.combinations import preset_of
+from colonnade.deploy import modelling
+from colonnade.deploy.ledger import Ledger
 from colonnade.deploy.settings import Leak, Policy, Rule, Settings
 from colonnade.deploy.terms import Scoring, Terms
 from colonnade.errors import Refused
@@ -16,6 +18,7 @@ MEANING: dict[Leak, str] = {
     "labels": "every party can work out the label of every training row",
     "scores": "label holders learn the others' joint score of every training row",
     "shares": "partial scores are sent in clear (secure.sum = 'plain', or a tree that leaks)",
+    "outputs": "the first label holder sees what every party's model makes of each training row",
     "similarity": "label holders learn how alike two rows are in the others' columns",
     "two-parties": "with two parties the total minus the own share is the other's share",
 }
@@ -25,8 +28,10 @@ def leaks(terms: Terms) -> tuple[Leak, ...]:
     """What the job gives away, whoever looks."""
     found: list[Leak] = ["scores"]
     conversation = preset_of(terms.job()).conversation
-    if conversation == "backward":
+    if conversation in ("backward", "cascade") and terms.privacy.mechanism == "none":
         found.append("labels")
+    if conversation == "cascade":
+        found.append("outputs")
     if conversation == "kernel":
         found.append("similarity")
     if terms.secure.sum != "masked":
@@ -64,11 +69,6 @@ def check_training(settings: Settings, proposer: str, terms: Terms) -> None:
             f"{terms.algorithm} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted "
             "here; its operator would have to add it to policy.accept"
         )
-    if rule.epsilon is not None:
-        raise Refused(
-            f"differential privacy with epsilon <= {rule.epsilon:g} is demanded here, "
-            f"{terms.algorithm} has none"
-        )
     member = terms.parties[me]
     check_data(settings, rule, proposer, member.data)
     entry = settings.data[member.data]
@@ -79,6 +79,9 @@ def check_training(settings: Settings, proposer: str, terms: Terms) -> None:
             raise Refused(f"column {column} is never offered here")
         if entry.columns is not None and column not in entry.columns:
             raise Refused(f"{member.data} offers no column {column}; offered: {', '.join(entry.columns)}")
+    check_models(settings, rule, proposer, terms)
+    if member.label and entry.label is not None:
+        Ledger(settings.state).check(policy, entry.label, terms.privacy)
 
 
 def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
@@ -89,6 +92,19 @@ def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
         raise Refused(f"{proposer} asks on behalf of {terms.asker}; only the asker itself may")
     if terms.data is not None:
         check_data(settings, rule, proposer, terms.data)
+
+
+def check_models(settings: Settings, rule: Rule, proposer: str, terms: Terms) -> None:
+    """Code runs here only if this party's own settings name it, and let this proposer ask for it."""
+    if preset_of(terms.job()).conversation != "cascade":
+        return
+    for model in modelling.asked_of(settings.name, terms).values():
+        if model.name is not None and rule.models is not None and model.name not in rule.models:
+            raise Refused(
+                f"model {model.name} may not be asked for by {proposer} here; "
+                f"allowed: {', '.join(rule.models) or 'none'}"
+            )
+        modelling.code_of(settings, model)
 
 
 def check_data(settings: Settings, rule: Rule, proposer: str, name: str) -> None:

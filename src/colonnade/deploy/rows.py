@@ -44,32 +44,45 @@ def load_rows(
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     label: bool = False,
+    bare: bool = False,
 ) -> Brought:
-    """Read an entry of the catalogue; only offered columns, or those asked for, are kept."""
+    """Read an entry of the catalogue; only offered columns, or those asked for, are kept.
+
+    A file without any is an error unless it may be `bare`, as that of a server which holds the label alone.
+    """
     entry = settings.data[name]
     if len(entry.keys) != len(keys):
         raise DataError(
             f"data.{name}: the id has {len(entry.keys)} columns ({', '.join(entry.keys)}), the job compares "
             f"{len(keys)}; see align.keys"
         )
-    raw, ids = read_with_ids(settings.path(entry.file), entry, keys, categorical, label=label)
+    raw, ids = read_with_ids(settings.path(entry.file), entry, keys, categorical, label=label, bare=bare)
     never = {*settings.policy.never, *entry.keys, *([entry.label] if entry.label else [])}
-    wanted = columns or entry.columns or [c for c in raw.columns if c not in never]
+    named = columns if columns is not None else entry.columns
+    wanted = named if named is not None else [c for c in raw.columns if c not in never]
     missing = [c for c in wanted if c not in raw.columns or c in never]
     if missing:
         raise DataError(
             f"data.{name}: no column '{missing[0]}' is offered; {suggest(missing[0], raw.columns)}"
         )
+    if not wanted and not bare:
+        raise DataError(f"data.{name}: no columns; only the server of a cascade (tig, vafl, ...) needs none")
     return Brought(raw.select(list(wanted)), ids)
 
 
 def read_with_ids(
-    path: Path, entry: Entry, keys: Sequence[Key], categorical: Sequence[str], *, label: bool
+    path: Path,
+    entry: Entry,
+    keys: Sequence[Key],
+    categorical: Sequence[str],
+    *,
+    label: bool,
+    bare: bool = False,
 ) -> tuple[RawTable, Digests]:
     named = entry.label if label else None
     texts = (*categorical, *entry.keys)
     if len(entry.keys) == 1:
-        raw = load(path, label=named, id=entry.keys[0], categorical=categorical)
+        raw = load(path, label=named, id=entry.keys[0], categorical=categorical, bare=bare)
         assert raw.ids is not None  # noqa: S101  an id column was named
         return raw, digests([raw.ids], keys, entry.keys)
     raw = load(path, label=named, categorical=texts)

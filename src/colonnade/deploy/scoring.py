@@ -19,11 +19,12 @@ from colonnade.conversations import align as alignment
 from colonnade.conversations.kernel_predict import KernelShare
 from colonnade.conversations.predict import KernelPart, LinearPart, Model, Session
 from colonnade.data.table import Matrix
+from colonnade.deploy.modelling import cascade_part, check_unchanged
 from colonnade.deploy.rows import Brought, load_rows, rules_of
 from colonnade.deploy.seat import Event, Seat
 from colonnade.deploy.settings import Settings
-from colonnade.deploy.shares import Manifest, Share
-from colonnade.deploy.terms import Scoring
+from colonnade.deploy.shares import Manifest, Share, kind_of
+from colonnade.deploy.terms import Scoring, Terms
 from colonnade.errors import DataError
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
@@ -31,16 +32,21 @@ from colonnade.models.linear import rows_of
 Floats = NDArray[np.float64]
 
 
-def model_part(kind: str, arrays: dict[str, Any], X: Matrix) -> Model:
+def model_part(settings: Settings, terms: Terms, arrays: dict[str, Any], X: Matrix) -> Model:
     """A share applied to this party's columns of some rows."""
-    if kind == "kernel":
-        return KernelPart(KernelShare.from_arrays(arrays), X)
-    return LinearPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(arrays["w"])))
+    match kind_of(terms):
+        case "kernel":
+            return KernelPart(KernelShare.from_arrays(arrays), X)
+        case "cascade":
+            return cascade_part(settings, terms, arrays, X)
+        case _:
+            return LinearPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(arrays["w"])))
 
 
 def bring(settings: Settings, share: Share, terms: Scoring, wanted: NDArray[np.uint8] | None) -> Brought:
     """The rows of the entry that is asked for; at the asker only those it wants scored."""
     trained = share.manifest.terms
+    check_unchanged(settings, trained, share.manifest.code)
     name = terms.data or trained.parties[settings.name].data
     brought = load_rows(
         settings,
@@ -48,6 +54,7 @@ def bring(settings: Settings, share: Share, terms: Scoring, wanted: NDArray[np.u
         trained.align.keys,
         columns=share.manifest.columns,
         categorical=trained.prepare.categorical,
+        bare=not share.manifest.columns,
     )
     if wanted is None:
         return brought
@@ -82,7 +89,8 @@ def scoring(share: Share, terms: Scoring, use: Callable[[Ready], Awaitable[Any]]
         await seat.align.finish()
         seat.tell(Event("aligned", len(found.rows), len(seat.brought.ids)))
         table = await asyncio.to_thread(share.preparation.transform, seat.brought.table.take(found.rows))
-        part = model_part(share.manifest.kind, share.arrays, table.X)
+        trained = share.manifest.terms
+        part = await asyncio.to_thread(model_part, seat.settings, trained, share.arrays, table.X)
         secure = seat.secure_sum(
             seat.train, await seat.secrets(seat.train, terms.digest()), share.manifest.terms.secure.sum
         )

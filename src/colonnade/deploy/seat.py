@@ -19,7 +19,7 @@ import msgspec
 from colonnade import __version__
 from colonnade.deploy.rows import Brought
 from colonnade.deploy.settings import Settings
-from colonnade.errors import Aborted, ColonnadeError, DataError, ShareError
+from colonnade.errors import Aborted, ColonnadeError, DataError, ModelError, ShareError
 from colonnade.net.certificates import Credentials
 from colonnade.net.mailbox import Endpoint
 from colonnade.net.mux import Mux
@@ -121,6 +121,8 @@ def for_peers(error: ColonnadeError) -> ColonnadeError:
     """The same without what it may quote of this party's data."""
     if isinstance(error, DataError):
         return DataError("its data cannot be used as the job asks; its operator sees why")
+    if isinstance(error, ModelError):
+        return ModelError("its model cannot be used as the job asks; its operator sees why")
     if isinstance(error, ShareError):
         return ShareError("it has no usable share of this model; its operator sees why")
     return error

@@ -34,7 +34,16 @@ class Entry(Section, frozen=True):
         return (self.id,) if isinstance(self.id, str) else self.id
 
 
-Leak = Literal["labels", "scores", "shares", "similarity", "two-parties"]
+class Code(Section, frozen=True):
+    """A model that is code and may be run here when a job asks for it by name. Paths are beside the file."""
+
+    kind: Literal["torch", "function", "program"]
+    path: str | None = None
+    command: tuple[str, ...] | None = None
+    parameters: int | None = None
+
+
+Leak = Literal["labels", "scores", "shares", "outputs", "similarity", "two-parties"]
 
 
 class Rule(Section, frozen=True):
@@ -42,17 +51,19 @@ class Rule(Section, frozen=True):
 
     algorithms: tuple[str, ...] | None = None
     data: tuple[str, ...] | None = None
+    models: tuple[str, ...] | None = None
     min_rows: int = 100
     min_parties: int = 2
     accept: tuple[Leak, ...] = ()
-    epsilon: float | None = None
     train: bool = True
     predict: bool = True
 
 
 class Policy(Rule, frozen=True):
-    """Who may ask for what, and what is never offered to anybody."""
+    """Who may ask for what, what is never offered to anybody, and what labels may be told about in total."""
 
+    epsilon: float | None = None
+    delta: float = 1e-4
     never: tuple[str, ...] = ()
     approved: tuple[str, ...] | None = None
     peers: dict[str, Rule] = msgspec.field(default_factory=dict)
@@ -81,6 +92,7 @@ class Settings(Section, frozen=True, kw_only=True):
     reconnect_s: float = 10.0
     peers: dict[str, str]
     data: dict[str, Entry] = msgspec.field(default_factory=dict)
+    models: dict[str, Code] = msgspec.field(default_factory=dict)
     policy: Policy = Policy()
     serve: Serve | None = None
     folder: str = ""  # where the file lies; not for the file itself
@@ -122,6 +134,8 @@ def read_settings(path: Path) -> Settings:
     refuse_unknown(plain, Settings, str(path))
     for name, entry in plain.get("data", {}).items():
         refuse_unknown(entry, Entry, str(path), f"data.{name}.")
+    for name, code in plain.get("models", {}).items():
+        refuse_unknown(code, Code, str(path), f"models.{name}.")
     try:
         settings = msgspec.convert({**plain, "folder": str(path.resolve().parent)}, Settings)
     except msgspec.ValidationError as error:
@@ -144,6 +158,15 @@ def _check(settings: Settings, where: str) -> None:
         never = set(settings.policy.never) & set(entry.columns or ())
         if never:
             raise JobError(f"{where}: data.{name}: offers column {min(never)}, which policy.never forbids")
+    for name, code in settings.models.items():
+        needs = "command" if code.kind == "program" else "path"
+        if not getattr(code, needs):
+            raise JobError(f"{where}: models.{name}: kind = '{code.kind}' needs {needs}")
+        if code.kind == "function" and (code.parameters is None or code.parameters < 0):
+            raise JobError(f"{where}: models.{name}: kind = 'function' needs parameters, how many it has")
+    policy = settings.policy
+    if (policy.epsilon is not None and not policy.epsilon > 0) or not 0 < policy.delta < 1:
+        raise JobError(f"{where}: policy: epsilon must be above 0, delta between 0 and 1")
     unknown = set(settings.policy.peers) - set(settings.peers)
     if unknown:
         raise JobError(f"{where}: policy.peers: {min(unknown)} is not among the peers")

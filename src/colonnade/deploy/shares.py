@@ -48,6 +48,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     means: dict[str, list[float]] = {}
     created: str
     versions: dict[str, str]
+    code: dict[str, str] = {}
+    tensors: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
+    epsilon: float | None = None
     weights: str  # sha256 of weights.npz
 
 
@@ -73,7 +76,7 @@ def now() -> str:
 
 
 def kind_of(terms: Terms) -> str:
-    return "kernel" if preset_of(terms.job()).conversation == "kernel" else "linear"
+    return {"kernel": "kernel", "cascade": "cascade"}.get(preset_of(terms.job()).conversation, "linear")
 
 
 def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:

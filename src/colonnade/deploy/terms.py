@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from colonnade.combinations import batches_in_flight, preset_of
 from colonnade.config import (
+    DEFAULTS,
+    Cascade,
     Data,
     Direction,
     Job,
     Kernel,
     Net,
+    PrivacyTerms,
     Section,
     Secure,
     Train,
@@ -28,10 +31,12 @@ from colonnade.config import (
     readable,
     refuse_unknown,
 )
+from colonnade.deploy.model_terms import ModelTerms, check_models, refuse_code
 from colonnade.errors import JobError
+from colonnade.presets import PRESETS
 from colonnade.secure.tree import unsafe_reason
 
-SUPPORTED = ("backward", "pull", "kernel")
+SUPPORTED = ("backward", "pull", "kernel", "cascade")
 MOST = 8
 
 
@@ -99,6 +104,9 @@ class Terms(Section, frozen=True, kw_only=True):
     direction: Direction = Direction()
     secure: Secure = Secure()
     kernel: Kernel = Kernel()
+    cascade: Cascade = Cascade()
+    model: ModelTerms = ModelTerms()
+    privacy: PrivacyTerms = PrivacyTerms()
     network: Net = Net()
 
     def digest(self) -> str:
@@ -108,6 +116,16 @@ class Terms(Section, frozen=True, kw_only=True):
     def active(self) -> tuple[str, ...]:
         """Who holds the label, in the order of their names."""
         return tuple(sorted(party for party, member in self.parties.items() if member.label))
+
+    @property
+    def server(self) -> str:
+        """Who applies F0 where there is one: the first label holder."""
+        return self.active[0]
+
+    @property
+    def scores(self) -> int:
+        """Numbers that a score is made of: one, or one for every class."""
+        return self.train.classes or 1
 
     def job(self) -> Job:
         """The same as a job of the training conversations."""
@@ -120,8 +138,8 @@ class Terms(Section, frozen=True, kw_only=True):
             missing=prepare.missing,
             intercept=prepare.intercept,
         )
-        conversation = preset_of(Job(algorithm=self.algorithm, data=data, train=self.train)).conversation
-        usual = "smooth_hinge" if conversation == "kernel" else "logistic"
+        preset = PRESETS.get(self.algorithm)
+        usual = "smooth_hinge" if preset is not None and preset.conversation == "kernel" else "logistic"
         return Job(
             algorithm=self.algorithm,
             world="network",
@@ -131,6 +149,9 @@ class Terms(Section, frozen=True, kw_only=True):
             direction=self.direction,
             secure=self.secure,
             kernel=self.kernel,
+            cascade=self.cascade,
+            model=self.model.for_job(),
+            privacy=self.privacy,
             network=self.network,
         )
 
@@ -164,13 +185,20 @@ def digest_of(section: Section) -> str:
 def read_terms(path: Path) -> Terms:
     """The terms in a TOML file."""
     plain = read_toml(path, "there is no such job file")
+    refuse_code(plain, str(path))
     refuse_unknown(plain, Terms, str(path))
     try:
-        terms = msgspec.convert(plain, Terms)
+        terms = msgspec.convert(_with_defaults(plain), Terms)
     except msgspec.ValidationError as error:
         raise JobError(f"{path}: {readable(str(error))}") from error
     check_terms(terms, str(path))
     return terms
+
+
+def _with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
+    """What the algorithm takes where the job is silent, said before the digest is taken."""
+    usual = DEFAULTS.get(str(plain.get("algorithm")), {})
+    return {**plain, **{section: {**given, **plain.get(section, {})} for section, given in usual.items()}}
 
 
 def check_terms(terms: Terms, where: str) -> None:
@@ -194,12 +222,13 @@ def check_terms(terms: Terms, where: str) -> None:
         refuse("train.target: the optimum is only known where data is pooled; drop it")
     if terms.train.loss == "softmax" and terms.train.classes is None:
         refuse("train.classes: say how many classes there are, every party needs to know")
+    check_models(terms.model, terms.parties, refuse)
     job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
     preset = preset_of(job)
     if preset.conversation not in SUPPORTED:
         refuse(
-            f"algorithm: {preset.name} ({preset.conversation}) keeps models that cannot be stored and served "
-            "between companies yet; use one of the backward, pull or kernel family"
+            f"algorithm: {preset.name} is a comparator that keeps the whole kernel matrix at one party, and "
+            "no shares; use fdskl"
         )
     if preset.conversation == "pull" and len(terms.active) < len(terms.parties):
         lacking = sorted(set(terms.parties) - set(terms.active))
@@ -207,8 +236,10 @@ def check_terms(terms: Terms, where: str) -> None:
             f"algorithm: {preset.name} trains the blocks of label holders only; {', '.join(lacking)} would "
             "learn nothing. Use vfb2-svrg, or give label = true where the label is known"
         )
-    if terms.use.degraded and preset.conversation == "kernel":
-        refuse("use.degraded: a kernel model has no mean share per party; drop it")
+    if terms.use.degraded and (preset.conversation == "kernel" or terms.model.server.kind != "sum"):
+        refuse("use.degraded: only scores that are a sum over parties have a mean part each; drop it")
+    if terms.privacy.mechanism != "none" and terms.use.loss_seen_by == "all":
+        refuse("use.loss_seen_by = 'all': the exact loss tells about labels what the noise hides; drop it")
     batches_in_flight(job, len(terms.active))
     reason = unsafe_reason(len(terms.parties)) if terms.secure.sum == "tree" else None
     if reason and not terms.secure.accept_leak:

@@ -20,7 +20,7 @@ from colonnade.conversations.predict import Session
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import Table
-from colonnade.deploy import shares
+from colonnade.deploy import modelling, shares
 from colonnade.deploy.memory import Memory
 from colonnade.deploy.rows import Brought, commitment, load_rows, rules_of, split_rows
 from colonnade.deploy.scoring import model_part
@@ -55,9 +55,12 @@ def bring(settings: Settings, terms: Terms) -> Brought:
         columns=member.columns,
         categorical=terms.prepare.categorical,
         label=member.label,
+        bare=shares.kind_of(terms) == "cascade" and settings.name == terms.server,
     )
     # types and gaps are found now, before anybody waits for anybody
     prepared(brought.table, terms, intercept=False)
+    if shares.kind_of(terms) == "cascade":
+        modelling.check_code(settings, terms)
     if member.label:
         labels_for(brought.table.y, terms, brought.table.name)
     return brought
@@ -106,16 +109,25 @@ def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat],
             return preparation.transform(replace(part, y=None, ids=None), y)
 
         seat.tell(Event("training", 0, terms.train.epochs))
-        job = terms.job()
-        party = Party(
-            seat.train, seat.credentials, Assignment(job, table(train), table(test), active), progress=report
+        tables = table(train), table(test)
+        models = {}
+        if shares.kind_of(terms) == "cascade":
+            models = await asyncio.to_thread(modelling.models_for, seat.settings, terms, tables[0].X)
+        assignment = Assignment(
+            terms.job(),
+            *tables,
+            active,
+            model=models.get(modelling.OWN),
+            server_model=models.get(modelling.HEAD),
         )
+        party = Party(seat.train, seat.credentials, assignment, progress=report)
         try:
             share = await party.run()
         finally:
             for secure in party._sums:
                 await secure.close()
         metrics, means = await _close(seat, terms, share.weights, table, train, validation)
+        tensors, beside = modelling.described(models)
         manifest = shares.Manifest(
             model=f"{terms.name}-{seat.run:08x}",
             run=f"{seat.run:08x}",
@@ -132,9 +144,13 @@ def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat],
             means=means,
             created=shares.now(),
             versions=shares.versions(),
+            code=modelling.fingerprints(seat.settings, terms) if models else {},
+            tensors=tensors,
+            epsilon=share.epsilon,
             weights="",
         )
-        await asyncio.to_thread(shares.save, seat.settings.state / "models", manifest, share.weights)
+        stored = {**share.weights, **beside}
+        await asyncio.to_thread(shares.save, seat.settings.state / "models", manifest, stored)
         books = Books(align_bytes=seat.align.meter.bytes(), align_seconds=aligned, train=share)
         share.weights = {}
         shares.keep_books(seat.settings.state, manifest.model, msgspec.json.encode(books))
@@ -180,7 +196,7 @@ async def _close(
     metrics: dict[str, float] = {}
     if len(validation):
         rows = table(validation)
-        part = model_part(shares.kind_of(terms), weights, rows.X)
+        part = model_part(seat.settings, terms, weights, rows.X)
         session = Session(net, seat.secure_sum(net, secrets, terms.secure.sum), root, part)
         z = await session.score_all()
         if z is not None and rows.y is not None:
@@ -189,7 +205,7 @@ async def _close(
             metrics = {key.replace("test_", "validation_"): value for key, value in found.items()}
     means: dict[str, list[float]] = {}
     if terms.use.degraded:
-        part = model_part(shares.kind_of(terms), weights, table(train).X)
+        part = model_part(seat.settings, terms, weights, table(train).X)
         mean = np.atleast_1d(part.part.mean(axis=0))  # type: ignore[attr-defined]
         tag = tag_of(Topic.PREDICT, 0)
         if seat.me in terms.active:

@@ -1,0 +1,140 @@
+"""How much has been told about labels: a ledger per label column, at every party that holds it.
+
+A run with a privacy mechanism spends (epsilon, delta) of the labels that it trains on; runs add up by basic
+composition, the sum of epsilons and the sum of deltas, which holds whatever the runs were. What a run may
+spend is reserved when this party accepts it, on disk before anything begins; the run's own account takes its
+place at the end. A run that fails, or a daemon that dies, leaves the reservation: nobody can tell how much
+was said.
+
+A run without a mechanism has no bound. It is written down as that, and refused where the policy has a budget.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from colonnade.config import PrivacyTerms
+from colonnade.deploy.settings import Policy
+from colonnade.errors import Refused, ShareError
+
+SLACK = 1e-9  # sums of floats
+
+
+class Spending(msgspec.Struct, frozen=True):
+    """What one run may have told, or has told; epsilon is None where nothing bounds it."""
+
+    run: str
+    job: str
+    label: str
+    epsilon: float | None
+    delta: float
+    state: Literal["reserved", "spent"]
+    when: str
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """Of one label column: the sums over all runs, how many of them were unbounded, and what is left."""
+
+    label: str
+    epsilon: float
+    delta: float
+    reserved: float
+    unbounded: int
+    left: float | None
+    left_delta: float | None
+
+
+class Ledger:
+    """One file, replaced as a whole and flushed to disk before a call returns."""
+
+    def __init__(self, state: Path) -> None:
+        self._path = state / "ledger.json"
+
+    def entries(self) -> list[Spending]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=list[Spending])
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ShareError(f"{self._path}: is not a readable ledger: {error}; restore a backup") from error
+
+    def labels(self) -> list[str]:
+        return sorted({each.label for each in self.entries()})
+
+    def balance(self, policy: Policy, label: str) -> Balance:
+        held = [each for each in self.entries() if each.label == label]
+        bounded = [each for each in held if each.epsilon is not None]
+        epsilon = sum(each.epsilon or 0.0 for each in bounded)
+        delta = sum(each.delta for each in bounded)
+        limited = policy.epsilon is not None
+        return Balance(
+            label=label,
+            epsilon=epsilon,
+            delta=delta,
+            reserved=sum(each.epsilon or 0.0 for each in bounded if each.state == "reserved"),
+            unbounded=len(held) - len(bounded),
+            left=max(0.0, (policy.epsilon or 0.0) - epsilon) if limited else None,
+            left_delta=max(0.0, policy.delta - delta) if limited else None,
+        )
+
+    def check(self, policy: Policy, label: str, asked: PrivacyTerms) -> None:
+        """Refused if a run on these terms could exceed the budget, with what is left of it."""
+        if policy.epsilon is None:
+            return
+        if asked.mechanism == "none" or asked.epsilon is None:
+            raise Refused(
+                f"the labels {label} have a privacy budget here (epsilon {policy.epsilon:g} in all), and "
+                "this job has no mechanism; set [privacy], which not every algorithm has"
+            )
+        found = self.balance(policy, label)
+        if asked.epsilon > (left := found.left or 0.0) + SLACK:
+            raise Refused(
+                f"epsilon {asked.epsilon:g} would exceed the privacy budget of the labels {label}: "
+                f"{left:g} of {policy.epsilon:g} is left"
+            )
+        if asked.delta > (left := found.left_delta or 0.0) + SLACK * policy.delta:
+            raise Refused(
+                f"delta {asked.delta:g} would exceed the privacy budget of the labels {label}: "
+                f"{left:g} of {policy.delta:g} is left"
+            )
+
+    def reserve(self, spending: Spending) -> None:
+        self._write([*self.entries(), spending])
+
+    def settle(self, run: str, epsilon: float | None) -> None:
+        """The run is over and told this much; None: as much as was reserved."""
+        self._write(
+            [
+                msgspec.structs.replace(
+                    each, state="spent", epsilon=each.epsilon if epsilon is None else epsilon
+                )
+                if each.run == run
+                else each
+                for each in self.entries()
+            ]
+        )
+
+    def release(self, run: str) -> None:
+        """The run never began, so nothing was told."""
+        entries = self.entries()
+        kept = [each for each in entries if each.run != run]
+        if len(kept) < len(entries):
+            self._write(kept)
+
+    def _write(self, entries: list[Spending]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = self._path.with_suffix(".part")
+        with draft.open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(entries), indent=2))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the new name as well
+        finally:
+            os.close(folder)

@@ -1,0 +1,114 @@
+"""Which models a job between companies asks for: those that come with Colonnade, or a party's own by name.
+
+A job that another party wrote never says which code is to be run here: there is no place in it for a path or
+a command. A model that is code (a torch module, a Python function, a program) has a name in the job, and each
+party's own settings say what that name means there (`[models.NAME]`), or nothing runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from colonnade import config
+from colonnade.errors import JobError
+
+CODE = ("torch", "function", "program")
+WIDEST, DEEPEST = 2**16, 32  # a proposal must not make a party set aside any amount of memory
+
+
+class OwnModel(config.Section, frozen=True):
+    """A party's model F_m. `outputs` is how many numbers it gives for a row."""
+
+    kind: Literal["linear", "mlp", "torch", "function", "program"] = "linear"
+    outputs: int = 1
+    hidden: tuple[int, ...] = (128,)
+    name: str | None = None
+
+
+class HeadModel(config.Section, frozen=True):
+    """F0, the server's model on top of all outputs."""
+
+    kind: Literal["sum", "linear", "mlp", "torch", "function", "program"] = "sum"
+    hidden: tuple[int, ...] = (128,)
+    name: str | None = None
+
+
+class ModelTerms(OwnModel, frozen=True):
+    """The model of every party, those of single parties, and the server's."""
+
+    parties: dict[str, OwnModel] = msgspec.field(default_factory=dict)
+    server: HeadModel = HeadModel()
+
+    def of(self, party: str) -> OwnModel:
+        return self.parties.get(party, self)
+
+    def for_job(self) -> config.Models:
+        """The same for the training conversations, which are handed code as an object and load none."""
+        return config.Models(
+            **_plain(self, outputs=self.outputs),
+            parties={
+                party: config.Model(**_plain(each, outputs=each.outputs))
+                for party, each in self.parties.items()
+            },
+            server=config.ServerModel(**_plain(self.server)),
+        )
+
+
+def _plain(model: OwnModel | HeadModel, **more: Any) -> dict[str, Any]:
+    if model.kind not in CODE:
+        return {"kind": model.kind, "hidden": model.hidden, **more}
+    # a name has no colon, so nothing could ever be loaded by it; a black box has no gradient, whatever it is
+    kind = "torch" if model.kind == "torch" else "function"
+    return {"kind": kind, "path": model.name, "parameters": 0, **more}
+
+
+def refuse_code(plain: Any, where: str) -> None:
+    """A job file that says which code to run is told how it is done between companies."""
+    model = plain.get("model") if isinstance(plain, dict) else None
+    if not isinstance(model, dict):
+        return
+    parties = model.get("parties")
+    inner = parties.items() if isinstance(parties, dict) else ()
+    named = {
+        "model": model,
+        "model.server": model.get("server"),
+        **{f"model.parties.{p}": m for p, m in inner},
+    }
+    for place, each in named.items():
+        for key in ("path", "command", "parameters"):
+            if isinstance(each, dict) and key in each:
+                raise JobError(
+                    f"{where}: {place}.{key}: a job between companies carries no code; say name = 'NAME', "
+                    f"and put {key} under [models.NAME] in the settings of the party that runs it"
+                )
+
+
+def check_models(models: ModelTerms, parties: dict[str, Any], refuse: Callable[[str], None]) -> None:
+    """What cannot be meant, whoever wrote it."""
+    for party in models.parties:
+        if party not in parties:
+            refuse(f"model.parties: there is no party {party}; the parties are {', '.join(sorted(parties))}")
+    named: dict[str, OwnModel | HeadModel] = {
+        "model": models,
+        "model.server": models.server,
+        **{f"model.parties.{party}": each for party, each in models.parties.items()},
+    }
+    for place, each in named.items():
+        if each.kind in CODE and not _is_name(each.name):
+            refuse(
+                f"{place}: kind = '{each.kind}' needs name = 'NAME', an entry of [models] in the settings of "
+                "the party that runs it"
+            )
+        if each.kind not in CODE and each.name is not None:
+            refuse(f"{place}.name: kind = '{each.kind}' comes with Colonnade and has no name; drop it")
+        if len(each.hidden) > DEEPEST or not all(1 <= width <= WIDEST for width in each.hidden):
+            refuse(f"{place}.hidden: give up to {DEEPEST} widths from 1 to {WIDEST}")
+        if isinstance(each, OwnModel) and not 1 <= each.outputs <= WIDEST:
+            refuse(f"{place}.outputs: {each.outputs} is not a number from 1 to {WIDEST}")
+
+
+def _is_name(name: str | None) -> bool:
+    return bool(name) and all(c.isalnum() or c in "-_" for c in name or "")

@@ -1,0 +1,240 @@
+"""Private models below and one on top, between daemons: every family trains, stores its shares and scores."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests.deploy.companies import NAMES, job, lay_out, settled, together
+from tests.deploy.joined import ids_of
+
+from colonnade.data.table import load
+from colonnade.deploy import control, modelling, shares
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.settings import read_settings
+from colonnade.deploy.terms import Proposal
+from colonnade.errors import ModelError, Refused
+from colonnade.messages import Answer, Propose
+
+TRAIN = {"epochs": 12, "batch": 32, "l2": 1e-4}
+
+
+async def trained_and_scored(
+    root: Path, daemons: dict[str, Daemon], terms: Any, asker: str = "bank"
+) -> tuple[Any, list[Any]]:
+    manifest = await daemons["bank"].train(terms)
+    for name in NAMES[1:]:
+        await settled(daemons[name])
+    ids = ids_of(root / "bank" / "applicants.csv", "id")[:20]
+    asked = control.Predict(terms.name, [ids], "applicants")
+    found = await control._predict(daemons[asker], asked, lambda event: None)
+    return manifest, found["rows"]
+
+
+def outputs_at(root: Path, name: str, wanted: list[str]) -> Any:
+    """What a party's stored model makes of its own columns, computed from its files alone."""
+    settings = read_settings(root / name / "party.toml")
+    share = shares.load(root / name / "runs" / "models", "repaid")
+    raw = load(root / name / "applicants.csv", id="id")
+    assert raw.ids is not None
+    place = {each: k for k, each in enumerate(raw.ids)}
+    X = share.preparation.transform(raw.take(np.array([place[each] for each in wanted]))).X
+    model = modelling.own_model(settings, share.manifest.terms, int(X.shape[1]))
+    return np.asarray(model.forward(share.arrays["w"][None], X))[0]
+
+
+def joined_scores(root: Path) -> Any:
+    """F0 of all outputs side by side, where one process reads all folders."""
+    wanted = ids_of(root / "bank" / "applicants.csv", "id")[:20]
+    C = np.concatenate([outputs_at(root, name, wanted) for name in NAMES], axis=1)
+    share = shares.load(root / "bank" / "runs" / "models", "repaid")
+    head = modelling.head_model(read_settings(root / "bank" / "party.toml"), share.manifest.terms, 1)
+    return head.forward(share.arrays["w0"][None], C)[0][:, 0]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "more"),
+    [
+        ("asyrevel-gau", {}),
+        ("synrevel-uni", {"model": {"server": {"kind": "linear"}}}),
+        ("tig", {"model": {"outputs": 2, "server": {"kind": "linear"}}}),
+    ],
+    ids=["zeroth-sum", "zeroth-linear-server", "gradient-two-outputs"],
+)
+def test_linear_models_train_and_score(tmp_path: Path, algorithm: str, more: dict[str, Any]) -> None:
+    consortium = lay_out(tmp_path)
+    terms = job(algorithm=algorithm, train=TRAIN, split={"test": 0.2, "validation": 0.1}, **more)
+    manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
+    assert manifest.kind == "cascade"
+    assert manifest.metrics["test_auc"] > 0.9
+    assert manifest.metrics["validation_auc"] > 0.8
+    assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
+    for name in NAMES:
+        share = shares.load(tmp_path / name / "runs" / "models", "repaid")
+        assert set(share.arrays) == ({"w", "w0"} if name == "bank" else {"w"})
+        assert share.manifest.metrics.keys() == (manifest.metrics.keys() if name == "bank" else set())
+
+
+@pytest.mark.parametrize("algorithm", ["vafl", "czofo"])
+def test_networks_train_and_score(tmp_path: Path, algorithm: str) -> None:
+    pytest.importorskip("torch")
+    consortium = lay_out(tmp_path)
+    model = {"kind": "mlp", "hidden": [8], "outputs": 2, "server": {"kind": "mlp", "hidden": [8]}}
+    terms = job(algorithm=algorithm, train={**TRAIN, "step": 0.5}, model=model)
+    manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
+    assert manifest.metrics["test_auc"] > 0.85
+    assert manifest.tensors["w"][0] == ("0.weight", (8, 3))  # income, age and the intercept
+    assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
+
+
+def test_a_server_without_columns(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    for entry in ("customers", "applicants"):
+        path = tmp_path / "bank" / f"{entry}.csv"
+        lines = [line.split(",") for line in path.read_text().splitlines()]
+        path.write_text("\n".join(",".join([line[0], *line[3:]]) for line in lines) + "\n")
+    terms = job(
+        algorithm="tig", train=TRAIN, prepare={"intercept": False}, model={"server": {"kind": "linear"}}
+    )
+    manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
+    assert set(shares.load(tmp_path / "bank" / "runs" / "models", "repaid").arrays) == {"w0"}
+    assert manifest.columns == []
+    assert np.std([row["score"] for row in rows]) > 0.1
+
+
+def test_a_label_holder_that_is_not_the_server_may_ask(tmp_path: Path) -> None:
+    """The shop holds the label too; the server (the bank) applies F0 and the shop reads the score."""
+    consortium = lay_out(tmp_path)
+    path = tmp_path / "shop" / "customers.csv"
+    lines = path.read_text().splitlines()
+    known = dict(line.split(",")[::3] for line in (tmp_path / "bank/customers.csv").read_text().splitlines())
+    kept = [line for line in lines[1:] if line.split(",")[0] in known]
+    path.write_text(
+        "\n".join([lines[0] + ",repaid", *(f"{line},{known[line.split(',')[0]]}" for line in kept)]) + "\n"
+    )
+    config = consortium.config("shop")
+    config.write_text(config.read_text().replace('id = "id"\n', 'id = "id"\nlabel = "repaid"\n', 1))
+    parties = {name: {"data": "customers", "label": name != "telecom"} for name in NAMES}
+    terms = job(
+        algorithm="syntig", train=TRAIN, parties=parties, model={"server": {"kind": "linear"}, "outputs": 2}
+    )
+    _, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms, "shop"))
+    assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
+    assert {row["label"] for row in rows} <= {"yes", "no"}
+
+
+# -- models that are code ---------------------------------------------------------------------------------
+
+SCORES = """
+import pathlib
+import numpy as np
+
+pathlib.Path(__file__).with_suffix(".ran").touch()
+
+def scores(w, rows):
+    return np.tanh(rows @ w[:-1]) + w[-1]
+"""
+ALLOWED = '[models.bend]\nkind = "function"\npath = "bend.py:scores"\nparameters = 2\n'
+
+
+def with_function(root: Path, *, allowed: bool = True) -> Any:
+    consortium = lay_out(root)
+    (root / "shop" / "bend.py").write_text(SCORES)
+    if allowed:
+        config = consortium.config("shop")
+        config.write_text(config.read_text() + ALLOWED)
+    return consortium
+
+
+BEND = {"parties": {"shop": {"kind": "function", "name": "bend"}}}
+
+
+def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
+    consortium = with_function(tmp_path)
+    terms = job(algorithm="asyrevel-gau", train=TRAIN, model=BEND)
+    manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
+    assert manifest.metrics["test_auc"] > 0.85
+    assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
+    share = shares.load(tmp_path / "shop" / "runs" / "models", "repaid")
+    assert set(share.manifest.code) == {"w"}
+
+    async def again(daemons: dict[str, Daemon]) -> tuple[str, str]:
+        ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:5]
+        asked = control.Predict("repaid", [ids], "applicants")
+        with pytest.raises(Refused) as told:
+            await control._predict(daemons["bank"], asked, lambda event: None)
+        return str(told.value), "; ".join(daemons["shop"].latest)
+
+    (tmp_path / "shop" / "bend.py").write_text(SCORES + "# another\n")
+    here, there = together(consortium, again)
+    assert "shop refused: it has no usable share of this model" in here
+    assert "models.bend is not what it was when this share was trained" in there
+
+
+def test_no_proposal_makes_a_daemon_run_code_it_does_not_name(tmp_path: Path) -> None:
+    """Not by a name that is unknown, not by a path or a command slipped into the message."""
+    consortium = with_function(tmp_path, allowed=False)
+    terms = job(algorithm="asyrevel-gau", model=BEND)
+    ran = tmp_path / "shop" / "bend.ran"
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[list[str], str]:
+        heard: list[str] = []
+        with pytest.raises(Refused) as told:
+            await daemons["bank"].train(terms)
+        heard.append(str(told.value))
+        plain = msgspec.to_builtins(Proposal(train=terms))
+        path = str(ran.with_suffix(".py")) + ":scores"
+        models: list[tuple[str, dict[str, Any]]] = [
+            ("function", {"path": path, "parameters": 2}),
+            ("program", {"command": ["touch", str(ran)]}),
+            ("torch", {"path": path}),
+        ]
+        for number, (kind, slipped) in enumerate(models):
+            plain["train"]["model"] = {"parties": {"shop": {"kind": kind, **slipped}}}
+            answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+            run = 0x1000 + 16 * number
+            waiting: Any = SimpleNamespace(answers={"shop": answered})
+            daemons["bank"].runs[run] = waiting
+            await daemons["bank"].lines.send("shop", Propose(run, msgspec.json.encode(plain)))
+            heard.append(str((await asyncio.wait_for(answered, 10)).refusal))
+            del daemons["bank"].runs[run]
+        return heard, "; ".join(daemons["shop"].latest)
+
+    heard, there = together(consortium, program)
+    assert "shop refused: no function named bend may be run here; offered: none" in heard[0]
+    assert "no function named bend may be run here" in there
+    assert "unknown field `path`" in heard[1]
+    assert "unknown field `command`" in heard[2]
+    assert "unknown field `path`" in heard[3]
+    assert not ran.exists()
+
+
+def test_a_policy_may_keep_a_model_from_a_peer_and_broken_code_is_the_operators_business(
+    tmp_path: Path,
+) -> None:
+    consortium = with_function(tmp_path)
+    config = consortium.config("shop")
+    plain = config.read_text()
+    terms = job(algorithm="asyrevel-gau", model=BEND)
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[str, str]:
+        with pytest.raises((Refused, ModelError)) as told:
+            await daemons["bank"].train(terms)
+        return str(told.value), "; ".join(daemons["shop"].latest)
+
+    config.write_text(plain.replace("[policy]\n", "[policy]\nmodels = []\n"))
+    here, there = together(consortium, program)
+    assert "shop refused: model bend may not be asked for by bank here; allowed: none" in here
+    assert "may not be asked for by bank" in there
+    config.write_text(plain)
+    (tmp_path / "shop" / "bend.py").write_text("secret_folder = 1 / 0\n")
+    here, there = together(consortium, program)
+    assert "shop refused: its model cannot be used as the job asks" in here
+    assert "ZeroDivisionError" not in here
+    assert "models.bend: ZeroDivisionError" in there
