@@ -90,6 +90,12 @@ def test_estimators_and_directions_are_for_linear_scores_only(name: str, choice:
         preset_of(job(name, **choice))
 
 
+@pytest.mark.parametrize("name", NOT_LINEAR)
+def test_one_order_for_all_epochs_is_for_linear_scores_only(name: str) -> None:
+    with pytest.raises(JobError, match=r"train.reshuffle = False: .* drop it"):
+        preset_of(job(name, reshuffle=False))
+
+
 @pytest.mark.parametrize("name", PULL)
 def test_one_h_over_all_blocks_is_refused_where_parties_step_for_themselves(name: str) -> None:
     with pytest.raises(JobError, match=r"direction.pairs = 'joint'.*at its own pace; use 'hvp' or 'batch'"):

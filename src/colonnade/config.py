@@ -83,6 +83,7 @@ class Train(Section, frozen=True):
     max_delay: int | None = None
     stale: int | None = None  # rounds more that a party may score ahead while it is behind the others
     threads: int = 1
+    reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
     target: float | None = None
     evaluate_every: int | float = 1  # epochs; in a cascade also a part of one
     estimator: Literal["sgd", "svrg", "saga"] | None = None

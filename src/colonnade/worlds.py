@@ -50,9 +50,9 @@ def run_local(
 ) -> dict[str, Share]:
     """All parties in this process on the real clock."""
     hub = LocalHub()
-    clock = RealClock()  # one for all: a pause of one party is a pause of the process
 
     def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
+        clock = RealClock()  # one for all: a pause of one party is a pause of the process
         return _together(
             assignments, lambda me: tap(me, hub.wire(me)), lambda _: clock, evaluation=None, progress=heard
         )

@@ -39,6 +39,7 @@ def oracle(setting: Setting, done: Run, steps: list[float] | None = None) -> tup
         batch=train.batch,
         epochs=train.epochs,
         seed=done.job.seed,
+        reshuffle=train.reshuffle,
     )
     return w, objective(X, y, w, loss, regularizer, train.l2)
 
@@ -75,6 +76,15 @@ def test_synchronous_training_equals_pooled_sgd_for_any_objective(
 def test_synchronous_training_equals_pooled_sgd_where_the_last_batch_is_smaller(batch: int) -> None:
     setting = random_setting(rows=50, columns=6)
     assert_equals_pooled(setting, synchronous(setting, train={"batch": batch}))
+
+
+def test_rows_that_are_not_shuffled_anew_are_pooled_sgd_in_one_order() -> None:
+    setting = random_setting()
+    anew, kept = (synchronous(setting, train={"epochs": 3, "reshuffle": r}) for r in (True, False))
+    assert_equals_pooled(setting, anew)
+    w, _ = oracle(setting, kept)
+    np.testing.assert_allclose(weights(kept), w, atol=1e-6)
+    assert np.abs(weights(kept) - weights(anew)).max() > 1e-3
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 3])

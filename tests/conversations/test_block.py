@@ -89,6 +89,15 @@ def test_forgotten_epochs_come_back_the_same() -> None:
     np.testing.assert_array_equal(block.scores(schedule.round(0)), before)
 
 
+@pytest.mark.parametrize("reshuffle", [False, True])
+def test_rows_are_copied_once_unless_they_are_shuffled_anew(reshuffle: bool) -> None:
+    block = Block(np.eye(6), Schedule(6, 4, 3, 0, ("a",), reshuffle), Sgd(), REGULARIZERS["l2"], 0.0)
+    _, first = block.rows(0)
+    block.forget_before(2)
+    _, third = block.rows(2)
+    assert (first is third) is not reshuffle
+
+
 @pytest.mark.parametrize("kind", [np.asarray, csr_array], ids=["dense", "sparse"])
 def test_values_count_the_stored_numbers_of_all_batches(kind: type) -> None:
     X = np.eye(6, 3)

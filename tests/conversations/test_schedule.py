@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ schedules = st.builds(
     epochs=st.integers(1, 4),
     seed=st.integers(0, 2**32),
     dominators=st.sampled_from([("a",), ("a", "b"), ("c", "a", "b")]),
+    reshuffle=st.booleans(),
 )
 
 
@@ -48,10 +51,16 @@ def test_dominators_take_turns(schedule: Schedule) -> None:
 
 @given(schedules, st.integers(0, 3))
 def test_two_parties_derive_the_same_order_without_a_word(schedule: Schedule, epoch: int) -> None:
-    twin = Schedule(schedule.rows, schedule.batch, schedule.epochs, schedule.seed, schedule.dominators)
+    twin = replace(schedule)
     np.testing.assert_array_equal(schedule.order(epoch), twin.order(epoch))
 
 
 def test_another_epoch_or_another_seed_is_another_order() -> None:
     orders = [Schedule(50, 8, 3, seed, ("a",)).order(epoch).tolist() for seed in (0, 1) for epoch in (0, 1)]
     assert len({tuple(order) for order in orders}) == 4
+
+
+def test_rows_that_are_not_shuffled_anew_keep_the_order_of_the_first_epoch() -> None:
+    schedule = Schedule(50, 8, 3, 0, ("a",), reshuffle=False)
+    for epoch in (1, 2):
+        np.testing.assert_array_equal(schedule.order(epoch), Schedule(50, 8, 3, 0, ("a",)).order(0))

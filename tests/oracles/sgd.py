@@ -27,6 +27,7 @@ def pooled_sgd(
     batch: int,
     epochs: int,
     seed: int,
+    reshuffle: bool = True,
 ) -> Floats:
     """Weights after `epochs` shuffled passes from zero; the last batch of a pass may be smaller.
 
@@ -36,7 +37,7 @@ def pooled_sgd(
     w = np.zeros(d)
     number, rounds = 0, epochs * -(-n // batch)
     for epoch in range(epochs):
-        order = np.random.default_rng([seed, epoch]).permutation(n)
+        order = np.random.default_rng([seed, epoch if reshuffle else 0]).permutation(n)
         for start in range(0, n, batch):
             rows = order[start : start + batch]
             theta = loss.dz(X[rows] @ w, y[rows])

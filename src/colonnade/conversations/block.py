@@ -46,14 +46,16 @@ class Block:
 
     def rows(self, epoch: int) -> tuple[NDArray[np.int64], Rows]:
         """The epoch's order and the block's rows in it. At most the epochs in flight are kept."""
-        known = self._shuffled.get(epoch)
+        shuffle = self._schedule.shuffle(epoch)
+        known = self._shuffled.get(shuffle)
         if known is None:
             order = self._schedule.order(epoch)
-            known = self._shuffled[epoch] = (order, rows_of(self.X, order))
+            known = self._shuffled[shuffle] = (order, rows_of(self.X, order))
         return known
 
     def forget_before(self, epoch: int) -> None:
-        for old in [known for known in self._shuffled if known < epoch]:
+        shuffle = self._schedule.shuffle(epoch)
+        for old in [known for known in self._shuffled if known < shuffle]:
             self._shuffled.pop(old, None)
 
     def scores(self, batch: Round) -> Floats:

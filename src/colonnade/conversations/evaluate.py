@@ -61,23 +61,22 @@ class Evaluation:
         test rows. `when` is the moment that is measured, if it took something to get there.
         """
         clock = self.net.clock
-        when = clock.now() if when is None else when
-        with clock.uncharged():
-            shares = scores()
-            piece = np.concatenate(
-                [*(share.ravel() for share in shares), [penalty, self.sent_bytes() / _MEGA]]
-            )
+        return await clock.beside(self._measure(scores, penalty, mark, clock.now() if when is None else when))
+
+    async def _measure(
+        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float
+    ) -> float | None:
+        shares = scores()
+        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / _MEGA]])
         total = await self.sum.sum(piece, root=self.root, tag=self.next_tag())
         if total is None:
             return None
-        with clock.uncharged():
-            ends = np.cumsum([share.size for share in shares])
-            z = [
-                part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)
-            ]
-            # in virtual time the last party's share is what makes the moment; in real time it is our own
-            when = clock.now() if clock.virtual else when
-            return self.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
+        ends = np.cumsum([share.size for share in shares])
+        z = [part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)]
+        # in virtual time the last party's share is what makes the moment; in real time it is our own
+        clock = self.net.clock
+        when = clock.now() if clock.virtual else when
+        return self.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
 
     def next_tag(self) -> int:
         self._number += 1

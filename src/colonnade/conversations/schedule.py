@@ -27,13 +27,18 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Every epoch is one shuffled pass over the rows, cut into batches; dominators take turns."""
+    """Every epoch is one shuffled pass over the rows, cut into batches; dominators take turns.
+
+    Where rows are not shuffled anew, all epochs have the order of the first, and no party needs a copy of
+    its rows for every epoch.
+    """
 
     rows: int
     batch: int
     epochs: int
     seed: int
     dominators: tuple[str, ...]
+    reshuffle: bool = True
 
     @property
     def per_epoch(self) -> int:
@@ -43,8 +48,12 @@ class Schedule:
     def rounds(self) -> int:
         return self.per_epoch * self.epochs
 
+    def shuffle(self, epoch: int) -> int:
+        """Which of the shuffles an epoch uses."""
+        return epoch if self.reshuffle else 0
+
     def order(self, epoch: int) -> NDArray[np.int64]:
-        return _shuffle(self.rows, self.seed, epoch)
+        return _shuffle(self.rows, self.seed, self.shuffle(epoch))
 
     def round(self, number: int) -> Round:
         epoch, position = divmod(number, self.per_epoch)

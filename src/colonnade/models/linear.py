@@ -125,4 +125,5 @@ def squared_norms(X: Floats | csr_array) -> Floats:
     if isinstance(X, np.ndarray):
         norms: Floats = np.einsum("ij,ij->i", X, X)
         return norms
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    squared = SparseRows(csr_array((X.data * X.data, X.indices, X.indptr), shape=X.shape))
+    return squared.scores(0, int(X.shape[0]), np.ones(int(X.shape[1])))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Generator, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 
 class RealClock:
@@ -42,6 +45,31 @@ class RealClock:
         finally:
             self._excluded += time.perf_counter() - begin
 
+    def beside(self, work: Coroutine[Any, Any, T]) -> Uncharged[T]:
+        return Uncharged(self, work)
+
+
+class Uncharged(Generic[T]):
+    """Awaits a coroutine on a clock that stands still while it runs and goes on while it waits."""
+
+    def __init__(self, clock: RealClock, work: Coroutine[Any, Any, T]) -> None:
+        self._clock = clock
+        self._work = work
+
+    def __await__(self) -> Generator[Any, None, T]:
+        error: BaseException | None = None
+        while True:
+            try:
+                with self._clock.uncharged():
+                    awaited = self._work.send(None) if error is None else self._work.throw(error)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            try:
+                error = None
+                yield awaited
+            except BaseException as thrown:  # the coroutine's to handle, a cancellation above all
+                error = thrown
+
 
 class VirtualClock:
     """One party's processor in the simulated world: `threads` lanes, each `speed` times the reference.
@@ -72,3 +100,6 @@ class VirtualClock:
 
     def uncharged(self) -> nullcontext[None]:
         return nullcontext()
+
+    def beside(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        return work

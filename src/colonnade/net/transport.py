@@ -7,13 +7,14 @@ between named parties and does not know what is in them. A new engine is a new w
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from colonnade.messages import Message
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -29,6 +30,10 @@ class Clock(Protocol):
 
     def uncharged(self) -> AbstractContextManager[None]:
         """What happens inside is measurement, not training: real clocks stand still for it."""
+        ...
+
+    def beside(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """The same for measurement beside training: real clocks go on while the work waits."""
         ...
 
 
