@@ -163,6 +163,11 @@ def check_linear(job: Job, preset: Preset) -> None:
                     f"train.{key} = {value!r}: {name} is not an algorithm of linear scores, where one number "
                     f"per row stands for its gradient; drop {key} or use vfb2-svrg, ..."
                 )
+        if not train.reshuffle:
+            raise JobError(
+                f"train.reshuffle = False: {name} keeps no copy of its rows in the order of an epoch, so "
+                "there is nothing to save; drop it"
+            )
     if train.labels_at is not None:
         _check_labels_at(job, preset)
     if train.classes is not None and train.loss not in ("softmax", None):
