@@ -290,7 +290,7 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
         tune=train.step == "auto",
         pair_every=pair_every if gated else None,
     )
-    schedule = Schedule(rows, train.batch, plan.epochs, job.seed, dominators)
+    schedule = Schedule(rows, train.batch, plan.epochs, job.seed, dominators, train.reshuffle)
     window = Window(ahead, schedule.rounds, plan.gates)
     classes = (train.classes,) if train.classes else ()
     width = (context.train.width, *classes)
