@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.joined import ids_of
 
+from colonnade.cli import main
 from colonnade.data.table import load
-from colonnade.deploy import control, modelling, shares
+from colonnade.deploy import control, export, modelling, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Proposal
@@ -90,6 +92,68 @@ def test_networks_train_and_score(tmp_path: Path, algorithm: str) -> None:
     assert manifest.metrics["test_auc"] > 0.85
     assert manifest.tensors["w"][0] == ("0.weight", (8, 3))  # income, age and the intercept
     assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
+    _exported_tensors_load_into_the_module(tmp_path)
+
+
+def _exported_tensors_load_into_the_module(root: Path) -> None:
+    import torch
+    from safetensors import safe_open
+    from safetensors.torch import load_file
+
+    wanted = ids_of(root / "bank" / "applicants.csv", "id")[:20]
+    config, share = str(root / "bank/party.toml"), shares.load(root / "bank/runs/models", "repaid")
+    raw = load(root / "bank" / "applicants.csv", id="id")
+    assert raw.ids is not None
+    place = {each: k for k, each in enumerate(raw.ids)}
+    X = share.preparation.transform(raw.take(np.array([place[each] for each in wanted]))).X
+    for part, columns, outputs in (("own", 3, 2), ("server", 6, 1)):
+        out = root / f"{part}.safetensors"
+        words = ["models", "export", "repaid", str(out), "--part", part, "-c", config]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 0, done.output
+        with safe_open(out, "np") as opened:
+            assert opened.metadata()["party"] == "bank"
+        module = torch.nn.Sequential(
+            torch.nn.Linear(columns, 8), torch.nn.ReLU(), torch.nn.Linear(8, outputs)
+        )
+        module.load_state_dict(load_file(out))  # strict: every name, no other
+        if part == "own":
+            with torch.no_grad():
+                found = module(torch.tensor(np.asarray(X), dtype=torch.float32)).numpy()
+            assert np.allclose(found, outputs_at(root, "bank", wanted), atol=1e-6)
+
+
+def test_what_a_module_keeps_beside_its_parameters_is_stored_restored_and_exported(tmp_path: Path) -> None:
+    """Running means of a normalisation are drawn at random here, so a module built anew has others."""
+    pytest.importorskip("torch")
+    consortium = lay_out(tmp_path)
+    (tmp_path / "telecom" / "net.py").write_text(
+        "import torch\n"
+        "def build(columns, outputs):\n"
+        "    layers = torch.nn.Sequential(torch.nn.BatchNorm1d(columns), torch.nn.Linear(columns, outputs))\n"
+        "    layers[0].running_mean.normal_()\n"
+        "    return layers\n"
+    )
+    config = consortium.config("telecom")
+    config.write_text(config.read_text() + "[models.net]\nkind = 'torch'\npath = 'net.py:build'\n")
+    model = {"parties": {"telecom": {"kind": "torch", "name": "net"}}}
+    terms = job(algorithm="vafl", train=TRAIN, model=model)
+    _, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
+    share = shares.load(tmp_path / "telecom" / "runs" / "models", "repaid")
+    assert share.arrays["w.0.running_mean"].shape == (1,)
+    assert set(export.tensors_of(share, "own")) == {
+        "0.weight", "0.bias", "0.running_mean", "0.running_var", "0.num_batches_tracked",
+        "1.weight", "1.bias",
+    }  # fmt: skip
+
+    async def once_more(daemons: dict[str, Daemon]) -> Any:
+        ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:20]
+        return await control._predict(
+            daemons["bank"], control.Predict("repaid", [ids], "applicants"), lambda event: None
+        )
+
+    found = together(consortium, once_more)["rows"]
+    assert np.allclose([r["score"] for r in found], [r["score"] for r in rows], atol=1e-7)
 
 
 def test_a_server_without_columns(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def test_models(tmp_path: Path) -> None:
         assert arrays["w"].shape == (3,)
     for name, text in (
         ("share.npz", "not overwritten"),
-        ("s.safetensors", "neural"),
-        ("s.txt", ".json or .npz"),
+        ("s.safetensors", "is no network, so it has no tensors with names; write .json or .npz"),
+        ("s.txt", "write .json, .npz or .safetensors"),
     ):
         done = run("models", "export", "repaid", str(tmp_path / name), "-c", config)
         assert (done.exit_code, text in done.stderr) == (2, True), done.stderr

@@ -15,6 +15,7 @@ from tests.deploy.companies import job
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable
 from colonnade.deploy import shares
+from colonnade.deploy.export import as_json
 from colonnade.errors import ShareError
 
 
@@ -113,7 +114,7 @@ def test_a_share_cannot_carry_code(tmp_path: Path) -> None:
 
 def test_export_is_plain(tmp_path: Path) -> None:
     stored(tmp_path)
-    plain = json.loads(shares.export_json(shares.load(tmp_path, "repaid")))
+    plain = json.loads(as_json(shares.load(tmp_path, "repaid")))
     assert dict(zip(plain["columns"], plain["arrays"]["w"], strict=True)) == {
         "age": 0.5,
         "income": -0.25,

@@ -15,6 +15,7 @@ import click
 
 from colonnade import __version__
 from colonnade.cli.bench import bench
+from colonnade.cli.budget import budget
 from colonnade.cli.certificates import certs
 from colonnade.cli.demo import demo
 from colonnade.cli.lists import algorithms, datasets
@@ -92,5 +93,5 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, run, algorithms, datasets, certs, bench, party, train, predict, models):
+for command in (demo, run, algorithms, datasets, certs, bench, party, train, predict, models, budget):
     main.add_command(command)

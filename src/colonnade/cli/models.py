@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -57,8 +58,13 @@ def show(model: str, config: Path) -> None:
 @click.argument("model")
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
 @CONFIG
-def export(model: str, out: Path, config: Path) -> None:
-    """Write this party's share of MODEL to OUT: .json or .npz.
+@click.option(
+    "--part",
+    type=click.Choice(["own", "server"]),
+    help="Of a .safetensors file: this party's own model, or the server's on top. [default: own]",
+)
+def export(model: str, out: Path, config: Path, part: Literal["own", "server"] | None) -> None:
+    """Write this party's share of MODEL to OUT: .json, .npz, or .safetensors of a network.
 
     It is one share: without the other parties' it scores nothing.
 
@@ -66,24 +72,9 @@ def export(model: str, out: Path, config: Path) -> None:
     Example:
       colonnade models export credit credit.json
     """
-    import numpy as np
-
+    from colonnade.deploy.export import write
     from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.shares import export_json, load
-    from colonnade.errors import ShareError
+    from colonnade.deploy.shares import load
 
     share = load(read_settings(config).state / "models", model)
-    if out.exists():
-        raise ShareError(f"{out} exists and is not overwritten")
-    match out.suffix:
-        case ".json":
-            out.write_bytes(export_json(share))
-        case ".npz":
-            np.savez(out, **share.arrays)
-        case ".safetensors":
-            raise ShareError(
-                f"{out}: .safetensors is for neural shares; this one is {share.manifest.kind}: .json or .npz"
-            )
-        case _:
-            raise ShareError(f"{out}: write .json or .npz")
-    click.echo(f"{out}: {share.manifest.kind} share of {share.manifest.model} at {share.manifest.party}")
+    click.echo(f"{out}: {write(share, out, part)}")

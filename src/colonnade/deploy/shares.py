@@ -142,17 +142,3 @@ def read_manifest(path: Path) -> Manifest:
         return msgspec.convert(plain, Manifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise ShareError(f"{path}: is not a readable manifest: {error}") from error
-
-
-def export_json(share: Share) -> bytes:
-    """A linear or kernel share as plain JSON: column names beside their weights, and every array."""
-    preparation = share.preparation
-    plain: dict[str, Any] = {
-        "model": share.manifest.model,
-        "party": share.manifest.party,
-        "kind": share.manifest.kind,
-        "columns": list(preparation.outputs),
-        "preparation": share.manifest.preparation,
-        "arrays": {name: np.asarray(array).tolist() for name, array in share.arrays.items()},
-    }
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2)

@@ -1,0 +1,49 @@
+"""`colonnade budget`: what this party's labels have been told about so far, and what is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from colonnade.cli.party import CONFIG
+from colonnade.cli.show import console, table
+
+
+@click.command()
+@CONFIG
+@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+def budget(config: Path, as_json: bool) -> None:
+    """Show the privacy budget of this party's labels: spent, reserved by runs, left.
+
+    The budget is policy.epsilon (and policy.delta) in the party's settings; runs add up.
+    """
+    import msgspec
+
+    from colonnade.deploy.ledger import Ledger
+    from colonnade.deploy.settings import read_settings
+
+    settings = read_settings(config)
+    ledger = Ledger(settings.state)
+    offered = {entry.label for entry in settings.data.values() if entry.label is not None}
+    found = [ledger.balance(settings.policy, label) for label in sorted(offered | set(ledger.labels()))]
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(found), indent=2))
+        return
+    if not found:
+        click.echo("no entry of the catalogue has a label, so there is nothing to account for")
+        return
+    rows = [
+        (
+            each.label,
+            f"{each.epsilon - each.reserved:.4g}",
+            f"{each.reserved:.4g}",
+            "no limit" if each.left is None else f"{each.left:.4g}",
+            f"{each.delta:.2g}",
+            str(each.unbounded),
+        )
+        for each in found
+    ]
+    head = ["labels", "epsilon spent", "reserved", "left", "delta", "runs without a bound"]
+    console().print(table(head, rows, right=(1, 2, 3, 4, 5)))

@@ -1,0 +1,82 @@
+"""A share for other programs: plain JSON or NumPy, and safetensors for the tensors of a network.
+
+None of these can carry code. It stays one share: without the other parties' it scores nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from colonnade.deploy.modelling import HEAD, OWN
+from colonnade.deploy.shares import Share
+from colonnade.errors import JobError, ShareError
+
+Part = Literal["own", "server"]
+VECTOR: dict[Part, str] = {"own": OWN, "server": HEAD}
+
+
+def write(share: Share, out: Path, part: Part | None = None) -> str:
+    """Write the share as the ending of the file says; what was written, in words."""
+    if out.exists():
+        raise ShareError(f"{out} exists and is not overwritten")
+    what = f"{share.manifest.kind} share of {share.manifest.model} at {share.manifest.party}"
+    match out.suffix:
+        case ".json":
+            out.write_bytes(as_json(share))
+        case ".npz":
+            np.savez(out, **share.arrays)
+        case ".safetensors":
+            chosen = part or ("own" if OWN in share.arrays else "server")
+            save_tensors(share, chosen, out)
+            return f"{'model' if chosen == 'own' else 'server model'} of the {what}"
+        case _:
+            raise ShareError(f"{out}: write .json, .npz or .safetensors")
+    return what
+
+
+def as_json(share: Share) -> bytes:
+    """Column names beside their weights, and every array."""
+    plain: dict[str, Any] = {
+        "model": share.manifest.model,
+        "party": share.manifest.party,
+        "kind": share.manifest.kind,
+        "columns": list(share.preparation.outputs),
+        "preparation": share.manifest.preparation,
+        "tensors": share.manifest.tensors,
+        "arrays": {name: np.asarray(array).tolist() for name, array in share.arrays.items()},
+    }
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2)
+
+
+def tensors_of(share: Share, part: Part) -> dict[str, Any]:
+    """What the module's own load_state_dict takes: its parameters by name, and what it keeps beside them."""
+    vector = VECTOR[part]
+    layout = share.manifest.tensors.get(vector)
+    if layout is None:
+        named = ", ".join(part for part, name in VECTOR.items() if name in share.manifest.tensors)
+        raise ShareError(
+            f"the {part} part of this {share.manifest.kind} share is no network, so it has no tensors with "
+            f"names; {f'--part {named} has' if named else 'write .json or .npz'}"
+        )
+    sizes = [int(np.prod(shape)) for _, shape in layout]
+    pieces = np.split(share.arrays[vector], np.cumsum(sizes)[:-1])
+    found = {name: piece.reshape(shape) for (name, shape), piece in zip(layout, pieces, strict=True)}
+    beside = {n.removeprefix(f"{vector}."): a for n, a in share.arrays.items() if n.startswith(f"{vector}.")}
+    return found | beside
+
+
+def save_tensors(share: Share, part: Part, out: Path) -> None:
+    tensors = tensors_of(share, part)
+    try:
+        from safetensors.numpy import save_file
+    except ImportError as error:
+        raise JobError(
+            f"{out}: needs safetensors, which is not installed; pip install 'colonnade[torch]'"
+        ) from error
+    manifest = share.manifest
+    about = {"model": manifest.model, "party": manifest.party, "part": part, "job": manifest.digest}
+    save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, out, metadata=about)
