@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from colonnade.config import SERVER, Data
 from colonnade.data.datasets import DatasetFiles, read
+from colonnade.data.formats import suggest
 from colonnade.data.labels import Labels, Task
 from colonnade.data.partition import (
     Split,
@@ -126,7 +127,14 @@ def _deal_files(data: Data, task: Task | None, seed: int) -> Deal:
         tables = load_party_files(
             files, id=data.id or "", label=data.label, label_at=active, categorical=categorical
         )
-        return {party: _without(raw, data.drop) for party, raw in tables.items()}
+        held = [column for raw in tables.values() for column in raw.columns]
+        for column in data.drop or ():
+            if column not in held:
+                raise DataError(f"data.drop: no party has a column {column!r}; {suggest(column, held)}")
+        return {
+            party: _without(raw, [c for c in data.drop or () if c in raw.columns])
+            for party, raw in tables.items()
+        }
 
     train = load(data.files)
     if data.test_files is not None:
