@@ -107,7 +107,10 @@ def dense(deltas: Deltas, seed: Any, rows: int, d: int) -> Any:
     for k in range(K):
         for b in range(rows):
             j = (k + b) % K if deltas.per == "batch" else k
-            u[k, b] = moves.steps[0, j, b] * moves.bases[j, 0 if deltas.per == "batch" else b] / deltas.mu
+            # the first point is unmoved
+            u[k, b] = (
+                moves.steps[1 + j, b] / deltas.mu * moves.bases[1 + j, 0 if deltas.per == "batch" else b]
+            )
     return u
 
 
@@ -181,7 +184,7 @@ def test_shared_bases_err_as_much_as_directions_of_their_own(directions: Any, K:
     errors = np.empty((rounds, rows, d))
     for number in range(rounds):
         moves = deltas.draw((9, number), rows, d)
-        along = moves.steps[0] / deltas.mu * (moves.bases[:, 0] @ g.T)  # [bases, rows]
+        along = moves.steps[1:] / deltas.mu * (moves.bases[1:, 0] @ g.T)  # [bases, rows]
         reply = np.array([sum(along[(k + b) % K, b] for b in range(rows)) for k in range(K)])
         errors[number] = deltas.gradient(reply, moves) - g
     own = {"gaussian": d + 1, "sphere": d - 1, "rademacher": d - 1}[directions]
@@ -214,7 +217,7 @@ def test_shared_bases_at_most_double_the_error_of_a_weight_gradient(
     deltas, shared, apart = Deltas("gaussian", K), [], []
     for number in range(rounds):
         moves = deltas.draw((3, number), rows, d)
-        along = moves.steps[0] / deltas.mu * (moves.bases[:, 0] @ g.T)
+        along = moves.steps[1:] / deltas.mu * (moves.bases[1:, 0] @ g.T)
         j = (np.arange(K)[:, None] + np.arange(rows)) % K
         found = deltas.gradient(along[j, np.arange(rows)].sum(axis=1), moves)
         shared.append(((found - g).sum(axis=0) ** 2).sum())

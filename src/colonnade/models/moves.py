@@ -1,9 +1,9 @@
 """A client's outputs moved along many directions at once, and what such a move costs the server.
 
-    point 0:  h_b            point (s, k):  h_b + steps[s, k, b] * bases[k, b]
+    row b of point p:  h_b + steps[p, b] * bases[p, b]
 
-Where all rows share a base and differ only in the step, the first layer of a server's model sees K new
-vectors and not K B: a linear layer turns bases into changes [K, H] once, and the rest is one multiplication
+Where all rows share a base and differ only in the step, the first layer of a server's model sees P new
+vectors and not P B: a linear layer turns bases into changes [P, H] once, and the rest is one multiplication
 and addition for every hidden unit. `Moving` models do that; any other is evaluated at the moved outputs.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.losses import Loss
@@ -22,20 +21,15 @@ Floats = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """K moves of B rows, to one side or to both."""
+    """Where B rows of d outputs each are moved to."""
 
-    bases: Floats  # [K, B, d], or [K, 1, d] where all rows share them
-    steps: Floats  # [sides, K, B]
-
-    @property
-    def points(self) -> int:
-        """How often the server's model is evaluated: unmoved, and once for every move."""
-        return 1 + int(np.prod(self.steps.shape[:2]))
+    bases: Floats  # [points, B, d], or [points, 1, d] where all rows share them
+    steps: Floats  # [points, B]
 
     def of(self, x: Floats, changes: Floats | None = None) -> Floats:
-        """[points, B, width]: x [B, width] unmoved, then moved along the bases or what became of them."""
-        moved = x + self.steps[..., None] * (self.bases if changes is None else changes)
-        return np.concatenate([x[None], moved.reshape(-1, *x.shape)])
+        """[points, B, width]: x [B, width] moved along the bases, or along what became of them."""
+        moved: Floats = x + self.steps[..., None] * (self.bases if changes is None else changes)
+        return moved
 
 
 @runtime_checkable

@@ -78,7 +78,11 @@ class Deltas:
                 signs = _signs(rng, signs.shape)
             bases = self._bases(rng, rows, d)
         steps = np.float32(self.mu) * signs
-        return Moves(bases, np.stack([steps, -steps] if self.rule(d).two_sided else [steps]))
+        sides = (steps, -steps) if self.rule(d).two_sided else (steps,)
+        # the first point is where h is, along whatever base
+        return Moves(
+            np.concatenate([bases[:1], *[bases] * len(sides)]), np.concatenate([0 * steps[:1], *sides])
+        )
 
     def _bases(self, rng: np.random.Generator, rows: int, d: int) -> Floats:
         shape = (self.count, 1 if self.per == "batch" else rows, d)
@@ -108,13 +112,13 @@ class Deltas:
         """The estimate of df/dh [rows, d], f the mean loss of the batch."""
         if self.directions == "coordinate":
             return reply.T
-        bases, (K, rows) = moves.bases, moves.steps.shape[1:]
-        d = bases.shape[2]
+        K, rows, d = self.count, moves.steps.shape[1], moves.bases.shape[2]
+        bases, signs = moves.bases[1 : K + 1], np.copysign(1.0, moves.steps[1 : K + 1])
         if self.per == "sample":
             scaled = self.rule(d).scale(d) / K * reply
             found: Floats = np.einsum("kb,kbd->bd", scaled.astype(bases.dtype), bases)
         else:
-            scaled = self.rule(d).scale(rows * d) / K * np.copysign(1.0, moves.steps[0])
+            scaled = self.rule(d).scale(rows * d) / K * signs
             found = (scaled * reply[_evaluation(K, rows)]).astype(bases.dtype).T @ bases[:, 0]
         return found
 
