@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +12,7 @@ import click
 BENCHES = {
     "asyrevel": "black-box models: Tables 3-4, Figures 3-4, private replies and the attack",
     "asysqn": "quasi-Newton directions: Figures 2-4 and Tables 3-5",
+    "czofo": "split networks: Tables 2-11 and Figures 2-8 of VFL-CZOFO's supplement",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }
@@ -22,13 +24,24 @@ BENCHES = {
 @click.option(
     "--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/bench-NAME]"
 )
-def bench(name: str, quick: bool, out: Path | None) -> None:
+@click.option("--only", multiple=True, metavar="PART", help="Only this part of it (czofo); may be repeated.")
+@click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
+@click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
+@click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
+def bench(name: str, quick: bool, out: Path | None, **options: Any) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.
 
     \b
     Example:
       colonnade bench fdskl --quick
     """
-    run = import_module(f"colonnade.bench.{name}").run
-    files = run(quick, out or Path("runs") / f"bench-{name}", lambda line: click.echo(line))
+    module = import_module(f"colonnade.bench.{name}")
+    given = {option: value for option, value in options.items() if value}
+    parts = getattr(module, "PARTS", {})
+    if given and not parts:
+        raise click.UsageError(f"--{next(iter(given))}: {name} is run as a whole; drop it, or run czofo")
+    for part in given.get("only", ()):
+        if part not in parts:
+            raise click.UsageError(f"--only: {name} has no part {part!r}; it has {', '.join(parts)}")
+    files = module.run(quick, out or Path("runs") / f"bench-{name}", lambda line: click.echo(line), **given)
     click.echo(f"written: {', '.join(str(file) for file in files)}")

@@ -1,0 +1,287 @@
+"""One run of VFL-CZOFO's experiments: what was asked, what came of it, and a file for each.
+
+A case is a row of a table. It runs in this process or, with `python -m colonnade.bench.czofo_case FILE`,
+in one of its own, and leaves a record in JSON; tables are made from records, wherever those were made.
+Bytes are the meter's: everything sent in training, the first pass over all rows and framing included;
+`payload` is the arrays alone. Measuring is counted apart and not here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from colonnade.bench.common import Say, machine
+from colonnade.bench.czofo_data import dealt, prepared
+from colonnade.config import Job, job_from
+from colonnade.errors import Aborted
+from colonnade.federation import Setting, resolved
+from colonnade.party import Assignment, Share
+from colonnade.result import Moment
+from colonnade.worlds import Progress, run_local
+
+Sections = dict[str, Any]
+CALIBRATION = 20  # a case with a limit is first tried on one row in so many
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What is run: the label of its row, the data and the job's sections."""
+
+    part: str
+    name: str
+    algorithm: str
+    dataset: str
+    clients: int = 2
+    rows: int | None = None  # of the training rows, where not all
+    validation: bool = False
+    world: str = "local"
+    seed: int = 0
+    train: Sections = {}
+    cascade: Sections = {}
+    model: Sections = {}
+    privacy: Sections = {}
+
+    @property
+    def slug(self) -> str:
+        return re.sub(r"[^a-z0-9.]+", "-", f"{self.part} {self.name} {self.world}".lower()).strip("-")
+
+    @property
+    def epochs(self) -> int:
+        return int(self.train["epochs"])
+
+    def shortened(self, epochs: int) -> Case:
+        return msgspec.structs.replace(self, train={**self.train, "epochs": epochs})
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A moment of the run: epochs done, bytes sent so far, test accuracy in per cent, training loss."""
+
+    epochs: float
+    bytes: int
+    accuracy: float
+    loss: float
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """What came of a case, and where it was made."""
+
+    case: Case
+    machine: str
+    device: str
+    points: list[Point]
+    payload: int | None  # None: stopped before the parties could hand in their books
+    messages: int | None
+    seconds: float
+    cpu_seconds: dict[str, float] = {}  # of every party's process, in the network world
+    complete: bool = True
+
+    @property
+    def accuracy(self) -> float:
+        return self.points[-1].accuracy
+
+    @property
+    def megabytes(self) -> float:
+        return self.points[-1].bytes / 1e6
+
+    @property
+    def payload_megabytes(self) -> float | None:
+        return None if self.payload is None else self.payload / 1e6
+
+    def megabytes_to(self, accuracy: float) -> float | None:
+        """Sent until the test accuracy was first measured to be that high."""
+        return next((point.bytes / 1e6 for point in self.points if point.accuracy >= accuracy), None)
+
+
+def job_of(case: Case, setting_classes: int, device: str = "cpu") -> Job:
+    model = dict(case.model)
+    if device != "cpu":
+        model["device"] = device
+    plain: dict[str, Any] = {
+        "algorithm": case.algorithm,
+        "world": case.world,
+        "seed": case.seed,
+        "data": {"train": case.dataset, "parties": case.clients, "server": "apart"},
+        "train": {"batch": 64, "l2": 0.0, **case.train},
+        "cascade": case.cascade,
+        "model": model,
+        "network": {"deadline_s": 600.0},
+    }
+    if case.privacy:
+        plain["privacy"] = case.privacy
+    return resolved(job_from(plain), "multiclass" if setting_classes > 2 else "binary", setting_classes)
+
+
+def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Record:
+    """Run a case. With a limit in seconds, in as many epochs as fit, and what was reached by then counts."""
+    began = time.monotonic()
+    deal = dealt(case.dataset, case.clients, rows=case.rows, validation=case.validation)
+    setting = prepared(deal)
+    if seconds is not None:
+        left = seconds - (time.monotonic() - began)
+        case = case.shortened(epochs_within(case, setting, device, left))
+    job = job_of(case, len(deal.labels.classes), device)
+    rows = setting.train[deal.active[0]].rows
+    per_epoch = case.clients * -(-rows // job.train.batch)
+    points: list[Point] = []
+
+    def heard(moment: Moment) -> None:
+        points.append(
+            Point(moment.rounds / per_epoch, moment.bytes, 100 * moment.test["test_accuracy"], moment.loss)
+        )
+        if seconds is not None and time.monotonic() - began > seconds:
+            raise Aborted("out of time")
+
+    start = time.monotonic()
+    shares: dict[str, Share] = {}
+    try:
+        if case.world == "network":
+            from colonnade.processes import run_processes
+
+            shares = run_processes(job, deal, None, None, heard)
+        else:
+            shares = run_here(job, setting, heard)
+    except Aborted:
+        if not points:
+            raise
+    return Record(
+        case=case,
+        machine=machine(),
+        device=device,
+        points=points,
+        payload=sum(sum(share.payload_by_kind.values()) for share in shares.values()) if shares else None,
+        messages=sum(share.messages for share in shares.values()) if shares else None,
+        seconds=time.monotonic() - start,
+        cpu_seconds={party: share.cpu_seconds or 0.0 for party, share in shares.items()}
+        if case.world == "network"
+        else {},
+        complete=bool(shares),
+    )
+
+
+def run_here(job: Job, setting: Setting, progress: Progress) -> dict[str, Share]:
+    """All parties in this process, without the pooled comparison that a user's run has."""
+    test = setting.test or {}
+    given = {
+        party: Assignment(job, table, test.get(party), setting.active)
+        for party, table in setting.train.items()
+    }
+    return run_local(given, progress)
+
+
+def epochs_within(case: Case, setting: Setting, device: str, seconds: float) -> int:
+    """How many epochs fit, by an epoch of a few rows; never more than the case asks for."""
+    few = max(1, setting.train[setting.active[0]].rows // CALIBRATION)
+    part = Setting(
+        setting.dataset,
+        {party: _head(table, few) for party, table in setting.train.items()},
+        {party: _head(table, few) for party, table in (setting.test or {}).items()},
+        setting.active,
+    )
+    job = job_of(case.shortened(1), _classes(setting), device)
+    took = []
+    for _ in range(2):  # the first run also loads and compiles
+        start = time.monotonic()
+        run_here(job, part, lambda moment: None)
+        took.append(time.monotonic() - start)
+    epoch = took[-1] * CALIBRATION
+    return max(1, min(case.epochs, int(0.9 * (seconds - sum(took)) / epoch)))
+
+
+def _head(table: Any, rows: int) -> Any:
+    import numpy as np
+
+    return table.take(np.arange(min(rows, table.rows)))
+
+
+def _classes(setting: Setting) -> int:
+    y = setting.train[setting.active[0]].y
+    return 2 if y is None or y.min() < 0 else int(y.max()) + 1
+
+
+# --- many of them ----------------------------------------------------------------------------------------
+
+
+def record_of(case: Case, folder: Path) -> Record | None:
+    """What an earlier run left of the same case, whatever number of epochs it had."""
+    path = folder / f"{case.slug}.json"
+    if not path.is_file():
+        return None
+    found = msgspec.json.decode(path.read_bytes(), type=Record)
+    return found if found.case.shortened(case.epochs) == case else None
+
+
+def store(record: Record, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f"{record.case.slug}.part"
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
+    draft.replace(folder / f"{record.case.slug}.json")
+
+
+def records(
+    cases: Sequence[Case],
+    folder: Path,
+    say: Say,
+    *,
+    device: str = "cpu",
+    processes: int = 1,
+    seconds: float | None = None,
+) -> dict[str, Record]:
+    """Records of all cases by name: those that are there, and the others made now."""
+    missing = [case for case in cases if record_of(case, folder) is None]
+    if processes > 1:
+        _side_by_side(missing, folder, say, device, processes, seconds)
+    else:
+        for case in missing:
+            say(f"{case.part}: {case.name}")
+            record = measure(case, device, seconds)
+            store(record, folder)
+            say(f"    {record.accuracy:.2f}%, {record.megabytes:.2f} MB, {record.seconds:.0f} s")
+    found = {case.name: record_of(case, folder) for case in cases}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def _side_by_side(
+    cases: Sequence[Case], folder: Path, say: Say, device: str, processes: int, seconds: float | None
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting = list(cases)
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    while waiting or running:
+        while waiting and len(running) < processes:
+            case = waiting.pop(0)
+            say(f"{case.part}: {case.name}")
+            order = folder / f"{case.slug}.case"
+            order.write_bytes(msgspec.json.encode(case))
+            command = [
+                sys.executable,
+                "-m",
+                "colonnade.bench.czofo_case",
+                str(order),
+                device,
+                str(seconds or ""),
+            ]
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+            running[case.name] = subprocess.Popen(command, env=environment)  # noqa: S603  ourselves
+        for name, process in list(running.items()):
+            if process.poll() is not None:
+                del running[name]
+                say(f"    {name}: {'done' if process.returncode == 0 else 'failed'}")
+        time.sleep(0.2)
+
+
+def main(order: str, device: str, seconds: str) -> None:
+    case = msgspec.json.decode(Path(order).read_bytes(), type=Case)
+    store(measure(case, device, float(seconds) if seconds else None), Path(order).parent)
+    Path(order).unlink()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

@@ -1,0 +1,114 @@
+"""VFL-CZOFO's bench: how data are dealt, what a record says, and a part from runs to tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from colonnade.bench import czofo, czofo_case
+from colonnade.bench.common import Bench
+from colonnade.bench.czofo_case import Case, Point, Record
+from colonnade.bench.czofo_data import balanced, blocks, dealt, prepared
+from colonnade.cli.bench import bench as command
+from colonnade.data.table import RawTable
+
+CASE = Case(
+    part="digits", name="czofo", algorithm="czofo", dataset="digits", clients=2,
+    train={"epochs": 3, "batch": 64, "step": 0.2, "evaluate_every": 0.5},
+    cascade={"directions": 10}, model={"outputs": 4, "server": {"kind": "linear"}},
+)  # fmt: skip
+
+
+def test_the_larger_class_is_thinned_and_rows_with_gaps_go() -> None:
+    values = np.arange(40.0).reshape(20, 2)
+    values[3, 1] = values[19, 0] = np.nan
+    raw = RawTable("made", ("a", "b"), values, y=np.repeat([0.0, 1.0], [14, 6]))
+    found = balanced(raw)
+    assert found.y is not None
+    assert found.rows == 10
+    assert found.y.sum() == 5
+    assert np.isfinite(found.values).all()
+
+
+def test_halves_of_an_image_are_its_left_and_its_right() -> None:
+    left, right = blocks("cifar10", 3072, 2)
+    image = np.arange(3072).reshape(3, 32, 32)
+    np.testing.assert_array_equal(np.array(left).reshape(3, 32, 16), image[:, :, :16])
+    np.testing.assert_array_equal(np.array(right).reshape(3, 32, 16), image[:, :, 16:])
+
+
+def test_the_server_has_the_labels_and_nothing_else() -> None:
+    deal = dealt("digits", 2, rows=500)
+    setting = prepared(deal)
+    assert deal.active == ("server",)
+    assert {party: table.width for party, table in setting.train.items()} == {
+        "server": 0, "party-0": 32, "party-1": 32,
+    }  # fmt: skip
+    assert [party for party, table in setting.train.items() if table.y is not None] == ["server"]
+    assert setting.train["server"].rows == 500
+    kept, held_out = (prepared(dealt("digits", 2, validation=v)) for v in (False, True))
+    assert held_out.test is not None
+    assert kept.train["server"].rows > held_out.test["server"].rows
+
+
+def test_a_record_counts_bytes_until_a_threshold_and_in_all(tmp_path: Path) -> None:
+    record = czofo_case.measure(CASE)
+    assert [point.epochs for point in record.points] == pytest.approx([0.5, 1, 1.5, 2, 2.5, 3], abs=0.05)
+    assert record.accuracy > 50
+    # 1347 rows, 22 batches: outputs and their range up, deltas and theirs down; once all rows before
+    pairs, rows = 3 * 2 * 22, 3 * 2 * 1347
+    by_formula = rows * 4 + pairs * (8 + 10 + 8) + 2 * 1347 * 4
+    assert record.payload is not None
+    assert record.payload == pytest.approx(by_formula, rel=0.02)
+    assert record.payload < record.points[-1].bytes < 2 * record.payload
+    half = record.megabytes_to(record.points[2].accuracy)
+    assert half is not None
+    assert half <= record.points[2].bytes / 1e6
+    assert record.megabytes_to(101.0) is None
+    czofo_case.store(record, tmp_path)
+    assert czofo_case.record_of(CASE, tmp_path) == record
+    assert czofo_case.record_of(CASE.shortened(7), tmp_path) == record  # as many epochs as were made
+    assert czofo_case.record_of(msgspec.structs.replace(CASE, seed=1), tmp_path) is None
+
+
+def test_a_limit_shortens_a_run_and_what_is_there_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = CASE.shortened(100_000)
+    found = czofo_case.records([long], tmp_path, lambda line: None, seconds=4.0)["czofo"]
+    assert 1 <= found.case.epochs < 100_000
+    monkeypatch.setattr(czofo_case, "measure", None)
+    assert czofo_case.records([long], tmp_path, lambda line: None)["czofo"] == found
+
+
+def test_cases_run_side_by_side_in_processes(tmp_path: Path) -> None:
+    cases = [msgspec.structs.replace(CASE, name=f"seed {seed}", seed=seed) for seed in (0, 1)]
+    found = czofo_case.records(cases, tmp_path, lambda line: None, processes=2)
+    assert [record.case for record in found.values()] == cases
+    assert not list(tmp_path.glob("*.case"))
+
+
+def test_a_table_has_the_papers_figures_beside_ours() -> None:
+    record = Record(
+        case=msgspec.structs.replace(CASE, part="a9a"), machine="2 cores, here", device="cpu",
+        points=[Point(0.5, 100_000, 81.0, 0.4), Point(1.0, 200_000, 84.0, 0.3)],
+        payload=150_000, messages=10, seconds=1.0,
+    )  # fmt: skip
+    bench = Bench("czofo", "test", quick=True)
+    czofo.frameworks(bench, "a9a", {"czofo": record}, "")
+    (grid,) = bench.grids
+    row = dict(zip(grid.columns, grid.rows[0], strict=True))
+    assert (row["paper %"], row["ours %"]) == (84.86, 84.0)
+    assert (row["paper MB to 82%"], row["MB to 82%"], row["MB"], row["payload MB"]) == (0.3, 0.2, 0.2, 0.15)
+    assert [panel.lines["czofo"][-1] for panel in bench.panels] == [(1.0, 84.0), (0.2, 84.0)]
+
+
+@pytest.mark.parametrize(("name", "said"), [("czofo", "has no part 'x'"), ("vfb2", "run as a whole")])
+def test_a_part_that_is_not_there_is_refused(name: str, said: str) -> None:
+    done = CliRunner().invoke(command, [name, "--only", "x"])
+    assert done.exit_code == 2
+    assert said in done.output
