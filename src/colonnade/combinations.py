@@ -47,6 +47,12 @@ def check_cascade(job: Job, preset: Preset) -> None:
                     f"{name}: {preset.name} needs gradients, and a {model.kind} is a black box "
                     "that has none; use asyrevel-gau or asyrevel-uni"
                 )
+    kinds = {model.kind for model in (*named.values(), models.server)}
+    if models.device == "cuda" and not kinds & {"mlp", "torch"}:
+        raise JobError(
+            "model.device: no model of this job is a network, and nothing else computes on a GPU; drop it "
+            "(a network given as an object has its own device)"
+        )
     if job.cascade.server == "first" and models.server.kind in black:
         raise JobError(
             f"cascade.server = 'first' needs the gradient of F0, and a {models.server.kind} has none; "
@@ -149,7 +155,7 @@ def refuse_cascade(job: Job, preset: Preset) -> None:
     """Sections that say something only to the cascade conversation."""
     if job.model != Models():
         raise JobError(f"model: {preset.name} trains linear models only; use asyrevel-gau, tig, ...")
-    if job.train.evaluate_every % 1:
+    if job.train.evaluate_every % 1 and preset.conversation != "backward":
         raise JobError(f"train.evaluate_every: {preset.name} is measured after whole epochs; give 1, 2, ...")
 
 

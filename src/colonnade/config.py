@@ -18,6 +18,7 @@ import msgspec
 from colonnade.errors import JobError
 
 World = Literal["simulated", "local", "network"]
+Device = Literal["cpu", "cuda", "auto"]
 
 
 SERVER = "server"  # the name of a party that is nothing else
@@ -153,6 +154,7 @@ class Models(Model, frozen=True):
 
     parties: dict[str, Model] = {}
     server: ServerModel = ServerModel()
+    device: Device = "cpu"  # where networks compute; auto: on the machine's GPU, if torch sees one
 
 
 class PrivacyTerms(Section, frozen=True):

@@ -84,7 +84,8 @@ def stack_of(
     index = {party: number for number, party in enumerate(parties)}
     holders = [party for party in parties if train[party].X.shape[1]]
     made = [
-        (models or {}).get(p) or party_model(job.model.parties.get(p, job.model), train[p].X.shape[1])
+        (models or {}).get(p)
+        or party_model(job.model.parties.get(p, job.model), train[p].X.shape[1], job.model.device)
         for p in holders
     ]
     w = [
@@ -93,7 +94,7 @@ def stack_of(
     blocks = [train[party].X for party in holders]
     width = sum(m.forward(v[None], X[:1]).shape[2] for m, v, X in zip(made, w, blocks, strict=True))
     outputs = int(y.max()) + 1 if loss.task == "multiclass" else 1
-    top = server_object or server_model(job.model.server, width, outputs)
+    top = server_object or server_model(job.model.server, width, outputs, job.model.device)
     head = Head(top, loss, top.initial(np.random.default_rng([job.seed, index[server], 4])))
     return Stack(job, blocks, y, made, head, w)
 

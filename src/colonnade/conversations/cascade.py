@@ -136,7 +136,7 @@ def own_client(context: Context, inbox: Inbox | None) -> Client | None:
             raise JobError(f"{context.me} holds no columns and is not the server; it has nothing to do")
         return None
     spec = context.job.model.parties.get(context.me, context.job.model)
-    model = context.model or party_model(spec, columns)
+    model = context.model or party_model(spec, columns, context.job.model.device)
     return Client(
         context=context,
         model=model,
@@ -158,7 +158,8 @@ def own_head(context: Context, columns: int) -> Head:
     # as many classes as the job says: private labels may lack one
     classes = context.job.train.classes or int(y.max()) + 1
     outputs = classes if context.loss.task == "multiclass" else 1
-    model = context.server_model or server_model(context.job.model.server, columns, outputs)
+    asked = context.job.model
+    model = context.server_model or server_model(asked.server, columns, outputs, asked.device)
     return Head(model, context.loss, model.initial(context.rng(HEAD_START)))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.config import Device
 from colonnade.errors import JobError
 from colonnade.losses import Loss
 
@@ -24,7 +25,6 @@ except ImportError as error:
 
 Floats = NDArray[Any]
 Precision = Literal["float32", "float64"]
-Device = Literal["cpu", "cuda", "auto"]
 
 if "OMP_NUM_THREADS" not in os.environ:
     # products this small are faster on one core, and several parties may share this machine

@@ -7,22 +7,22 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from colonnade.config import Device, ServerModel
 from colonnade.config import Model as Spec
-from colonnade.config import ServerModel
 from colonnade.errors import JobError
 from colonnade.models.blackbox import Function, Linear, Model, Sum
 
 
-def party_model(spec: Spec, columns: int) -> Model:
+def party_model(spec: Spec, columns: int, device: Device = "cpu") -> Model:
     """A party's model F_m of this many columns."""
     match spec.kind:
         case "linear":
             return Linear(columns, spec.outputs)
         case _:
-            return _named(spec, columns, spec.outputs)
+            return _named(spec, columns, spec.outputs, device)
 
 
-def server_model(spec: ServerModel, columns: int, outputs: int) -> Model:
+def server_model(spec: ServerModel, columns: int, outputs: int, device: Device = "cpu") -> Model:
     """F0, from `columns` embeddings side by side to `outputs` scores a row."""
     match spec.kind:
         case "sum":
@@ -35,10 +35,10 @@ def server_model(spec: ServerModel, columns: int, outputs: int) -> Model:
         case "linear":
             return Linear(columns, outputs, bias=True, start=1.0)
         case _:
-            return _named(spec, columns, outputs)
+            return _named(spec, columns, outputs, device)
 
 
-def _named(spec: Spec | ServerModel, columns: int, outputs: int) -> Model:
+def _named(spec: Spec | ServerModel, columns: int, outputs: int, device: Device) -> Model:
     match spec.kind:
         case "program":
             from colonnade.models.program import Program
@@ -49,11 +49,11 @@ def _named(spec: Spec | ServerModel, columns: int, outputs: int) -> Model:
         case "mlp":
             from colonnade.models.network import mlp
 
-            return mlp(columns, spec.hidden, outputs)
+            return mlp(columns, spec.hidden, outputs, device=device)
         case _:
-            from colonnade.models.network import Network
+            from colonnade.models.network import network_of
 
-            return Network(load(spec.path or "")(columns, outputs))
+            return network_of(load(spec.path or "")(columns, outputs), device=device)
 
 
 def load(path: str) -> Any:

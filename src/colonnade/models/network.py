@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.config import Device
 from colonnade.data.table import Matrix
 from colonnade.losses import Loss
-from colonnade.models.backend import Device, Precision, device_of, losses_of, tensor, torch
+from colonnade.models.backend import Precision, device_of, losses_of, tensor, torch
 from colonnade.models.blackbox import dense
 from colonnade.models.moves import Moves
 

@@ -1,0 +1,85 @@
+"""Networks on torch: where they compute, what they are built from; every form is the same function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.oracles.tables import random_setting, run
+
+from colonnade.errors import JobError
+from colonnade.losses import LOSSES
+from colonnade.models import backend
+from colonnade.models.network import Layered, mlp, network_of
+
+NETWORKS: dict[str, Any] = {
+    "kind": "mlp",
+    "hidden": [8],
+    "outputs": 4,
+    "server": {"kind": "mlp", "hidden": [8]},
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_of_tensors_is_the_loss_of_arrays(name: str) -> None:
+    loss, rng = LOSSES[name], np.random.default_rng(0)
+    classes = loss.task == "multiclass"
+    z = 3 * rng.standard_normal((4, 9, 5 if classes else 1))
+    y = rng.integers(0, 5, 9).astype(float) if classes else rng.choice([-1.0, 1.0], 9)
+    due = loss.value(z if classes else z[..., 0], y)
+    found = backend.losses_of(loss, torch.from_numpy(z), torch.from_numpy(y))
+    np.testing.assert_allclose(found.numpy(), due, rtol=1e-12)
+
+
+def test_layers_of_any_name_and_without_a_bias_are_quick_too() -> None:
+    rng = np.random.default_rng(1)
+    named = torch.nn.Sequential()
+    named.add_module("below", torch.nn.Linear(6, 5, bias=False))
+    named.add_module("bend", torch.nn.Tanh())
+    named.add_module("above", torch.nn.Linear(5, 2))
+    model = network_of(named, precision="float64")
+    assert isinstance(model, Layered)
+    w, C, outputs = model.initial(rng), rng.standard_normal((7, 6)), rng.standard_normal((3, 7, 2))
+    for one, found in zip(outputs, model.forward_replaced(w, C, slice(1, 3), outputs), strict=True):
+        whole = C.copy()
+        whole[:, 1:3] = one
+        np.testing.assert_allclose(found, model.forward(w[None], whole)[0], atol=1e-12)
+    assert not isinstance(network_of(torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Linear(6, 1))), Layered)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.parametrize("model", [NETWORKS, {"server": {"kind": "mlp"}}], ids=["client", "server"])
+def test_a_gpu_that_is_not_there_is_an_error_of_the_job(model: dict[str, Any]) -> None:
+    with pytest.raises(JobError, match=r"model\.device = 'cuda': torch sees no CUDA device"):
+        run(random_setting(parties=2, active=1), "vafl", model={**model, "device": "cuda"})
+
+
+def test_a_device_without_a_network_is_refused() -> None:
+    with pytest.raises(JobError, match=r"model\.device: no model of this job is a network"):
+        run(random_setting(parties=2, active=1), "vafl", model={"device": "cuda"})
+
+
+@pytest.mark.parametrize("algorithm", ["czofo", "vafl", "zoo-vfl"])
+def test_every_device_trains_the_same_network(algorithm: str) -> None:
+    setting = random_setting(parties=2, active=1, rows=200)
+    train = {"epochs": 2, "batch": 32, "step": 0.1, "evaluate_every": 0}
+    cascade = {"directions": 10, "forward_bits": 32, "backward_bits": 32}
+    here, there = (
+        run(setting, algorithm, train=train, cascade=cascade, model={**NETWORKS, "device": device})
+        for device in ("cpu", "auto")
+    )
+    for party, share in here.shares.items():
+        for name, w in share.weights.items():
+            np.testing.assert_allclose(there.shares[party].weights[name], w, atol=1e-3)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_network_on_a_gpu_computes_what_it_computes_here() -> None:
+    here, there = (mlp(6, (5,), 3, "float64", device) for device in ("cpu", "cuda"))
+    w = here.initial(np.random.default_rng(0))
+    np.testing.assert_array_equal(there.initial(np.random.default_rng(0)), w)
+    X, d_out = np.random.default_rng(1).standard_normal((9, 6)), np.ones((9, 3))
+    np.testing.assert_allclose(there.forward(w[None], X), here.forward(w[None], X), atol=1e-12)
+    np.testing.assert_allclose(there.gradient(w, X, d_out), here.gradient(w, X, d_out), atol=1e-12)
