@@ -110,7 +110,8 @@ async def long_greeting(port: int) -> None:
 
 
 async def other_protocol(port: int) -> None:
-    assert await _hear(port, prefix(5) + b"hello", _client(credentials("ant"))) == b""
+    answer = await _hear(port, prefix(5) + b"hello", _client(credentials("ant")))
+    assert b"ant speaks no version of the wire protocol, bee speaks version 1; install the same" in answer
 
 
 async def hangs_up(port: int) -> None:

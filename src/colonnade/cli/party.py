@@ -71,8 +71,8 @@ def _status(settings: object, as_json: bool) -> None:
         return
     click.echo(f"{found['party']} runs Colonnade {found['version']}")
     for peer, line in found["peers"].items():
-        state = f"connected, Colonnade {line['version']}" if line["up"] else f"away: {line['reason']}"
-        click.echo(f"  {peer}: {state}")
+        state = f"connected, Colonnade {line['version']}" if line["up"] else "away"
+        click.echo(f"  {peer}: {state}{': ' + line['reason'] if line['reason'] else ''}")
     for run, state in found["runs"].items():
         click.echo(f"  run {run}: {state}")
     for text in found["latest"]:

@@ -151,7 +151,11 @@ def status(daemon: Daemon) -> dict[str, Any]:
         "party": daemon.me,
         "version": daemon.version,
         "peers": {
-            peer: {"up": line.up, "version": daemon.lines.versions.get(peer), "reason": line.reason}
+            peer: {
+                "up": line.up,
+                "version": daemon.lines.versions.get(peer),
+                "reason": line.reason or daemon.lines.skew_with(peer),
+            }
             for peer, line in daemon.mux.lines.items()
         },
         "runs": {f"{run.id:08x}": run.state for run in daemon.runs.values()},

@@ -36,7 +36,7 @@ class Lines:
     controls: dict[str, Endpoint] = field(default_factory=dict)
 
     async def open(self) -> None:
-        await self.mux.open(self._talk)
+        await self.mux.open(self._talk, lambda peer, reason: log.warning("no line with %s: %s", peer, reason))
 
     async def close(self) -> None:
         await self.mux.close()
@@ -66,19 +66,28 @@ class Lines:
             self.check_version(party)
 
     def check_version(self, peer: str) -> None:
-        theirs = self.versions.get(peer, "")
-        if not compatible(theirs, self.version):
-            raise Refused(skew(self.mux.me, self.version, peer, theirs))
+        if text := self.skew_with(peer):
+            raise Refused(text)
+
+    def skew_with(self, peer: str) -> str:
+        """Why this version and the peer's do not go together; empty if they do, or it was never met."""
+        theirs = self.versions.get(peer)
+        if theirs is None or compatible(theirs, self.version):
+            return ""
+        return (
+            f"{peer} runs Colonnade {theirs or 'of unknown version'}, {self.mux.me} runs {self.version}; "
+            "install the same minor version at both"
+        )
 
     async def _talk(self, peer: str, control: Endpoint) -> None:
         await control.send(peer, Present(self.version))
         theirs = (await control.recv(Present, peer)).version
         self.versions[peer] = theirs
         self.controls[peer] = control
-        if compatible(theirs, self.version):
-            log.info("%s is connected (Colonnade %s)", peer, theirs)
+        if text := self.skew_with(peer):
+            log.warning("%s", text)
         else:
-            log.warning("%s", skew(self.mux.me, self.version, peer, theirs))
+            log.info("%s is connected (Colonnade %s)", peer, theirs)
 
         async def serve(kind: type[Message], act: Handler) -> None:
             async for waiting in control.stream(kind, patient=True):
@@ -105,10 +114,3 @@ def compatible(one: str, other: str) -> bool:
     (True, False)
     """
     return one.split(".")[:2] == other.split(".")[:2]
-
-
-def skew(me: str, mine: str, peer: str, theirs: str) -> str:
-    return (
-        f"{peer} runs Colonnade {theirs or 'of unknown version'}, {me} runs {mine}; "
-        "install the same minor version at both"
-    )

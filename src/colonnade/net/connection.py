@@ -10,6 +10,7 @@ can tell their users.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Protocol
 
 from colonnade.errors import CertificateError, ColonnadeError, OversizedMessage, PeerLost
@@ -20,7 +21,8 @@ from colonnade.net.transport import Deliver
 GREET_S = 10.0
 GREETING_LIMIT = 1024
 
-_GREETING = b"colonnade/1 "
+PROTOCOL = 1  # of frames and greetings; another number is refused at both ends
+_GREETING = re.compile(rb"colonnade/(\d{1,9}) ")
 _REFUSAL = b"refused "
 
 
@@ -28,6 +30,7 @@ class Host(Protocol):
     """What a connection asks of the wire it belongs to."""
 
     me: str
+    protocol: int
     instance: bytes
     size_limit: int
     deliver: Deliver
@@ -42,6 +45,10 @@ class Host(Protocol):
 
     def admit(self, connection: Connection, peer: str, instance: bytes) -> None:
         """The other end has greeted; PeerLost if it is not the process that was there before."""
+        ...
+
+    def foreign(self, peer: str, spoken: str) -> ColonnadeError:
+        """A peer that speaks another protocol; what both ends are told."""
         ...
 
     def rejected(self, peer: str, error: ColonnadeError) -> None: ...
@@ -76,7 +83,7 @@ class Connection:
             except CertificateError as error:
                 self._refuse(error)
             else:
-                self._say(_GREETING + self._host.instance)
+                self._greet()
 
     def close(self) -> None:
         """Nothing that arrives from now on counts."""
@@ -101,7 +108,7 @@ class Connection:
             elif frame:
                 deliver(self.peer, frame)
             else:
-                self._host.departed(self, PeerLost(f"{self.peer} left before the run was over"))
+                self._host.departed(self, PeerLost(f"{self.peer} hung up; it was stopped, or it failed"))
             if self._closed:
                 return
 
@@ -127,10 +134,12 @@ class Connection:
                 self._host.rejected(peer, error)
                 self.close()
                 return
-            if not frame.startswith(_GREETING):
-                self._end("does not speak this version of the protocol")
+            greeting = _GREETING.match(frame)
+            if greeting is None or int(greeting[1]) != self._host.protocol:
+                spoken = f"version {int(greeting[1])}" if greeting else "no version"
+                self._refuse(self._host.foreign(peer, spoken))
                 return
-            self._host.admit(self, peer, frame[len(_GREETING) :])
+            self._host.admit(self, peer, frame[greeting.end() :])
         except (CertificateError, PeerLost) as error:
             self._refuse(error)
 
@@ -139,9 +148,12 @@ class Connection:
         self._patience.cancel()
         self._splitter.limit = self._host.size_limit
         if self.dialled is None:
-            self._say(_GREETING + self._host.instance)
+            self._greet()
         if not self.met.done():
             self.met.set_result(None)
+
+    def _greet(self) -> None:
+        self._say(f"colonnade/{self._host.protocol} ".encode() + self._host.instance)
 
     def _say(self, frame: bytes) -> None:
         self.channel.write(prefix(len(frame)) + frame)

@@ -34,6 +34,9 @@ PAUSE_S = 0.2
 Talk = Callable[[str, Endpoint], Awaitable[None]]
 """What a daemon does on a line that stands: called with the peer and the endpoint of run 0."""
 
+Missed = Callable[[str, str], None]
+"""Called with a peer and why there is no line with it, once for every reason."""
+
 
 @dataclass
 class Line:
@@ -62,9 +65,11 @@ class Mux:
         self._keepers: list[asyncio.Task[None]] = []
         self._closing = False
 
-    async def open(self, talk: Talk) -> None:
+    async def open(self, talk: Talk, missed: Missed = lambda peer, reason: None) -> None:
         await self._port.open()
-        self._keepers = [asyncio.ensure_future(self._keep(line, talk)) for line in self.lines.values()]
+        self._keepers = [
+            asyncio.ensure_future(self._keep(line, talk, missed)) for line in self.lines.values()
+        ]
 
     async def close(self) -> None:
         self._closing = True
@@ -87,13 +92,17 @@ class Mux:
 
     # -- lines --------------------------------------------------------------------------------------
 
-    async def _keep(self, line: Line, talk: Talk) -> None:
+    async def _keep(self, line: Line, talk: Talk, missed: Missed) -> None:
+        said = ""
         # a cancellation that arrives while a line is being put away must not begin another
         while not self._closing:
             try:
                 await self._once(line, talk)
+                said = ""
             except ColonnadeError as error:
                 line.reason = str(error)
+                if line.reason != said:
+                    missed(line.peer, said := line.reason)
             await asyncio.sleep(PAUSE_S)
 
     async def _once(self, line: Line, talk: Talk) -> None:

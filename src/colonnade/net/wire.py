@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from colonnade.errors import CertificateError, ColonnadeError, NetworkError, PeerLost, PeerUnreachable
 from colonnade.net.certificates import Credentials, names_in
 from colonnade.net.channel import CLOSE_S, Address, Channel, Engine
-from colonnade.net.connection import Connection
+from colonnade.net.connection import PROTOCOL, Connection
 from colonnade.net.framing import tls_framing
 from colonnade.net.outbox import Outbox
 from colonnade.net.transport import Deliver, Lost, Restored
@@ -49,6 +49,7 @@ class _Link:
 class NetworkWire:
     """A `Wire` over any `Engine`. Attach an endpoint to it, then `await start()`."""
 
+    protocol = PROTOCOL
     lossless = False
     intact = True
     retry_after: float | None = None
@@ -155,7 +156,7 @@ class NetworkWire:
         except TimeoutError:
             return "no answer"
         except OSError as error:
-            return error.strerror or str(error)
+            return _words(error)
         finally:
             if connection is not None and connection.peer is None:
                 connection.close()
@@ -212,6 +213,17 @@ class NetworkWire:
 
     def stranger(self, reason: str) -> None:
         self._refuse(reason)
+
+    def foreign(self, peer: str, spoken: str) -> ColonnadeError:
+        self._refuse("does not speak this version of the protocol")
+        link = self._links[peer]
+        error = PeerLost(
+            f"{peer} speaks {spoken} of the wire protocol, {self.me} speaks version {self.protocol}; install "
+            "the same minor version of Colonnade at both"
+        )
+        if not link.instance:
+            self._lose(link, error)  # once the real peer was met, whoever else comes is only counted
+        return error
 
     def rejected(self, peer: str, error: ColonnadeError) -> None:
         self._lose(self._links[peer], error)
@@ -310,3 +322,10 @@ class NetworkWire:
             self._all_gone.clear()
             await asyncio.wait([asyncio.ensure_future(self._all_gone.wait())], timeout=CLOSE_S + 1.0)
         await self._engine.close()
+
+
+def _words(error: OSError) -> str:
+    # the text of a failed dial repeats the address and leaves out the reason
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
