@@ -7,8 +7,9 @@ asks for its next batches as it finishes old ones, `ahead` at a time, and serves
 fast party makes more steps than a slow one. In the synchronous schedule all do the same round together.
 
 Work comes in stints: as many updates as all label holders make in one pass over the rows. At the end of
-a stint everybody finishes what is under way, the model is measured, and whatever needs all parties at one
-point (tuning, SVRG's snapshot) is done.
+a stint everybody finishes the update it is at, the model is measured, and whatever needs all parties at
+one point (tuning, SVRG's snapshot) is done. Scores that were asked for and not used yet are used in the
+next stint: nobody waits until a slow party has worked them off.
 
 What each side learns: a label holder learns the total score of every row; the others learn nothing but
 which batches were asked for.
@@ -58,6 +59,7 @@ class PullConversation:
     begun: int = 0  # own rounds asked for
     done: int = 0  # own rounds finished
     known: dict[str, int] = field(init=False)  # rounds that every puller is known to have finished
+    fetched: dict[int, Floats] = field(default_factory=dict)  # scores of own rounds that are not finished
 
     def __post_init__(self) -> None:
         self.net, self.sum = self.context.net, self.context.sum
@@ -123,11 +125,14 @@ class PullConversation:
         if self.net.me in self.pullers:
             while self.begun < self.done + self.ahead:
                 await self.ask()
-            while self.done < self.begun:
+            while not self.stopping.is_set():
                 await self.pull(self.done)
                 if not self.stopping.is_set():
                     await self.ask()
                 await self.count()
+            # all take part in the sum of whatever was asked for, so it is fetched even if nobody needs it
+            for number in range(self.done, self.begun):
+                self.fetched[number] = await self.scores(number)
         # a party without the label only serves, however long the stint takes
         await self.stopping.wait()
         # everybody serves until everybody has got what it asked for
@@ -142,11 +147,19 @@ class PullConversation:
 
     async def pull(self, number: int) -> None:
         """One own round: the scores of its rows, theta, a step on the own block."""
-        me, batch = self.net.me, self.batch(self.net.me, number)
-        share = await self.trainer.share(batch)
+        z = await self.scores(number)
+        self.fetched.pop(number, None)
+        await self.step(self.batch(self.net.me, number), z)
+
+    async def scores(self, number: int) -> Floats:
+        """The scores of an own round, all parties' shares together."""
+        if (known := self.fetched.get(number)) is not None:
+            return known
+        me = self.net.me
+        share = await self.trainer.share(self.batch(me, number))
         z = await self.sum.sum(share, root=me, tag=self.tag(me, number))
         assert z is not None  # noqa: S101  this party is the root
-        await self.step(batch, z)
+        return z
 
     async def step(self, batch: Round, z: Floats) -> None:
         order, _ = self.trainer.block.rows(batch.epoch)
