@@ -117,6 +117,18 @@ def test_a_fast_party_makes_more_updates_than_a_slow_one_and_all_together_those_
     assert {share.rounds for share in done.shares.values()} == {done.result.cost.rounds} == {6 * 25 * 4}
 
 
+@pytest.mark.parametrize("ahead", [1, 2, 6])
+def test_nobody_waits_for_what_a_slow_party_has_asked_for_and_not_worked_off(ahead: int) -> None:
+    setting = random_setting(rows=400)
+    network = {"us_per_call": 1000.0, "speeds": [1, 1, 0.1, 1], "charge_forward": False}
+    done = run(setting, "afsgd-vp", network=network, train={"epochs": 3, "ahead": ahead, "evaluate_every": 0})
+    ideal = 3 * 25 * 4 / 3.1 / 1000  # all updates at all parties' speeds together
+    assert done.result.cost.virtual_seconds is not None
+    # at the end of a pass everybody finishes the update it is at, the slow party one of 10 ms
+    assert ideal <= done.result.cost.virtual_seconds <= ideal + 3 * 0.011
+    assert sum(done.result.cost.updates_by_party.values()) <= 3 * (25 + 1) * 4
+
+
 @pytest.mark.parametrize("name", [name for name in PULL if name not in ASYNC])
 def test_in_step_all_parties_make_as_many_updates(name: str) -> None:
     setting = random_setting()
