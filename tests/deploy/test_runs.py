@@ -14,7 +14,6 @@ from tests.deploy.joined import ids_of, join, pooled
 
 from colonnade.deploy import control, shares
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.rows import digests
 from colonnade.deploy.seat import Event
 from colonnade.errors import (
     Aborted,
@@ -25,7 +24,6 @@ from colonnade.errors import (
     JobError,
     PeerUnreachable,
 )
-from colonnade.net import tls
 
 ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity", "outputs"]\n'
 
@@ -231,55 +229,3 @@ def test_scoring_while_a_party_is_away(tmp_path: Path) -> None:
     assert 0.5 < np.corrcoef(one, other)[0, 1] < 0.999  # close to, and not, the whole model
     assert "telecom is away" in told
     assert "needs all its parties" in told
-
-
-# -- what crosses the wire -------------------------------------------------------------------------------
-
-
-def test_no_value_id_or_label_of_a_marked_row_crosses_the_wire(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Everything that any party writes into TLS, from alignment to scores, searched for one row."""
-    consortium = lay_out(tmp_path)
-    marker = "MARKER-4711-ROW"
-    values = {"bank": ("income", 3.14159265), "shop": ("visits", 2.7182818), "telecom": ("calls", 1.4142135)}
-    for name, (_, value) in values.items():
-        for entry in ("customers", "applicants"):
-            path = tmp_path / name / f"{entry}.csv"
-            lines = path.read_text().splitlines()
-            cells = lines[1].split(",")
-            path.write_text(
-                "\n".join([lines[0], ",".join([marker, repr(value), *cells[2:]]), *lines[2:]]) + "\n"
-            )
-    said = bytearray()
-    write = tls.TlsChannel.write
-
-    def record(self: tls.TlsChannel, data: bytes) -> bool:
-        said.extend(data)
-        return write(self, data)
-
-    monkeypatch.setattr(tls.TlsChannel, "write", record)
-
-    async def program(daemons: dict[str, Daemon]) -> Any:
-        await daemons["bank"].train(job())
-        for name in ("shop", "telecom"):
-            await settled(daemons[name])
-        return await scores_of(daemons["bank"], [marker], "applicants")
-
-    found = together(consortium, program)
-    assert found["rows"][0] is not None
-    assert len(said) > 100_000
-    assert b"repaid" in said  # the job does cross, so the record is one of plain text
-    hidden = [marker.encode(), digests([np.array([marker])], job().align.keys, ["id"]).tobytes()[:8]]
-    for name, (column, value) in values.items():
-        share = shares.load(tmp_path / name / "runs" / "models", "repaid")
-        j = share.preparation.columns.index(column)
-        scaled = (value - share.preparation.shift[j]) / share.preparation.divisor[j]
-        part = scaled * share.arrays["w"][j]
-        for number in (value, scaled, part):
-            hidden += [np.float64(number).tobytes(), np.float32(number).tobytes()]
-            hidden.append(np.array(np.rint(number * 2**32)).astype(np.int64).tobytes())
-        hidden.append(repr(value).encode())
-    for secret in hidden:
-        assert secret not in said
-    assert b"yes" not in said  # the label is only put in words at the bank
