@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from colonnade.bench import czofo, czofo_case
+from colonnade.bench import czofo, czofo_case, czofo_records
 from colonnade.bench.common import Bench
 from colonnade.bench.czofo_case import Case, Point, Record
 from colonnade.bench.czofo_data import balanced, blocks, dealt, prepared
@@ -62,32 +62,32 @@ def test_a_record_counts_bytes_until_a_threshold_and_in_all(tmp_path: Path) -> N
     # 1347 rows, 22 batches: outputs and their range up, deltas and theirs down; once all rows before
     pairs, rows = 3 * 2 * 22, 3 * 2 * 1347
     by_formula = rows * 4 + pairs * (8 + 10 + 8) + 2 * 1347 * 4
-    assert record.payload is not None
-    assert record.payload == pytest.approx(by_formula, rel=0.02)
-    assert record.payload < record.points[-1].bytes < 2 * record.payload
+    assert record.payload_megabytes is not None
+    assert record.payload_megabytes == pytest.approx(by_formula / 1e6, rel=0.02)
+    assert 0.5 * record.megabytes < record.payload_megabytes < record.megabytes
     half = record.megabytes_to(record.points[2].accuracy)
     assert half is not None
     assert half <= record.points[2].bytes / 1e6
     assert record.megabytes_to(101.0) is None
-    czofo_case.store(record, tmp_path)
-    assert czofo_case.record_of(CASE, tmp_path) == record
-    assert czofo_case.record_of(CASE.shortened(7), tmp_path) == record  # as many epochs as were made
-    assert czofo_case.record_of(msgspec.structs.replace(CASE, seed=1), tmp_path) is None
+    czofo_records.store(record, tmp_path)
+    assert czofo_records.record_of(CASE, tmp_path) == record
+    assert czofo_records.record_of(CASE.shortened(7), tmp_path) == record  # as many epochs as were made
+    assert czofo_records.record_of(msgspec.structs.replace(CASE, seed=1), tmp_path) is None
 
 
 def test_a_limit_shortens_a_run_and_what_is_there_is_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = CASE.shortened(100_000)
-    found = czofo_case.records([long], tmp_path, lambda line: None, seconds=4.0)["czofo"]
+    found = czofo_records.records([long], tmp_path, lambda line: None, seconds=4.0)["czofo"]
     assert 1 <= found.case.epochs < 100_000
-    monkeypatch.setattr(czofo_case, "measure", None)
-    assert czofo_case.records([long], tmp_path, lambda line: None)["czofo"] == found
+    monkeypatch.setattr(czofo_records, "measure", None)
+    assert czofo_records.records([long], tmp_path, lambda line: None)["czofo"] == found
 
 
 def test_cases_run_side_by_side_in_processes(tmp_path: Path) -> None:
     cases = [msgspec.structs.replace(CASE, name=f"seed {seed}", seed=seed) for seed in (0, 1)]
-    found = czofo_case.records(cases, tmp_path, lambda line: None, processes=2)
+    found = czofo_records.records(cases, tmp_path, lambda line: None, processes=2)
     assert [record.case for record in found.values()] == cases
     assert not list(tmp_path.glob("*.case"))
 
@@ -96,7 +96,7 @@ def test_a_table_has_the_papers_figures_beside_ours() -> None:
     record = Record(
         case=msgspec.structs.replace(CASE, part="a9a"), machine="2 cores, here", device="cpu",
         points=[Point(0.5, 100_000, 81.0, 0.4), Point(1.0, 200_000, 84.0, 0.3)],
-        payload=150_000, messages=10, seconds=1.0,
+        payload={"upload": 100_000, "reply": 50_000}, messages=10, seconds=1.0,
     )  # fmt: skip
     bench = Bench("czofo", "test", quick=True)
     czofo.frameworks(bench, "a9a", {"czofo": record}, "")

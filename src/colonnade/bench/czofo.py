@@ -10,17 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from colonnade.bench import czofo_paper as paper
 from colonnade.bench.common import Bench, Grid, Panel, Say
-from colonnade.bench.czofo_case import Case, Point, Record, records
-from colonnade.bench.czofo_cases import TABULAR, tabular
+from colonnade.bench.czofo_case import Case, Point, Record
+from colonnade.bench.czofo_cases import cases_of
 from colonnade.bench.czofo_paper import FRAMEWORKS, THRESHOLDS, Printed
+from colonnade.bench.czofo_records import records
+from colonnade.bench.czofo_time import times
 from colonnade.data.datasets import available
 
 Measure = Callable[[Sequence[Case]], Mapping[str, Record]]
 
 TITLES = {
-    "a9a": "Table 7: a9a, 2 clients",
-    "gmsc": "Table 6: GiveMeSomeCredit, 2 clients",
+    "a9a": "Table 7 and Figure 6: a9a, 2 clients",
+    "gmsc": "Table 6 and Figure 5: GiveMeSomeCredit, 2 clients",
+    "mnist2": "MNIST, 2 clients",
+    "mnist4": "Table 9 and Figure 7: MNIST, 4 clients",
+    "mnist8": "Table 10 and Figure 8: MNIST, 8 clients",
+    "cifar10": "Table 3 and Figure 2: CIFAR-10, 2 clients",
+}
+NOTES = {
+    "linear": "Linear clients with 2 outputs, linear server, batch 64, q = 10 (zoo: 1), automatic steps.",
+    "mnist": (
+        "Clients and server have 128 hidden units, d = 64, batch 64, q = 100 (zoo: 1), Rademacher "
+        "directions, SGD with a falling step; steps were chosen on a tenth of the training rows."
+    ),
+    "cifar10": (
+        "Convnets with 10 outputs, server with 64 hidden units, batch 128, q = 1000 (zoo: 1), 4 bits both "
+        "ways where nothing else is said, no augmentation; steps were chosen on a tenth of the training rows."
+    ),
 }
 BYTES = (
     "MB are 10^6 bytes as the meter counted them: all that was sent in training, framing and the first pass "
@@ -86,11 +104,50 @@ def thinned(points: Sequence[Point], most: int = 25) -> list[Point]:
     return [*points[:-1:step], points[-1]]
 
 
-def tables_of_linear(bench: Bench, part: str, measure: Measure, say: Say, *, quick: bool) -> None:
-    if not present(TABULAR[part], say):
+def tables(bench: Bench, part: str, measure: Measure, say: Say, *, quick: bool) -> None:
+    cases = cases_of(part, quick=quick)
+    if not present(cases[0].dataset, say):
         return
-    found = measure(tabular(part, quick=quick))
-    frameworks(bench, part, found, "Linear clients with 2 outputs, linear server, batch 64, automatic steps.")
+    found = measure(cases)
+    note = "linear" if part in ("a9a", "gmsc") else part.rstrip("248")
+    frameworks(bench, part, {name: r for name, r in found.items() if "q =" not in name}, NOTES[note])
+    if part == "cifar10":
+        ablations(bench, found)
+
+
+def ablations(bench: Bench, found: Mapping[str, Record]) -> None:
+    """Tables 4 and 5, Figures 3 and 4: fewer directions, and fewer bits in one way or the other."""
+    both = "q = 1000, 32/32 bits"
+    by_q = {0: "vafl", 1000: both, 500: "q = 500, 32/32 bits", 100: "q = 100, 32/32 bits"}
+    by_bits = {
+        ways: both if ways == (32, 32) else f"q = 1000, {ways[0]}/{ways[1]} bits" for ways in paper.BITS
+    }
+    rows = [
+        [q or "gradient", *paper.DIRECTIONS[q], found[name].accuracy, _down(found[name])]
+        for q, name in by_q.items()
+        if name in found
+    ]
+    note = f"32 bits both ways. MB down is the payload of replies. {BYTES}"
+    heads = ["directions", "paper %", "paper MB down", "ours %", "MB down"]
+    bench.grids.append(Grid("Table 4: CIFAR-10, number of directions", heads, rows, note))
+    rows = [
+        [f"{up}/{down}", *paper.BITS[up, down], found[name].accuracy, _up(found[name]), _down(found[name])]
+        for (up, down), name in by_bits.items()
+        if name in found
+    ]
+    heads = ["bits up/down", "paper %", "paper MB that way", "ours %", "MB up", "MB down"]
+    bench.grids.append(Grid("Table 5: CIFAR-10, bits of a number", heads, rows, "q = 1000. Payload."))
+    for title, chosen in (("Figure 3: directions", by_q), ("Figure 4: bits", by_bits)):
+        lines = {str(key): found[name] for key, name in chosen.items() if name in found}
+        curves(bench, title, lines)
+
+
+def _up(record: Record) -> float | None:
+    return record.payload_megabytes_of("upload", "embeddings")
+
+
+def _down(record: Record) -> float | None:
+    return record.payload_megabytes_of("reply")
 
 
 def present(dataset: str, say: Say) -> bool:
@@ -104,4 +161,4 @@ def _where(record: Record) -> str:
     return place if record.complete else f"{place}; stopped by its time limit"
 
 
-PARTS: dict[str, Callable[..., None]] = {"a9a": tables_of_linear, "gmsc": tables_of_linear}
+PARTS: dict[str, Callable[..., None]] = {**dict.fromkeys(TITLES, tables), "time": times}

@@ -1,27 +1,24 @@
-"""One run of VFL-CZOFO's experiments: what was asked, what came of it, and a file for each.
+"""One run of VFL-CZOFO's experiments: what was asked, and what came of it.
 
-A case is a row of a table. It runs in this process or, with `python -m colonnade.bench.czofo_case FILE`,
-in one of its own, and leaves a record in JSON; tables are made from records, wherever those were made.
+A case is a row of a table, a record what came of it.
 Bytes are the meter's: everything sent in training, the first pass over all rows and framing included;
 `payload` is the arrays alone. Measuring is counted apart and not here.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections import Counter
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from colonnade.bench.common import Say, machine
+from colonnade.bench.common import machine
 from colonnade.bench.czofo_data import dealt, prepared
 from colonnade.config import Job, job_from
+from colonnade.data.table import Table
 from colonnade.errors import Aborted
 from colonnade.federation import Setting, resolved
 from colonnade.party import Assignment, Share
@@ -77,7 +74,7 @@ class Record(msgspec.Struct, kw_only=True):
     machine: str
     device: str
     points: list[Point]
-    payload: int | None  # None: stopped before the parties could hand in their books
+    payload: dict[str, int]  # by kind; nothing if stopped before the parties could hand in their books
     messages: int | None
     seconds: float
     cpu_seconds: dict[str, float] = {}  # of every party's process, in the network world
@@ -93,7 +90,10 @@ class Record(msgspec.Struct, kw_only=True):
 
     @property
     def payload_megabytes(self) -> float | None:
-        return None if self.payload is None else self.payload / 1e6
+        return self.payload_megabytes_of(*self.payload)
+
+    def payload_megabytes_of(self, *kinds: str) -> float | None:
+        return sum(self.payload.get(kind, 0) for kind in kinds) / 1e6 if self.payload else None
 
     def megabytes_to(self, accuracy: float) -> float | None:
         """Sent until the test accuracy was first measured to be that high."""
@@ -156,7 +156,7 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         machine=machine(),
         device=device,
         points=points,
-        payload=sum(sum(share.payload_by_kind.values()) for share in shares.values()) if shares else None,
+        payload=dict(sum((Counter(share.payload_by_kind) for share in shares.values()), Counter())),
         messages=sum(share.messages for share in shares.values()) if shares else None,
         seconds=time.monotonic() - start,
         cpu_seconds={party: share.cpu_seconds or 0.0 for party, share in shares.items()}
@@ -195,93 +195,10 @@ def epochs_within(case: Case, setting: Setting, device: str, seconds: float) -> 
     return max(1, min(case.epochs, int(0.9 * (seconds - sum(took)) / epoch)))
 
 
-def _head(table: Any, rows: int) -> Any:
-    import numpy as np
-
+def _head(table: Table, rows: int) -> Table:
     return table.take(np.arange(min(rows, table.rows)))
 
 
 def _classes(setting: Setting) -> int:
     y = setting.train[setting.active[0]].y
     return 2 if y is None or y.min() < 0 else int(y.max()) + 1
-
-
-# --- many of them ----------------------------------------------------------------------------------------
-
-
-def record_of(case: Case, folder: Path) -> Record | None:
-    """What an earlier run left of the same case, whatever number of epochs it had."""
-    path = folder / f"{case.slug}.json"
-    if not path.is_file():
-        return None
-    found = msgspec.json.decode(path.read_bytes(), type=Record)
-    return found if found.case.shortened(case.epochs) == case else None
-
-
-def store(record: Record, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f"{record.case.slug}.part"
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
-    draft.replace(folder / f"{record.case.slug}.json")
-
-
-def records(
-    cases: Sequence[Case],
-    folder: Path,
-    say: Say,
-    *,
-    device: str = "cpu",
-    processes: int = 1,
-    seconds: float | None = None,
-) -> dict[str, Record]:
-    """Records of all cases by name: those that are there, and the others made now."""
-    missing = [case for case in cases if record_of(case, folder) is None]
-    if processes > 1:
-        _side_by_side(missing, folder, say, device, processes, seconds)
-    else:
-        for case in missing:
-            say(f"{case.part}: {case.name}")
-            record = measure(case, device, seconds)
-            store(record, folder)
-            say(f"    {record.accuracy:.2f}%, {record.megabytes:.2f} MB, {record.seconds:.0f} s")
-    found = {case.name: record_of(case, folder) for case in cases}
-    return {name: record for name, record in found.items() if record is not None}
-
-
-def _side_by_side(
-    cases: Sequence[Case], folder: Path, say: Say, device: str, processes: int, seconds: float | None
-) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    waiting = list(cases)
-    running: dict[str, subprocess.Popen[bytes]] = {}
-    while waiting or running:
-        while waiting and len(running) < processes:
-            case = waiting.pop(0)
-            say(f"{case.part}: {case.name}")
-            order = folder / f"{case.slug}.case"
-            order.write_bytes(msgspec.json.encode(case))
-            command = [
-                sys.executable,
-                "-m",
-                "colonnade.bench.czofo_case",
-                str(order),
-                device,
-                str(seconds or ""),
-            ]
-            environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-            running[case.name] = subprocess.Popen(command, env=environment)  # noqa: S603  ourselves
-        for name, process in list(running.items()):
-            if process.poll() is not None:
-                del running[name]
-                say(f"    {name}: {'done' if process.returncode == 0 else 'failed'}")
-        time.sleep(0.2)
-
-
-def main(order: str, device: str, seconds: str) -> None:
-    case = msgspec.json.decode(Path(order).read_bytes(), type=Case)
-    store(measure(case, device, float(seconds) if seconds else None), Path(order).parent)
-    Path(order).unlink()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4])

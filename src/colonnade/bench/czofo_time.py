@@ -1,0 +1,80 @@
+"""Tables 2 and 11: what an epoch costs the server and the clients, on a CPU.
+
+Every party is a process of its own, and its CPU time is the system's: propagation, as the paper counts it,
+and all the rest too (drawing directions, packing, TLS). A run of one epoch is taken from a run of two, which
+leaves an epoch without the start, the first pass and the measurement at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from colonnade.bench.common import Bench, Grid, Say
+from colonnade.bench.czofo_case import Case, Record, Sections
+from colonnade.bench.czofo_cases import MLP, ONE
+from colonnade.bench.czofo_paper import TIMES, TIMES_OF_CLIENTS
+from colonnade.config import SERVER
+
+ROWS = 60_000
+HUNDRED: Sections = {"directions": 100}
+RADEMACHER: Sections = {**HUNDRED, "smoothing": "rademacher"}
+
+
+def times(
+    bench: Bench,
+    part: str,
+    measure: Callable[[Sequence[Case]], Mapping[str, Record]],
+    say: Say,
+    *,
+    quick: bool,
+) -> None:
+    rows = 6_000 if quick else None
+    ways: list[tuple[str, str, Sections]] = [
+        ("split", "split", {}),
+        ("syn-zoo-vfl", "syn-zoo-vfl", ONE),
+        ("c-vfl", "c-vfl", {}),
+        ("vafl", "vafl", {}),
+        ("zoo-vfl", "zoo-vfl", ONE),
+        ("czofo", "czofo", HUNDRED),
+        ("czofo, Rademacher", "czofo", RADEMACHER),
+    ]
+    table = [
+        [name, *TIMES.get(name, (None, None)), *epoch(measure, name, how, 2, rows, cascade)]
+        for name, how, cascade in ways
+    ]
+    scaled = f", of {rows} rows and scaled up" if rows else ""
+    note = (
+        "2 clients, networks of 128 hidden units, 64 outputs a client, batch 64, q = 100. The paper has "
+        f"propagation only; ours are all CPU seconds of a party's process{scaled}, clients added up."
+    )
+    heads = ["framework", "paper: clients, s", "paper: server, s", "clients, s", "server, s"]
+    bench.grids.append(Grid("Table 2: CPU time of an epoch of 60,000 MNIST rows", heads, table, note))
+    table = [
+        [clients, *paper, *epoch(measure, f"czofo, {clients} clients", "czofo", clients, rows, HUNDRED)]
+        for clients, paper in TIMES_OF_CLIENTS.items()
+    ]
+    bench.grids.append(
+        Grid("Table 11: the same with more clients", ["clients", *heads[1:]], table, note[11:])
+    )
+
+
+def epoch(
+    measure: Callable[[Sequence[Case]], Mapping[str, Record]],
+    name: str,
+    how: str,
+    clients: int,
+    rows: int | None,
+    cascade: Sections,
+) -> tuple[float, float]:
+    """CPU seconds of 60,000 rows, of all clients and of the server."""
+    cases = [
+        Case(
+            part="time", name=f"{name}, {epochs} epochs", algorithm=how, dataset="mnist", clients=clients,
+            rows=rows, world="network", train={"epochs": epochs, "step": 0.05, "evaluate_every": 0},
+            cascade=cascade, model=MLP,
+        )
+        for epochs in (1, 2)
+    ]  # fmt: skip
+    one, two = (measure([case])[case.name].cpu_seconds for case in cases)
+    spent = {party: (two[party] - one[party]) * ROWS / (rows or ROWS) for party in one}
+    return sum(s for party, s in spent.items() if party != SERVER), spent[SERVER]
