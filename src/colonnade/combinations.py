@@ -48,7 +48,7 @@ def check_cascade(job: Job, preset: Preset) -> None:
                     "that has none; use asyrevel-gau or asyrevel-uni"
                 )
     kinds = {model.kind for model in (*named.values(), models.server)}
-    if models.device == "cuda" and not kinds & {"mlp", "torch"}:
+    if models.device == "cuda" and not kinds & {"mlp", "cnn", "torch"}:
         raise JobError(
             "model.device: no model of this job is a network, and nothing else computes on a GPU; drop it "
             "(a network given as an object has its own device)"

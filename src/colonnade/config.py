@@ -131,9 +131,11 @@ class Cascade(Section, frozen=True):
 class Model(Section, frozen=True):
     """One model: what it is made of, or where it comes from."""
 
-    kind: Literal["linear", "mlp", "torch", "function", "program"] = "linear"
+    kind: Literal["linear", "mlp", "cnn", "torch", "function", "program"] = "linear"
     outputs: int = 1
-    hidden: tuple[int, ...] = (128,)
+    hidden: tuple[int, ...] = (128,)  # of an mlp
+    shape: tuple[int, int, int] | None = None  # of a cnn: a row is an image of [colours, height, width]
+    channels: tuple[int, ...] = (32, 64)  # of a cnn, one for every halving of the image
     path: str | None = None
     command: list[str] | None = None
     parameters: int | None = None
@@ -417,6 +419,21 @@ def _check_model(model: Model | ServerModel, name: str, refuse: Callable[[str], 
         refuse(f"{name}: kind = {model.kind!r} needs {needs} = {example}")
     if model.kind == "function" and (model.parameters is None or model.parameters < 0):
         refuse(f"{name}: kind = 'function' needs parameters = N, the length of its parameter vector")
+    if isinstance(model, Model):
+        _check_images(model, name, refuse)
+
+
+def _check_images(model: Model, name: str, refuse: Callable[[str], None]) -> None:
+    if (model.kind == "cnn") != (model.shape is not None):
+        refuse(f"{name}: shape = [colours, height, width] goes with kind = 'cnn', which needs it")
+    if not model.channels or min(model.channels) < 1:
+        refuse(f"{name}.channels: {list(model.channels)}; give a positive number for every convolution")
+    colours, *sizes = model.shape or (1, 2 ** len(model.channels))
+    if min(colours, *(size >> len(model.channels) for size in sizes)) < 1:
+        refuse(
+            f"{name}: an image of {[colours, *sizes]} cannot be halved {len(model.channels)} times; "
+            "give fewer channels"
+        )
 
 
 def _rooted_models(models: Models, folder: Path) -> Models:

@@ -7,12 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.oracles import split
 from tests.oracles.tables import random_setting, run
 
+from colonnade import federation
 from colonnade.errors import JobError
 from colonnade.losses import LOSSES
 from colonnade.models import backend
-from colonnade.models.network import Layered, mlp, network_of
+from colonnade.models.network import Layered, cnn, mlp, network_of
+
+
+@pytest.fixture(autouse=True)
+def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These runs are judged by other means, and Adam on all columns takes seconds."""
+    monkeypatch.setitem(federation.POOLED, "cascade", lambda job, setting: federation.Pooled(0.0, {}))
+
 
 NETWORKS: dict[str, Any] = {
     "kind": "mlp",
@@ -83,3 +92,53 @@ def test_a_network_on_a_gpu_computes_what_it_computes_here() -> None:
     X, d_out = np.random.default_rng(1).standard_normal((9, 6)), np.ones((9, 3))
     np.testing.assert_allclose(there.forward(w[None], X), here.forward(w[None], X), atol=1e-12)
     np.testing.assert_allclose(there.gradient(w, X, d_out), here.gradient(w, X, d_out), atol=1e-12)
+
+
+IMAGES: dict[str, Any] = {"kind": "cnn", "shape": [1, 4, 4], "channels": [4, 6], "outputs": 3}
+
+
+def test_a_convolutional_network_is_torchs_own() -> None:
+    rng = np.random.default_rng(2)
+    model, X = cnn((2, 8, 5), (3, 4), 6, "float64"), rng.standard_normal((7, 80))
+    w, d_out = model.initial(rng), rng.standard_normal((7, 6))
+    nn = torch.nn
+    module = nn.Sequential(
+        nn.Conv2d(2, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(4 * 2 * 1, 6),
+    ).double()  # fmt: skip
+    split.load(module, w)
+    out = module(torch.from_numpy(X).reshape(-1, 2, 8, 5))
+    np.testing.assert_allclose(model.forward(w[None], X)[0], out.detach().numpy(), atol=1e-12)
+    (out * torch.from_numpy(d_out)).sum().backward()
+    due = np.concatenate([p.grad.numpy().ravel() for p in module.parameters() if p.grad is not None])
+    np.testing.assert_allclose(model.gradient(w, X, d_out), due, atol=1e-12)
+    # zeroth-order replies ask for many parameter vectors at once
+    W = w + 0.1 * rng.standard_normal((3, len(w)))
+    for one, found in zip(W, model.forward(W, X), strict=True):
+        np.testing.assert_allclose(model.forward(one[None], X)[0], found, atol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ["czofo", "split", "zoo-vfl"])
+def test_images_are_trained_by_name(algorithm: str) -> None:
+    setting = random_setting(parties=2, active=1, rows=800, test_rows=400, columns=32)
+    train = {"epochs": 15, "batch": 32, "step": 0.05 if algorithm == "zoo-vfl" else 0.2, "evaluate_every": 0}
+    model = {**IMAGES, "channels": [12], "server": {"kind": "linear"}}
+    done = run(setting, algorithm, train=train, model=model, cascade={"directions": 60})
+    assert done.result.metrics["test_accuracy"] > 0.75
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({**IMAGES, "shape": [1, 4, 5]}, "images of .1, 4, 5. have 20 numbers, and there are 16 columns"),
+        ({**IMAGES, "channels": [4, 4, 4]}, "cannot be halved 3 times"),
+        ({**IMAGES, "channels": []}, "give a positive number for every convolution"),
+        ({"kind": "cnn"}, "goes with kind = 'cnn'"),
+        ({"kind": "mlp", "shape": [1, 4, 4]}, "goes with kind = 'cnn'"),
+    ],
+    ids=["columns", "halves", "none", "no shape", "no cnn"],
+)  # fmt: skip
+def test_images_that_cannot_be_are_refused(model: dict[str, Any], said: str) -> None:
+    with pytest.raises(JobError, match=said):
+        run(random_setting(parties=2, active=1, columns=32), "split", model=model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,16 @@ def party_model(spec: Spec, columns: int, device: Device = "cpu") -> Model:
     match spec.kind:
         case "linear":
             return Linear(columns, spec.outputs)
+        case "cnn":
+            from colonnade.models.network import cnn
+
+            shape = spec.shape or (1, 1, columns)
+            if prod(shape) != columns:
+                raise JobError(
+                    f"model.shape: images of {list(shape)} have {prod(shape)} numbers, "
+                    f"and there are {columns} columns"
+                )
+            return cnn(shape, spec.channels, spec.outputs, device=device)
         case _:
             return _named(spec, columns, spec.outputs, device)
 

@@ -198,6 +198,26 @@ def mlp(
     return Layered(torch.nn.Sequential(*layers[:-1]), precision, device)
 
 
+def cnn(
+    shape: tuple[int, int, int],
+    channels: Sequence[int],
+    outputs: int,
+    precision: Precision = "float32",
+    device: Device = "cpu",
+) -> Network:
+    """Images of [colours, height, width]: convolutions of 3 x 3 that halve them, and a layer on top."""
+    layers: list[torch.nn.Module] = []
+    for before, after in pairwise([shape[0], *channels]):
+        layers += [
+            torch.nn.Conv2d(before, after, 3, padding=1),
+            torch.nn.ReLU(inplace=True),
+            torch.nn.MaxPool2d(2),
+        ]
+    left = math.prod(size >> len(channels) for size in shape[1:]) * channels[-1]
+    layers += [torch.nn.Flatten(), torch.nn.Linear(left, outputs)]
+    return Network(torch.nn.Sequential(*layers), shape, precision, device)
+
+
 class Narrow(torch.nn.Linear):
     """A fully connected layer of few outputs: the product is twice as quick the other way round."""
 
