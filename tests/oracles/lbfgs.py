@@ -18,12 +18,17 @@ class DenseLbfgs:
     delta: float
     pairs: list[tuple[Floats, Floats]] = field(default_factory=list)
     gamma: float = 1.0
+    pinned: list[tuple[Floats, Floats]] = field(default_factory=list)
+
+    def pin(self, pairs: list[tuple[Floats, Floats]], gamma: float) -> None:
+        self.pinned, self.gamma = [(s.ravel(), y.ravel()) for s, y in pairs], gamma
 
     def add(self, s: Floats, y: Floats, floor: float) -> bool:
         s, y = s.ravel(), y.ravel()
         if not s @ s > 0:
             return False
-        self.gamma = float(max(y @ y / (s @ y) if s @ y > 0 else 0.0, self.delta, floor))
+        if not self.pinned:
+            self.gamma = float(max(y @ y / (s @ y) if s @ y > 0 else 0.0, self.delta, floor))
         B0_s = self.gamma * s
         if s @ y < 0.3 * (s @ B0_s):
             theta = 0.7 * (s @ B0_s) / (s @ B0_s - s @ y)
@@ -32,9 +37,10 @@ class DenseLbfgs:
         return True
 
     def matrix(self) -> Floats:
-        d = len(self.pairs[0][0])
+        pairs = self.pinned + self.pairs
+        d = len(pairs[0][0])
         H = np.eye(d) / self.gamma
-        for s, y in self.pairs:
+        for s, y in pairs:
             rho = 1 / (s @ y)
             V = np.eye(d) - rho * np.outer(y, s)
             H = V.T @ H @ V + rho * np.outer(s, s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,12 +86,12 @@ def pooled_svrg(problem: Problem, passes: int, bfgs: QuasiNewton | None = None) 
             continue
         for rows in problem.batches(epoch):
             if bfgs is not None:
-                bfgs.before(number, w)
+                bfgs.before(number)
             v = problem.gradients(w, rows).mean(axis=0) + problem.penalty(w)
             if anchor is not None:
                 v += problem.gradients(anchor, problem.everything()).mean(axis=0)
                 v -= problem.gradients(anchor, rows).mean(axis=0)
-            w = w - (problem.step * v if bfgs is None else bfgs.along(v))
+            w = w - problem.step * v if bfgs is None else bfgs.after(number, w, v, len(rows))
             number += 1
         epoch += 1
     return w
@@ -99,29 +99,42 @@ def pooled_svrg(problem: Problem, passes: int, bfgs: QuasiNewton | None = None) 
 
 @dataclass
 class QuasiNewton:
-    """One H over all columns; every so many rounds a pair from the Hessian on all rows."""
+    """One H over all columns; every so many rounds a pair from the Hessian on all rows.
+
+    A step comes one round after its gradient, with the H that there was then; a pair is known two rounds
+    after the weights that it belongs to. `pins` are the steepest directions found before a round, and the
+    curvature below them.
+    """
 
     problem: Problem
     every: int
     gamma: float
     memory: DenseLbfgs
+    pins: dict[int, tuple[list[tuple[Floats, Floats]], float]]
     _last: Floats | None = None
+    _step: Floats | None = None
+    _coming: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
 
-    def before(self, number: int, w: Floats) -> None:
-        if number == 0 or number % self.every:
-            return
-        if number == self.every:  # the first stretch is the warm-up
+    def before(self, number: int) -> None:
+        if number in self.pins:
+            self.memory.pin(*self.pins[number])
+            self._coming.pop(number, None)  # its inner products belonged to the pins before
+
+    def after(self, number: int, w: Floats, v: Floats, rows: int) -> Floats:
+        if number in self._coming:
+            self.memory.add(*self._coming.pop(number), 0.0)
+        last = np.zeros_like(w) if self._last is None else self._last
+        if self._step is not None:
+            w = w - self._step
+        self._step = self.gamma * self.memory.direction(v * rows / self.problem.batch)
+        if (number + 1) % self.every == 0:
+            self._coming[number + 2] = (w - last, hessian_times(self.problem, w, w - last))
             self._last = w
-            return
-        p = self.problem
-        assert self._last is not None
-        s, self._last = w - self._last, w
-        theta = p.loss.dz(p.X @ w, p.y)
-        curved = p.l2 * p.regularizer.curvature(w) * s
-        y = p.X.T @ p.loss.bend(theta, p.X @ s) / len(p.y) + curved
-        self.memory.add(s, y, self.gamma / (p.step * (1 + len(self.memory.pairs))))
+        return w
 
-    def along(self, v: Floats) -> Floats:
-        if not self.memory.pairs:
-            return self.problem.step * v
-        return self.gamma * self.memory.direction(v)
+
+def hessian_times(p: Problem, w: Floats, s: Floats) -> Floats:
+    theta = p.loss.dz(p.X @ w, p.y)
+    curved = p.l2 * p.regularizer.curvature(w) * s
+    product: Floats = p.X.T @ p.loss.bend(theta, p.X @ s) / len(p.y) + curved
+    return product

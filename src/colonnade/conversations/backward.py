@@ -31,8 +31,7 @@ async def converse(context: Context) -> Outcome:
     """Train the party's block through the backward conversation."""
     ahead = batches_in_flight(context.job, len(context.active))
     with training(context, context.active, ahead) as trainer:
-        if trainer.tuner is not None:
-            trainer.smoothness = await trainer.tuner.measure()
+        await trainer.tune()
         await BackwardConversation(context, trainer).run()
     return trainer.outcome()
 
@@ -92,8 +91,7 @@ class BackwardConversation:
             (share,) = await self.trainer.scores([batch])
             z = await self.sum.sum(share, root=self.net.me, tag=tag)
             assert z is not None  # noqa: S101  this party is the root
-            order, _ = self.trainer.block.rows(batch.epoch)
-            theta = self.trainer.theta(z, order[batch.start : batch.end], number)
+            theta = self.trainer.reply(batch, z)
             await self.net.broadcast(Backward(tag, theta))
             await self.update([(batch, theta)])
 
@@ -122,7 +120,7 @@ class BackwardConversation:
     @property
     def in_order(self) -> bool:
         """One H over all blocks: every party must step on the same gradients in the same order."""
-        return self.trainer.curvature is not None and self.trainer.curvature.shared
+        return self.trainer.joint is not None
 
     async def measure(self) -> None:
         async def now(rounds: int, final: bool) -> float | None:

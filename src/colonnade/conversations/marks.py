@@ -16,19 +16,20 @@ async def measure_at_marks(
     window: Window,
     measure: Callable[[int, bool], Awaitable[float | None]],
 ) -> None:
-    """Measure at the end of every `evaluate_every`-th epoch and at the end of the run.
+    """Measure every `evaluate_every` epochs, which may be a part of one, and at the end of the run.
 
     `measure` takes the rounds that are finished and whether it is the last time; at the evaluator it
     gives the loss, and a loss within the target ends the run.
     """
-    every = int(context.job.train.evaluate_every) or schedule.epochs
+    epochs = context.job.train.evaluate_every
+    every = max(1, round(epochs * schedule.per_epoch)) if epochs else schedule.rounds
     target = context.target_loss
-    epoch, final = 0, False
+    mark, final = 0, False
     while not final:
-        epoch = min(epoch + every, schedule.epochs)
-        reached = await window.reaches(epoch * schedule.per_epoch)
-        final = not reached or epoch == schedule.epochs
-        loss = await measure(epoch * schedule.per_epoch if reached else window.base, final)
+        mark = min(mark + every, schedule.rounds)
+        reached = await window.reaches(mark)
+        final = not reached or mark == schedule.rounds
+        loss = await measure(mark if reached else window.base, final)
         if loss is not None and target is not None and loss <= target and not final:
             # no theta of a round that we have not begun can exist, so nobody is past this one
             stop = min(window.begun + window.ahead, schedule.rounds)

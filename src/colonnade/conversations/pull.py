@@ -42,8 +42,7 @@ async def converse(context: Context) -> Outcome:
     ahead = batches_in_flight(context.job, 1)
     with training(context, pullers, ahead) as trainer:
         trainer.updates_per_round = len(pullers)
-        if trainer.tuner is not None:
-            trainer.smoothness = await trainer.tuner.measure()
+        await trainer.tune()
         conversation = PullConversation(context, trainer, pullers)
         trainer.progress = conversation.progress
         await conversation.run()
@@ -75,8 +74,8 @@ class PullConversation:
 
     @property
     def rounds(self) -> int:
-        """Pulls of all label holders together, up to the end of this stint."""
-        return self.plan.rounds((self.stint + 1) * self.plan.per_epoch) * len(self.pullers)
+        """Secure sums for all label holders together, up to the end of this stint."""
+        return self.trainer.rounds((self.stint + 1) * self.plan.per_epoch, len(self.pullers))
 
     def progress(self) -> float:
         return min(1.0, sum(self.known.values()) / (self.schedule.rounds * len(self.pullers)))

@@ -7,10 +7,11 @@ theta to whom is the conversation's business.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from colonnade.combinations import choices_of, pairs_of
 from colonnade.conversations.block import Block, Delays, Thetas
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.direction import Curvature
+from colonnade.conversations.errands import Errands
 from colonnade.conversations.evaluate import Evaluation, Mark
+from colonnade.conversations.joint import Joint
 from colonnade.conversations.plan import Plan
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.conversations.tune import Tuner
@@ -49,9 +52,11 @@ class Trainer:
     delays: Delays
     tuner: Tuner | None
     progress: Callable[[], float]  # the part of the run's updates that is behind us
+    joint: Joint | None = None  # one H over all blocks
     smoothness: Smoothness | None = None
     updates_per_round: int = 1  # how many parties' updates make up one step of the whole model
     updates: int = 0
+    exchanged: Counter[int] = field(default_factory=Counter)  # secure sums besides rounds, before a round
     _snapshots: int = 0
     _behind: bool = False
 
@@ -63,7 +68,10 @@ class Trainer:
         joined = await self.share(Round(first.number, first.epoch, first.start, last.end))
         for batch in batches:
             self.delays.read(batch.number, self.window.finished)
-        return [joined[batch.start - first.start : batch.end - first.start] for batch in batches]
+        shares = [joined[batch.start - first.start : batch.end - first.start] for batch in batches]
+        if self.joint is None:
+            return shares
+        return [self.joint.load(batch, share) for batch, share in zip(batches, shares, strict=True)]
 
     async def share(self, batch: Round) -> Floats:
         """This block's share of the scores of some rows, with the weights of now."""
@@ -86,19 +94,17 @@ class Trainer:
     async def apply(self, thetas: Thetas) -> None:
         """Thetas as one step of the own block."""
         await self.charge([batch for batch, _ in thetas])
-        rate, gamma = self.faded_steps()
-        if self.curvature is None:
-            await self.compute(self.block.step, thetas, rate)
-        elif self.curvature.shared and self.curvature.ready:
-            # a shared H needs the same v at every party, so rounds are not joined
-            v = self.block.estimate(thetas)
-            self.block.w -= await self.curvature.together(v, gamma)
+        if self.joint is not None:
+            for batch, reply in thetas:  # one H needs the same v at every party, so rounds are not joined
+                self.joint.take(batch, reply)
+        elif self.curvature is None:
+            await self.compute(self.block.step, thetas, self.faded_rate())
         else:
             v = self.block.estimate(thetas)
             if self.curvature.ready:
-                self.block.w -= gamma * self.curvature.local(v)
+                self.block.w -= self.faded_gamma() * self.curvature.local(v)
             else:
-                self.block.w -= rate * v
+                self.block.w -= self.faded_rate() * v
             self.curvature.first_order_step = self.rate()
             self.curvature.watch(v, thetas[-1], self.gamma())
 
@@ -114,6 +120,15 @@ class Trainer:
             self.block.forget_before(now)
             # a party that never has to wait for another must still let `measure` see these weights
             await asyncio.sleep(0)
+
+    def reply(self, batch: Round, z: Floats) -> Floats:
+        """What a dominator sends back: theta, and the answers to what rode with the scores."""
+        order, _ = self.block.rows(batch.epoch)
+
+        def theta_of(z: Floats) -> Floats:
+            return self.theta(z, order[batch.start : batch.end], batch.number)
+
+        return theta_of(z) if self.joint is None else self.joint.reply(batch, z, theta_of)
 
     def theta(self, z: Floats, rows: NDArray[np.int64], number: int) -> Floats:
         """dL/dz of these rows, at a party that holds the label."""
@@ -134,19 +149,22 @@ class Trainer:
         saga = isinstance(self.block.estimator, Saga)
         return automatic_step(self.smoothness, train.batch, self.schedule.rows, self.delay(), saga=saga)
 
-    def faded_steps(self) -> tuple[float, float]:
-        """The first-order and the quasi-Newton step of the next update.
+    def faded_rate(self) -> float:
+        """The first-order step of the next update."""
+        return self.rate() * (self._fade() if self.context.job.train.step == "auto" else 1.0)
 
-        With a constant step plain SGD never gets below its own noise, and where the labels are far from
-        what the columns explain that noise can be worse than no training at all. So an automatic step
-        falls to nothing in equal parts until the end of the run; the other estimators need no such thing.
+    def faded_gamma(self) -> float:
+        """The quasi-Newton step of the next update."""
+        return self.gamma() * (self._fade() if self.context.job.direction.step == "auto" else 1.0)
+
+    def _fade(self) -> float:
+        """With a constant step plain SGD never gets below its own noise.
+
+        Where the labels are far from what the columns explain that noise can be worse than no training at
+        all. So an automatic step falls to nothing in equal parts until the end of the run; the other
+        estimators need no such thing.
         """
-        fade = 1.0 - self.progress() if isinstance(self.block.estimator, Sgd) else 1.0
-        job = self.context.job
-        return (
-            self.rate() * (fade if job.train.step == "auto" else 1.0),
-            self.gamma() * (fade if job.direction.step == "auto" else 1.0),
-        )
+        return 1.0 - self.progress() if isinstance(self.block.estimator, Sgd) else 1.0
 
     def delay(self) -> int:
         """The delays seen lately, in rounds in which every block is updated once.
@@ -161,8 +179,11 @@ class Trainer:
         terms = self.context.job.direction
         if terms.step != "auto":
             return float(terms.step)
-        shared = self.curvature is not None and self.curvature.shared
-        return quasi_newton_step(self.context.job.train.batch, self.delay(), shared=shared)
+        batch = self.context.job.train.batch
+        if self.joint is None:
+            return quasi_newton_step(batch, self.delay(), shared=False)
+        # the inner products that a step needs ride with the next round that is not under way yet
+        return quasi_newton_step(batch, self.delay() + self.window.ahead, shared=True)
 
     # -- pauses -------------------------------------------------------------------------------------
 
@@ -171,15 +192,26 @@ class Trainer:
         async for gate in self.window.gates():
             await self.pause(gate)
 
+    async def tune(self, gate: int = 0) -> None:
+        """How steep the objective is at the weights of now, before a round."""
+        if self.tuner is not None:
+            before = self.tuner.exchanges
+            self.smoothness = await self.tuner.measure(self.block.w if gate else None)
+            self.exchanged[gate] += self.tuner.exchanges - before
+        if self.joint is not None:
+            before = self.joint.exchanges
+            await self.joint.pin()
+            self.exchanged[gate] += self.joint.exchanges - before
+
     async def pause(self, gate: int, pullers: tuple[str, ...] = ()) -> None:
         per_epoch = self.plan.per_epoch
-        if self.tuner is not None and gate in {epoch * per_epoch for epoch in self.plan.tunings}:
-            self.smoothness = await self.tuner.measure(self.block.w)
+        if gate in {epoch * per_epoch for epoch in self.plan.tunings}:
+            await self.tune(gate)
         if gate in {epoch * per_epoch for epoch in self.plan.snapshots}:
             await (self.pulled_snapshot(pullers) if pullers else self.snapshot())
         if self.curvature is not None and self.plan.pairs and (gate in self.plan.pairs or pullers):
             self.curvature.first_order_step = self.rate()
-            await self.curvature.pair(gate, self.gamma())
+            self.exchanged[gate] += await self.curvature.pair(gate, self.gamma())
 
     async def pulled_snapshot(self, pullers: tuple[str, ...]) -> None:
         """SVRG's full pass where nothing is sent back: every label holder pulls all scores for itself."""
@@ -232,7 +264,12 @@ class Trainer:
     # -- measuring ----------------------------------------------------------------------------------
 
     async def measure_at(self, rounds: int, *, final: bool) -> float | None:
-        return await self.measure_now(Mark(self.plan.passes(rounds), self.plan.rounds(rounds), final))
+        return await self.measure_now(Mark(self.plan.passes(rounds), self.rounds(rounds), final))
+
+    def rounds(self, rounds: int, pullers: int = 1) -> int:
+        """Secure sums one after another: rounds, snapshots as the rounds they replace, and all others."""
+        others = sum(count for gate, count in self.exchanged.items() if gate < rounds)
+        return self.plan.rounds(rounds) * pullers + others
 
     async def measure_now(self, mark: Mark) -> float | None:
         return await self.evaluation.measure(
@@ -249,8 +286,8 @@ class Trainer:
     def outcome(self, rounds: int | None = None) -> Outcome:
         return Outcome(
             weights={"w": self.block.w},
-            step=self.rate() if self.curvature is None else self.gamma(),
-            rounds=self.plan.rounds(self.window.base) if rounds is None else rounds,
+            step=self.rate() if self.curvature is None and self.joint is None else self.gamma(),
+            rounds=self.rounds(self.window.base) if rounds is None else rounds,
             updates=self.updates,
             evaluation=self.evaluation,
             delays=self.delays.counts,
@@ -282,13 +319,13 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
     rows = context.train.rows
     per_epoch = -(-rows // train.batch)
     pair_every = job.direction.every or max(10, 5120 // train.batch)
-    gated = chosen.direction == "lbfgs" and pairs_of(job) in ("joint", "batch")
+    pairs = pairs_of(job) if chosen.direction == "lbfgs" else None
     plan = Plan.of(
         train.epochs,
         per_epoch,
         svrg=chosen.estimator == "svrg",
-        tune=train.step == "auto",
-        pair_every=pair_every if gated else None,
+        tune=train.step == "auto" or pairs == "joint",
+        pair_every=pair_every if pairs == "batch" else None,
     )
     schedule = Schedule(rows, train.batch, plan.epochs, job.seed, dominators, train.reshuffle)
     window = Window(ahead, schedule.rounds, plan.gates)
@@ -304,19 +341,22 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
     )
     sample = schedule.order(0)
     with _workers(train.threads, virtual=context.net.clock.virtual) as pool:
-        yield Trainer(
+        trainer = Trainer(
             context=context,
             schedule=schedule,
             plan=plan,
             window=window,
             block=block,
-            curvature=Curvature(context, block, sample, pair_every) if chosen.direction == "lbfgs" else None,
+            curvature=Curvature(context, block, sample, pair_every) if pairs not in (None, "joint") else None,
             evaluation=context.evaluation(),
             pool=pool,
             delays=Delays(window.delay_bound + (train.stale or 0)),
-            tuner=Tuner(context, sample) if train.step == "auto" else None,
+            tuner=Tuner(context, sample) if train.step == "auto" and pairs != "joint" else None,
             progress=lambda: min(1.0, window.finished / schedule.rounds),
         )
+        if pairs == "joint":
+            trainer.joint = Joint(context, block, sample, pair_every, Errands(ahead), trainer.faded_gamma)
+        yield trainer
 
 
 @contextmanager

@@ -40,7 +40,7 @@ class Tuner:
     context: Context
     sample: NDArray[np.int64]
     v: Floats = field(init=False)
-    _exchanges: int = 0
+    exchanges: int = 0
 
     def __post_init__(self) -> None:
         X = self.context.train.X
@@ -71,8 +71,8 @@ class Tuner:
         return Smoothness(mean=mean, worst_row=max(loss.smoothness * worst + penalty, mean))
 
     def _next(self) -> int:
-        self._exchanges += 1
-        return self._exchanges - 1
+        self.exchanges += 1
+        return self.exchanges - 1
 
 
 def _iterate(bent: Floats, total: Floats) -> Floats:

@@ -6,13 +6,19 @@ block computes them itself; parties that share one H over all blocks keep their 
 themselves and add up the inner products, which are plain numbers (vector-free L-BFGS).
 
 Damping (Eq. 1-2 of the paper, with one H_0 in both places) keeps H positive: y is pulled towards
-H_0^-1 s whenever s'y < 0.3 s' H_0^-1 s. The scale of H_0 is bounded from both sides: delta keeps it from
-below, and from above it may not exceed what first-order steps are known to survive, relaxed a little
-with every pair, because the pairs take the steepest directions out of its hands.
+H_0^-1 s whenever s'y < 0.3 s' H_0^-1 s.
+
+H_0 must not be larger than the steepest direction that the pairs leave to it allows, or steps along that
+direction grow from one to the next. Where the steepest directions are known they are `pinned`: they are
+pairs that never drop out, and the curvature below them is the scale of H_0. Where they are not, the scale
+is the newest pair's, bounded: delta keeps it from below, and from above it may not exceed what first-order
+steps are known to survive, relaxed a little with every pair, because the pairs take the steepest
+directions out of its hands.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +33,7 @@ class LimitedMemory:
     """The last `memory` pairs of one block, and the inner products that the table has of them.
 
     `vectors` are s_1, y_1, s_2, y_2, ... of this block; `products` are inner products over all blocks
-    that share the table.
+    that share the table. Both are replaced, never changed, so that a copy of the memory stays what it was.
     """
 
     memory: int
@@ -35,6 +41,7 @@ class LimitedMemory:
     vectors: list[Floats] = field(default_factory=list)
     products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     gamma: float = 1.0
+    pinned: int = 0  # the first pairs, which stay
 
     @property
     def pairs(self) -> int:
@@ -46,18 +53,38 @@ class LimitedMemory:
         products: Floats = known @ known[len(self.vectors) :].T
         return products
 
+    def unpin(self) -> None:
+        first = 2 * self.pinned
+        self.vectors, self.products, self.pinned = self.vectors[first:], self.products[first:, first:], 0
+
+    def pin(self, vectors: Sequence[Floats], products: Floats, gamma: float) -> None:
+        """Steepest directions s and their y, before all other pairs; `gamma` is the curvature below them.
+
+        `products` are their inner products (`dots(*vectors)`, summed over the blocks).
+        """
+        old, new = len(self.vectors), len(vectors)
+        table = np.empty((new + old, new + old))
+        table[new:, new:] = self.products
+        table[new:, :new] = products[:old]
+        table[:new, new:] = products[:old].T
+        table[:new, :new] = products[old:]
+        self.vectors = [*vectors, *self.vectors]
+        self.products, self.gamma, self.pinned = table, gamma, new // 2
+
     def add(self, s: Floats, y: Floats, products: Floats, floor: float) -> bool:
         """Take in a pair; `products` are its inner products (`dots(s, y)`, summed over the blocks).
 
-        `floor` bounds 1 / H_0 from below. False if there was no movement to learn from.
+        `floor` bounds 1 / H_0 from below, where nothing is pinned. False if there was no movement to learn
+        from.
         """
         column_s, column_y = products[:, 0], products[:, 1]
         ss, sy, yy = column_s[-2], column_y[-2], column_y[-1]
         if not ss > 0:
             return False
-        # s and y at right angles say nothing about the scale, and next to nothing would make H_0 vanish
-        scale = yy / max(sy, 1e-6 * np.sqrt(ss * yy)) if sy > 0 else 0.0
-        self.gamma = float(max(scale, self.delta, floor))
+        if not self.pinned:
+            # s and y at right angles say nothing about the scale, and next to nothing would make H_0 vanish
+            scale = yy / max(sy, 1e-6 * np.sqrt(ss * yy)) if sy > 0 else 0.0
+            self.gamma = float(max(scale, self.delta, floor))
         sigma = self.gamma * ss
         if sy < 0.3 * sigma:
             theta = 0.7 * sigma / (sigma - sy)
@@ -73,11 +100,12 @@ class LimitedMemory:
         table[size, :] = column_s
         table[size + 1, :] = column_y
         table[size, size + 1] = table[size + 1, size] = column_y[-2]
-        self.vectors += [s, y]
+        self.vectors = [*self.vectors, s, y]
         self.products = table
-        if self.pairs > self.memory:
-            del self.vectors[:2]
-            self.products = self.products[2:, 2:]
+        if self.pairs - self.pinned > self.memory:
+            oldest = 2 * self.pinned
+            self.vectors = self.vectors[:oldest] + self.vectors[oldest + 2 :]
+            self.products = np.delete(np.delete(table, [oldest, oldest + 1], 0), [oldest, oldest + 1], 1)
         return True
 
     def direction(self, v: Floats, products: Floats) -> Floats:
