@@ -265,14 +265,15 @@ def job_from(plain: dict[str, Any], where: str = "job") -> Job:
     """A job from plain dictionaries, with every mistake named."""
     refuse_unknown(plain, Job, where)
     try:
-        job = msgspec.convert(_with_defaults(plain), Job)
+        job = msgspec.convert(with_defaults(plain), Job)
     except msgspec.ValidationError as error:
         raise JobError(f"{where}: {readable(str(error))}") from error
     _check(job, where)
     return job
 
 
-def _with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
+def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
+    """A job's tables with what its algorithm takes where they are silent."""
     full = dict(plain)
     for section, defaults in DEFAULTS.get(str(plain.get("algorithm")), {}).items():
         if isinstance(given := plain.get(section, {}), dict):

@@ -84,6 +84,9 @@ class Party:
     assignment: Assignment
     evaluation_net: Endpoint | None = None
     progress: Callable[[Moment], None] = lambda moment: None
+    for_peers: Callable[[ColonnadeError], ColonnadeError] = lambda error: (
+        error
+    )  # what they may read of a fault
     _sums: list[SecureSum] = field(default_factory=list)
 
     async def run(self) -> Share:
@@ -98,7 +101,7 @@ class Party:
             cause = first_cause(error)
             if isinstance(cause, ColonnadeError):
                 for net in self._nets():
-                    await net.abort(cause)
+                    await net.abort(self.for_peers(cause))
                 raise cause from error
             raise
         return share

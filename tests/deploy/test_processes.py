@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,29 @@ def test_from_four_files_to_a_thousand_scores(credit: Consortium) -> None:
     assert table.column_names == ["ID", "score", "probability", "label"]
     assert table.num_rows == 1000
     assert "credit-" in credit.run("shop", "models", "list").stdout
+    _cascades(credit)
     _interrupted(credit)
+
+
+def _cascades(credit: Consortium) -> None:
+    """The same companies with private models: linear ones that learn from function values, then networks."""
+    bank = credit.folder("bank")
+    networks = (
+        '[model]\nkind = "mlp"\nhidden = [8]\noutputs = 2\n[model.server]\nkind = "mlp"\nhidden = [8]\n'
+    )
+    jobs = {"asyrevel-gau": "", "vafl": networks} if find_spec("torch") else {"asyrevel-gau": ""}
+    for algorithm, model in jobs.items():
+        text = JOB.replace("vfb2-svrg", algorithm).replace('"credit"', f'"{algorithm}"')
+        (bank / "cascade.toml").write_text(text.replace("epochs = 40", "epochs = 5") + model)
+        trained = credit.run("bank", "train", "cascade.toml", "--json")
+        assert trained.returncode == 0, trained.stderr
+        assert json.loads(trained.stdout)["metrics"]["test_auc"] > 0.6
+        scored = credit.run("bank", "predict", algorithm, "new.csv", "--data", "applicants")
+        assert "1000 of 1000 ids scored" in scored.stdout, scored.stderr
+    if model:
+        told = credit.run("shop", "models", "export", "vafl", "vafl.safetensors").stdout
+        assert "vafl.safetensors: model of the cascade share of vafl-" in told
+    assert "runs without a bound" in credit.run("bank", "budget").stdout
 
 
 def _interrupted(credit: Consortium) -> None:

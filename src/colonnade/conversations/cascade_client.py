@@ -161,12 +161,7 @@ class Client:
 
     def outputs(self, table: Table) -> Floats:
         """[rows, outputs] at the parameters of now."""
-        rows = max(1, STRETCH // max(1, self.model.parameters // 8))
-        parts = [
-            self.model.forward(self.w[None], table.X[start : start + rows])[0]
-            for start in range(0, table.rows, rows)
-        ]
-        return np.concatenate(parts).astype(self.context.job.cascade.precision, copy=False)
+        return outputs_of(self.model, self.w, table.X, self.context.job.cascade.precision)
 
     async def serve_measurements(self, server: str) -> None:
         """Tell the server, whenever it asks, what this model makes of all its rows."""
@@ -184,6 +179,14 @@ class Client:
     def all_outputs(self) -> list[Floats]:
         """Of the training rows, and of the test rows if there are any."""
         return [self.outputs(table) for table in (self.context.train, self.context.test) if table]
+
+
+def outputs_of(model: Model, w: Floats, X: Matrix, precision: str) -> Floats:
+    """[rows, outputs], a stretch of rows at a time."""
+    size = max(1, STRETCH // max(1, model.parameters // 8))
+    stretches = range(0, int(X.shape[0]), size)
+    parts = [model.forward(w[None], X[start : start + size])[0] for start in stretches]
+    return np.concatenate(parts).astype(precision, copy=False)
 
 
 async def send_rows(

@@ -18,25 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.compress.protocol import Plain
-from colonnade.conversations.cascade_client import STRETCH, receive_rows, send_rows
-from colonnade.data.table import Matrix
+from colonnade.conversations.cascade_client import receive_rows, send_rows
 from colonnade.errors import MalformedMessage
 from colonnade.messages import Announce
-from colonnade.models.blackbox import Model
 from colonnade.optim.replies import Head
 
 if TYPE_CHECKING:
     from colonnade.conversations.predict import Session
 
 Floats = NDArray[Any]
-
-
-def outputs_of(model: Model, w: Floats, X: Matrix, precision: str) -> Floats:
-    """[rows, outputs] of a model, a stretch of rows at a time."""
-    size = max(1, STRETCH // max(1, model.parameters // 8))
-    stretches = range(0, int(X.shape[0]), size)
-    parts = [model.forward(w[None], X[start : start + size])[0] for start in stretches]
-    return np.concatenate(parts).astype(precision, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

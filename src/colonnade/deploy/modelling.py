@@ -17,7 +17,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from colonnade import config
-from colonnade.conversations.cascade_predict import CascadePart, outputs_of
+from colonnade.conversations.cascade_client import outputs_of
+from colonnade.conversations.cascade_predict import CascadePart
 from colonnade.conversations.predict import LinearPart, Model
 from colonnade.data.table import Matrix
 from colonnade.deploy.model_terms import CODE, HeadModel, OwnModel

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from colonnade.combinations import batches_in_flight, preset_of
 from colonnade.config import (
-    DEFAULTS,
     Cascade,
     Data,
     Direction,
@@ -30,6 +29,7 @@ from colonnade.config import (
     read_toml,
     readable,
     refuse_unknown,
+    with_defaults,
 )
 from colonnade.deploy.model_terms import ModelTerms, check_models, refuse_code
 from colonnade.errors import JobError
@@ -188,17 +188,11 @@ def read_terms(path: Path) -> Terms:
     refuse_code(plain, str(path))
     refuse_unknown(plain, Terms, str(path))
     try:
-        terms = msgspec.convert(_with_defaults(plain), Terms)
+        terms = msgspec.convert(with_defaults(plain), Terms)
     except msgspec.ValidationError as error:
         raise JobError(f"{path}: {readable(str(error))}") from error
     check_terms(terms, str(path))
     return terms
-
-
-def _with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
-    """What the algorithm takes where the job is silent, said before the digest is taken."""
-    usual = DEFAULTS.get(str(plain.get("algorithm")), {})
-    return {**plain, **{section: {**given, **plain.get(section, {})} for section, given in usual.items()}}
 
 
 def check_terms(terms: Terms, where: str) -> None:
