@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from colonnade.deploy import control, export, modelling, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Proposal
-from colonnade.errors import ModelError, Refused
+from colonnade.errors import ColonnadeError, ModelError, Refused
 from colonnade.messages import Answer, Propose
 
 TRAIN = {"epochs": 12, "batch": 32, "l2": 1e-4}
@@ -302,3 +303,52 @@ def test_a_policy_may_keep_a_model_from_a_peer_and_broken_code_is_the_operators_
     assert "shop refused: its model cannot be used as the job asks" in here
     assert "ZeroDivisionError" not in here
     assert "models.bend: ZeroDivisionError" in there
+
+
+PROGRAM = """
+import sys
+
+calls = 0
+for line in sys.stdin:
+    words = line.split()
+    if words[0] == "start":
+        columns = int(words[1])
+        print(columns, 1, flush=True)
+        continue
+    calls += 1
+    if calls > LIMIT:
+        sys.exit(3)
+    vectors, rows = int(words[1]), int(words[2])
+    W = [[float(x) for x in sys.stdin.readline().split()] for _ in range(vectors)]
+    X = [[float(x) for x in sys.stdin.readline().split()] for _ in range(rows)]
+    for w in W:
+        for x in X:
+            print(sum(a * b for a, b in zip(w, x)))
+    sys.stdout.flush()
+"""
+
+
+def test_a_program_scores_and_one_that_dies_ends_the_run_at_all(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    config = consortium.config("shop")
+    command = f'["{sys.executable}", "scorecard.py"]'
+    config.write_text(config.read_text() + f'[models.scorecard]\nkind = "program"\ncommand = {command}\n')
+    model = {"parties": {"shop": {"kind": "program", "name": "scorecard"}}}
+    terms = job(algorithm="asyrevel-gau", train={"epochs": 4, "batch": 64}, model=model)
+    (tmp_path / "shop" / "scorecard.py").write_text(PROGRAM.replace("LIMIT", "10**9"))
+    manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
+    assert manifest.metrics["test_auc"] > 0.7
+    assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
+
+    async def dying(daemons: dict[str, Daemon]) -> tuple[str, str]:
+        with pytest.raises(ColonnadeError) as told:
+            await daemons["bank"].train(terms)
+        await settled(daemons["shop"])
+        return str(told.value), "; ".join(daemons["shop"].latest)
+
+    (tmp_path / "shop" / "scorecard.py").write_text(PROGRAM.replace("LIMIT", "9"))
+    here, there = together(consortium, dying)
+    assert "shop" in here
+    assert "its model cannot be used as the job asks; its operator sees why" in here
+    assert "scorecard.py" not in here
+    assert "scorecard.py: the program ended with status 3" in there

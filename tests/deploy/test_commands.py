@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from click.testing import CliRunner, Result
-from tests.deploy.companies import lay_out
+from tests.deploy.companies import lay_out, settle
 from tests.deploy.test_shares import stored
 
 from colonnade.cli import main
@@ -47,6 +47,11 @@ def test_check_says_what_is_offered(tmp_path: Path) -> None:
     done = run("party", "--check", "-c", str(consortium.config("bank")))
     assert "bank listens on" in done.stdout
     assert "label repaid, offers 2 columns: income, age" in done.stdout
+    more = '[models.net]\nkind = "torch"\npath = "net.py:build"\n'
+    settle(consortium, "bank", "epsilon = 2.5", more)
+    done = run("party", "--check", "-c", str(consortium.config("bank")))
+    assert "model net: torch, net.py:build, for jobs that ask for it by name" in done.stdout
+    assert "labels repaid: epsilon 2.5 of 2.5 is left" in done.stdout
     path = tmp_path / "shop" / "customers.csv"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:-1], lines[-1].split(",")[0] + ","]) + "\n")

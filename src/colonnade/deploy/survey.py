@@ -1,10 +1,11 @@
-"""What a party offers, as `colonnade party --check` prints it: entries, rows, columns, gaps."""
+"""What `colonnade party --check` says a party offers: entries, rows, columns, gaps, models, budget."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from colonnade.data.table import RawTable, load
+from colonnade.deploy.ledger import Ledger
 from colonnade.deploy.settings import Settings
 
 
@@ -21,6 +22,14 @@ def survey(settings: Settings) -> Iterator[str]:
             f"{'label ' + entry.label if entry.label else 'no label'}, offers {len(offered)} columns: "
             f"{', '.join(offered)}{_gaps(kept)}"
         )
+
+    for name, code in settings.models.items():
+        words = code.path or " ".join(code.command or ())
+        yield f"model {name}: {code.kind}, {words}, for jobs that ask for it by name"
+    ledger = Ledger(settings.state)
+    for label in sorted({entry.label for entry in settings.data.values() if entry.label is not None}):
+        if (left := ledger.balance(settings.policy, label).left) is not None:
+            yield f"labels {label}: epsilon {left:g} of {settings.policy.epsilon:g} is left"
 
 
 def _gaps(raw: RawTable) -> str:

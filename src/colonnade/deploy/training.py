@@ -24,7 +24,7 @@ from colonnade.deploy import modelling, shares
 from colonnade.deploy.memory import Memory
 from colonnade.deploy.rows import Brought, commitment, load_rows, rules_of, split_rows
 from colonnade.deploy.scoring import model_part
-from colonnade.deploy.seat import Event, Seat
+from colonnade.deploy.seat import Event, Seat, for_peers
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Terms
 from colonnade.errors import DataError
@@ -110,8 +110,9 @@ def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat],
 
         seat.tell(Event("training", 0, terms.train.epochs))
         tables = table(train), table(test)
-        models = {}
+        models, code = {}, {}
         if shares.kind_of(terms) == "cascade":
+            code = modelling.fingerprints(seat.settings, terms)
             models = await asyncio.to_thread(modelling.models_for, seat.settings, terms, tables[0].X)
         assignment = Assignment(
             terms.job(),
@@ -120,7 +121,7 @@ def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat],
             model=models.get(modelling.OWN),
             server_model=models.get(modelling.HEAD),
         )
-        party = Party(seat.train, seat.credentials, assignment, progress=report)
+        party = Party(seat.train, seat.credentials, assignment, progress=report, for_peers=for_peers)
         try:
             share = await party.run()
         finally:
@@ -144,7 +145,7 @@ def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat],
             means=means,
             created=shares.now(),
             versions=shares.versions(),
-            code=modelling.fingerprints(seat.settings, terms) if models else {},
+            code=code,
             tensors=tensors,
             epsilon=share.epsilon,
             weights="",
