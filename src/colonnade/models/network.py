@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from colonnade.losses import Loss
 from colonnade.models.backend import Precision, device_of, losses_of, tensor, torch
 from colonnade.models.blackbox import dense
 from colonnade.models.moves import Moves
+from colonnade.models.replay import Replay
 
 functional_call, vmap = torch.func.functional_call, torch.func.vmap
 
@@ -130,39 +132,54 @@ class Layered(Network):
         self._first = next(layers.named_children())[0]
         self._rest = layers[1:]  # its layers keep their names
         self._kept: torch.Tensor | None = None
+        self._replays: dict[Any, Replay] = {}
 
     def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
         P, B = outputs.shape[:2]
         with torch.no_grad():
-            first, weight, named = self._below(w, C)
+            first, weight, named = self._below(self._tensor(w), self._rows(C))
             moved = self._tensor(np.subtract(outputs, C[:, own]).reshape(P * B, -1))
             hidden = (moved @ weight[:, own].T).view(P, B, -1).add_(first)
             return self._array(self._above(named, hidden))
 
     def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
+        arrays = (w, C, moves.bases, moves.steps, y)
         with torch.no_grad():
-            first, weight, named = self._below(w, C)
-            labels, steps = self._tensor(y), self._tensor(moves.steps)[..., None]
-            changes = self._tensor(moves.bases) @ weight[:, own].T
-            some, found = max(1, STRETCH[self._device.type] // first.numel()), []
-            for step, change in zip(steps.split(some), changes.split(some), strict=True):
-                hidden = self._room(len(step), *first.shape)
-                torch.addcmul(first, step, change, out=hidden)
-                found.append(losses_of(loss, self._above(named, hidden), labels))
-            return self._array(torch.cat(found))
+            if self._device.type == "cpu":
+                found = self._losses_moved(own, loss, *(self._tensor(array) for array in arrays))
+                return self._array(found)
+            shapes = [array.shape for array in arrays]
+            key = (own.start, own.stop, loss.name, *shapes)
+            if key not in self._replays:
+                compute = partial(self._losses_moved, own, loss)
+                self._replays[key] = Replay(compute, shapes, getattr(torch, self._type.name))
+            return self._replays[key](*arrays)
 
-    def _room(self, *shape: int) -> Any:
+    def _losses_moved(
+        self, own: slice, loss: Loss, w: Any, C: Any, bases: Any, steps: Any, y: Any
+    ) -> torch.Tensor:
+        first, weight, named = self._below(w, C)
+        changes = bases @ weight[:, own].T
+        some, found = max(1, STRETCH[self._device.type] // first.numel()), []
+        for step, change in zip(steps[..., None].split(some), changes.split(some), strict=True):
+            hidden = torch.addcmul(first, step, change, out=self._room(len(step), *first.shape))
+            found.append(losses_of(loss, self._above(named, hidden), y))
+        return torch.cat(found)
+
+    def _room(self, *shape: int) -> torch.Tensor | None:
         """Memory that is kept: to ask the system for so much every time may cost more than to fill it."""
+        if self._device.type != "cpu":  # torch keeps a GPU's memory by itself
+            return None
         size = math.prod(shape)
         if self._kept is None or self._kept.numel() < size:
-            self._kept = torch.empty(size, dtype=getattr(torch, self._type.name), device=self._device)
+            self._kept = torch.empty(size, dtype=getattr(torch, self._type.name))
         return self._kept[:size].view(shape)
 
-    def _below(self, w: Floats, C: Floats) -> tuple[Any, Any, dict[str, Any]]:
+    def _below(self, w: Any, C: Any) -> tuple[Any, Any, dict[str, Any]]:
         """The first layer of C, its weights, and the parameters of all layers above it."""
-        named = self._named(self._tensor(w))
+        named = self._named(w)
         weight, bias = named.pop(f"{self._first}.weight"), named.pop(f"{self._first}.bias", None)
-        return torch.nn.functional.linear(self._rows(C), weight, bias), weight, named
+        return torch.nn.functional.linear(C, weight, bias), weight, named
 
     def _above(self, named: dict[str, Any], hidden: Any) -> Any:
         """From [points, rows, hidden] to [points, rows, outputs]; what is in `hidden` may be lost."""
