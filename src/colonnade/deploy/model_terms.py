@@ -22,9 +22,11 @@ WIDEST, DEEPEST = 2**16, 32  # a proposal must not make a party set aside any am
 class OwnModel(config.Section, frozen=True):
     """A party's model F_m. `outputs` is how many numbers it gives for a row."""
 
-    kind: Literal["linear", "mlp", "torch", "function", "program"] = "linear"
+    kind: Literal["linear", "mlp", "cnn", "torch", "function", "program"] = "linear"
     outputs: int = 1
     hidden: tuple[int, ...] = (128,)
+    shape: tuple[int, int, int] | None = None
+    channels: tuple[int, ...] = (32, 64)
     name: str | None = None
 
 
@@ -48,21 +50,24 @@ class ModelTerms(OwnModel, frozen=True):
     def for_job(self) -> config.Models:
         """The same for the training conversations, which are handed code as an object and load none."""
         return config.Models(
-            **_plain(self, outputs=self.outputs),
-            parties={
-                party: config.Model(**_plain(each, outputs=each.outputs))
-                for party, each in self.parties.items()
-            },
-            server=config.ServerModel(**_plain(self.server)),
+            **_nameless(self),
+            parties={party: config.Model(**_nameless(each)) for party, each in self.parties.items()},
+            server=config.ServerModel(**_nameless(self.server)),
         )
 
 
-def _plain(model: OwnModel | HeadModel, **more: Any) -> dict[str, Any]:
+def described(model: OwnModel | HeadModel) -> dict[str, Any]:
+    """All that a job says of a model but what it is called."""
+    named = {field.name for field in msgspec.structs.fields(model)} - {"name", "parties", "server"}
+    return {name: getattr(model, name) for name in named}
+
+
+def _nameless(model: OwnModel | HeadModel) -> dict[str, Any]:
     if model.kind not in CODE:
-        return {"kind": model.kind, "hidden": model.hidden, **more}
+        return described(model)
     # a name has no colon, so nothing could ever be loaded by it; a black box has no gradient, whatever it is
     kind = "torch" if model.kind == "torch" else "function"
-    return {"kind": kind, "path": model.name, "parameters": 0, **more}
+    return {**described(model), "kind": kind, "path": model.name, "parameters": 0}
 
 
 def refuse_code(plain: Any, where: str) -> None:
@@ -104,8 +109,10 @@ def check_models(models: ModelTerms, parties: dict[str, Any], refuse: Callable[[
             )
         if each.kind not in CODE and each.name is not None:
             refuse(f"{place}.name: kind = '{each.kind}' comes with Colonnade and has no name; drop it")
-        if len(each.hidden) > DEEPEST or not all(1 <= width <= WIDEST for width in each.hidden):
-            refuse(f"{place}.hidden: give up to {DEEPEST} widths from 1 to {WIDEST}")
+        for key in ("hidden", "channels", "shape"):
+            widths = getattr(each, key, None) or ()
+            if len(widths) > DEEPEST or not all(1 <= width <= WIDEST for width in widths):
+                refuse(f"{place}.{key}: give up to {DEEPEST} numbers from 1 to {WIDEST}")
         if isinstance(each, OwnModel) and not 1 <= each.outputs <= WIDEST:
             refuse(f"{place}.outputs: {each.outputs} is not a number from 1 to {WIDEST}")
 

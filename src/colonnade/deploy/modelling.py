@@ -21,6 +21,7 @@ from colonnade.conversations.cascade_client import outputs_of
 from colonnade.conversations.cascade_predict import CascadePart
 from colonnade.conversations.predict import LinearPart, Model
 from colonnade.data.table import Matrix
+from colonnade.deploy import model_terms
 from colonnade.deploy.model_terms import CODE, HeadModel, OwnModel
 from colonnade.deploy.settings import Code, Settings
 from colonnade.deploy.terms import Terms
@@ -70,7 +71,7 @@ def check_code(settings: Settings, terms: Terms) -> None:
         code = code_of(settings, model)
         if code is not None and code.path is not None:
             _guarded(model, partial(build.load, _path(settings, code)))
-        elif model.kind == "mlp":
+        elif model.kind in ("mlp", "cnn"):
             importlib.import_module("colonnade.models.network")  # says which extra is missing
 
 
@@ -104,15 +105,17 @@ def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -
 def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
     """F_m of this party."""
     asked = terms.model.of(settings.name)
-    spec = _spec(settings, asked, config.Model, outputs=asked.outputs)
-    return _guarded(asked, lambda: build.party_model(spec, columns))
+    spec = _spec(settings, asked, config.Model)
+    return _guarded(asked, lambda: build.party_model(spec, columns, settings.device))
 
 
 def head_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
     """F0, at the server; `columns` are the server's own. Zero of them: it is only a server."""
     spec = _spec(settings, terms.model.server, config.ServerModel)
     width = sum(widths(settings.name, terms, columns).values())
-    return _guarded(terms.model.server, lambda: build.server_model(spec, width, terms.scores))
+    return _guarded(
+        terms.model.server, lambda: build.server_model(spec, width, terms.scores, settings.device)
+    )
 
 
 def widths(server: str, terms: Terms, columns: int) -> dict[str, int]:
@@ -176,17 +179,16 @@ def _restored(model: blackbox.Model, part: str, arrays: Arrays) -> blackbox.Mode
     return model
 
 
-def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: Any, **more: Any) -> Any:
+def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: Any) -> Any:
     """As the builders know it; code comes from this party's own settings."""
-    code = code_of(settings, asked)
+    described, code = model_terms.described(asked), code_of(settings, asked)
     if code is None:
-        return kind(kind=asked.kind, hidden=asked.hidden, **more)
+        return kind(**described)
     return kind(
-        kind=code.kind,
+        **described,
         path=_path(settings, code),
         command=[_beside(settings, word) for word in code.command or ()] or None,
         parameters=code.parameters,
-        **more,
     )
 
 

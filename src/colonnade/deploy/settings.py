@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from colonnade.config import Section, read_toml, readable, refuse_unknown
+from colonnade.config import Device, Section, read_toml, readable, refuse_unknown
 from colonnade.errors import JobError
 from colonnade.net.certificates import Credentials
 from colonnade.net.channel import Address
@@ -90,6 +90,7 @@ class Settings(Section, frozen=True, kw_only=True):
     runs: str = "runs"
     monitor: str | None = None
     reconnect_s: float = 10.0
+    device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
     peers: dict[str, str]
     data: dict[str, Entry] = msgspec.field(default_factory=dict)
     models: dict[str, Code] = msgspec.field(default_factory=dict)
