@@ -229,12 +229,22 @@ def cascade_notes(job: Job) -> list[str]:
                 "deltas are not differentially private: the client knows the directions, and given them a "
                 "reply is a deterministic function of the labels"
             )
-    else:
+    elif job.privacy.mechanism != "labels":
         notes.append(
             "labels are differentially private against every client: epsilon is that of the label used most, "
             "for all replies together and a client that knows everything else"
         )
     return notes
+
+
+def label_notes(job: Job) -> list[str]:
+    """What holds where labels are made private before training."""
+    if job.privacy.mechanism != "labels":
+        return []
+    return [
+        "labels were randomised before training: no label that anybody works out tells more about the true "
+        "one than epsilon allows; train_loss is that of randomised labels"
+    ]
 
 
 def _prepared(dealt: Deal) -> Setting:
@@ -369,7 +379,7 @@ def _result(job: Job, setting: Setting, shares: dict[str, Share], pooled: Pooled
             mechanism=job.privacy.mechanism,
             epsilon=evaluator.epsilon,
             delta=delta_of(job) if evaluator.epsilon is not None else None,
-            notes=privacy_notes(job, len(shares)),
+            notes=[*privacy_notes(job, len(shares)), *label_notes(job)],
         ),
         history=evaluator.history,
     )

@@ -86,7 +86,7 @@ def passive(transcript: Transcript, job: Job, parties: list[str], rows: int) -> 
     for exchange in exchanges(transcript, job, parties, rows):
         slopes = smoothing.quotients(exchange.outputs)  # [directions, rows]
         heard = exchange.values
-        if job.privacy.mechanism == "none":
+        if job.privacy.mechanism != "scalar":
             heard = smoothing.quotients(heard)
         for slope, answer in zip(slopes, heard * len(exchange.rows), strict=True):
             data.append(slope)
@@ -141,7 +141,7 @@ def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str])
     mu = job.cascade.mu
     for exchange, probes in zip(exchanges(transcript, job, parties, probe.rows), probe.asked, strict=False):
         values = exchange.values
-        gains = values * mu if job.privacy.mechanism != "none" else values[1:] - values[0]
+        gains = values * mu if job.privacy.mechanism == "scalar" else values[1:] - values[0]
         for gain, rows in zip(gains, probes, strict=True):
             left = float(gain) * len(exchange.rows)
             for place in reversed(range(len(rows))):

@@ -134,10 +134,12 @@ class Server:
         assert y is not None  # noqa: S101  the server holds the labels
         if scalar and self.head.w.size:
             raise JobError("privacy: the server's own weights would carry labels into every reply; use a sum")
-        # waves about a row; every client may be in the middle of a pass when the run ends
-        alone = self.context.preset.schedule == "async"
-        waves = -(-self.total // (self.per_epoch // len(self.clients) if alone else self.per_epoch))
-        allowed = waves + len(self.clients) if alone else waves * self.releases(len(self.clients))
+        clients = len(self.clients)
+        if self.context.preset.schedule == "async":
+            # passes of all clients together, of which each may be in the middle of one when the run ends
+            allowed = -(-self.total * clients // self.per_epoch) + clients - 1
+        else:
+            allowed = -(-self.total // self.per_epoch) * self.releases(clients)
         self.budget = Budget.plan(terms.epsilon or 0.0, terms.delta, allowed, self.context.train.rows)
         z = self.budget.multiplier
         if scalar:

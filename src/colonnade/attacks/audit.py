@@ -1,0 +1,30 @@
+"""How private something really is, from below: an attacker that tells two data sets apart, and how often.
+
+If replies are (epsilon, delta) differentially private, an attacker that says "the second" with probability p
+when it is the second and f when it is the first has p <= e^epsilon f + delta. Counts of many trials bound p
+from below and f from above (Clopper and Pearson), and so epsilon from below, with the confidence asked for.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+from scipy.stats import beta
+
+
+def epsilon_at_least(
+    hits: int, false_alarms: int, trials: int, *, delta: float = 1e-5, confidence: float = 0.95
+) -> float:
+    """No smaller epsilon is true, with this confidence; so many trials of each of the two data sets.
+
+    >>> round(epsilon_at_least(5000, 0, 5000), 2)
+    7.21
+    >>> epsilon_at_least(50, 50, 100)
+    0.0
+    """
+    doubt = (1 - confidence) / 2
+    least = 0.0 if hits == 0 else float(beta.ppf(doubt, hits, trials - hits + 1))
+    most = (
+        1.0 if false_alarms == trials else float(beta.ppf(1 - doubt, false_alarms + 1, trials - false_alarms))
+    )
+    return max(0.0, log(max(least - delta, 1e-300) / most))

@@ -1,0 +1,68 @@
+"""Labels from the gradients that a client of a split network is told (`split`, `vafl`, `czofo-coord`).
+
+A row's reply is dL/dh = J' theta, with theta = dL/dz of the row and J the server's derivative by the client's
+outputs. With one score a row, theta is negative for one class and positive for the other, and J is (nearly)
+the same for all rows: the replies lie along a line, and the side they are on is the label. The line is the
+leading singular direction of the replies; the client need not know anything of the server's model. Which end
+is which class one known label says; `sides` takes the end that suits it best.
+
+What a row was told several times is averaged, which is the best there is to do against noise that is drawn
+anew for every reply. Sees: the transcript of one client, and the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.attacks.transcript import Transcript
+from colonnade.attacks.zeroth_order import Found, judge
+from colonnade.combinations import bits_of, preset_of
+from colonnade.compress.quantize import Quantizer
+from colonnade.config import Job
+from colonnade.conversations.cascade_client import Passes, Walk
+from colonnade.messages import Reply
+
+Floats = NDArray[Any]
+
+
+def gradients_heard(
+    transcript: Transcript, job: Job, parties: list[str], rows: int
+) -> Iterator[tuple[NDArray[np.int64], Floats]]:
+    """The rows of every reply and dL/dh of each of them; the client knows its own batches."""
+    preset, party = preset_of(job), transcript.party
+    own = sorted(parties).index(party) + 1 if preset.schedule == "async" else 0
+    walk, bits = Walk(Passes(rows, job.train.batch, (job.seed, own))), bits_of(job, preset)[1]
+    outputs = job.model.parties.get(party, job.model).outputs
+    for _, message in transcript.heard:
+        if not isinstance(message, Reply) or not message.values.size:
+            continue
+        batch, values = walk.batch(message.tag), message.values
+        shape = (len(batch), outputs) if preset.reply == "gradient" else (outputs, len(batch))
+        if bits != 32:
+            values = Quantizer(bits, np.random.default_rng()).decode(values, shape)
+        found = values.reshape(shape).astype(np.float64)
+        # of the mean loss of the batch, so that of a row alone is as many times larger
+        yield batch, len(batch) * (found if preset.reply == "gradient" else found.T)
+
+
+def sides(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Floats:
+    """Where every row lies along the line of the replies, 0 where nothing was heard."""
+    total, times = np.zeros(0), np.zeros(rows)
+    for batch, gradients in gradients_heard(transcript, job, parties, rows):
+        if not total.size:
+            total = np.zeros((rows, gradients.shape[1]))
+        total[batch] += gradients
+        times[batch] += 1
+    mean = total / np.maximum(times, 1)[:, None]
+    line = np.linalg.svd(mean, full_matrices=False)[2][0]
+    along: Floats = mean @ line
+    return along
+
+
+def judge_sides(along: Floats, y: Floats) -> Found:
+    """How many labels the two ends give away, at the threshold and the orientation that suit best."""
+    return max((judge(along, y), judge(-along, y)), key=lambda found: found.accuracy)
