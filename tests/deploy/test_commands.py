@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from click.testing import CliRunner, Result
-from tests.deploy.companies import lay_out, settle
+from tests.deploy.companies import lay_out, settle, together
 from tests.deploy.test_shares import stored
 
 from colonnade.cli import main
+from colonnade.deploy import control
+from colonnade.deploy.daemon import Daemon
 
 
 def run(*words: str) -> Result:
@@ -94,3 +98,24 @@ def test_commands_without_a_daemon_say_so(tmp_path: Path) -> None:
         assert done.exit_code == 2
         assert "the daemon of bank does not run; start it with `colonnade party" in done.stderr
     assert len(run("train", str(job), "--digest").stdout.strip()) == 64
+
+
+def test_a_daemon_of_another_version_says_that_it_does_not_understand(tmp_path: Path) -> None:
+    """As after an upgrade without a restart: the command knows a key that the daemon does not."""
+    consortium = lay_out(tmp_path)
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        server = await control.serve(daemons["bank"])
+        reader, writer = await asyncio.open_unix_connection(daemons["bank"].settings.socket)
+        asked = b'{"type":"Train","terms":{"name":"x","colour":"red"}}'
+        writer.write(len(asked).to_bytes(4, "big") + asked)
+        size = int.from_bytes(await reader.readexactly(4), "big")
+        answer = json.loads(await reader.readexactly(size))
+        writer.close()
+        server.close()
+        return answer
+
+    answer = together(consortium, program)
+    assert answer["code"] == 2
+    assert "the daemon of bank does not know what is asked" in answer["error"]
+    assert "Start it again" in answer["error"]

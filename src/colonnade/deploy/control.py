@@ -74,7 +74,13 @@ async def serve(daemon: Daemon) -> asyncio.Server:
 
 async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        request: Request = msgspec.json.decode(await _read(reader), type=Request)
+        try:
+            request: Request = msgspec.json.decode(await _read(reader), type=Request)
+        except msgspec.MsgspecError as error:
+            text = f"the daemon of {daemon.me} does not know what is asked ({error}); was it upgraded since"
+            _write(writer, Outcome(error=f"{text} it was started? Start it again", code=2))
+            await writer.drain()
+            return
 
         def tell(event: Event) -> None:
             with suppress(OSError):
@@ -93,8 +99,8 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
         gone.cancel()
         _write(writer, _outcome(work))
         await writer.drain()
-    except (OSError, EOFError, msgspec.MsgspecError):
-        pass  # the command went away or was none of ours
+    except (OSError, EOFError):
+        pass  # the command went away
     finally:
         writer.close()
 
