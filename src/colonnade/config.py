@@ -126,6 +126,8 @@ class Cascade(Section, frozen=True):
     backward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of the server's replies
     forward_range: Literal["message", "column"] = "message"
     local_steps: int | None = None  # of a client, for every reply
+    optimizer: str = "sgd"  # of clients and server; or one of torch.optim: adam, adamw, rmsprop, ...
+    optimizer_options: dict[str, bool | int | float | list[float]] = {}
 
 
 class Model(Section, frozen=True):

@@ -223,3 +223,43 @@ def test_the_result_says_that_deltas_hide_nothing() -> None:
     done = run(random_setting(parties=2, active=1), "czofo", train={"epochs": 1})
     assert any("not differentially private" in note for note in done.result.privacy.notes)
     assert done.result.privacy.epsilon is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("sgd", {"momentum": 0.9}), ("adam", {}), ("rmsprop", {"alpha": 0.9})],
+    ids=["momentum", "adam", "rmsprop"],
+)
+def test_optimisers_of_torch_train_the_whole_network_as_torch_does(
+    name: str, options: dict[str, Any]
+) -> None:
+    setting = networks()
+    done = run(
+        setting, "split", train={"epochs": 5, "batch": 16, "step": 0.01, "l2": 1e-3},
+        cascade={**EXACT, "server_step": 0.02, "optimizer": name, "optimizer_options": options},
+    )  # fmt: skip
+    bottoms, head = whole(setting)
+    _, y = pooled(setting)
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}[name]
+    blocks = [setting.train[party].X for party in sorted(setting.train)]
+    split.train(
+        bottoms, head, blocks, y, batches(160, 16, 5, 0),
+        steps=(0.01, 0.02), l2=1e-3, optimiser=kind, options=options,
+    )  # fmt: skip
+    for party, module in zip(sorted(setting.train), bottoms, strict=True):
+        np.testing.assert_allclose(done.shares[party].weights["w"], split.flat(module), atol=1e-10)
+    np.testing.assert_allclose(done.shares["party0"].weights["w0"], split.flat(head), atol=1e-10)
+
+
+@pytest.mark.parametrize("algorithm", ["czofo", "c-vfl", "zoo-vfl"])
+def test_adam_needs_no_step(algorithm: str) -> None:
+    setting = random_setting(parties=2, active=1, rows=600, test_rows=600)
+    train = {"epochs": 15, "batch": 32, "evaluate_every": 0}
+    cascade = {"optimizer": "adam", "directions": 40}
+    done = run(setting, algorithm, train=train, model=NETWORKS, cascade=cascade)
+    assert done.result.metrics["test_accuracy"] > 0.85
+
+
+def test_an_optimiser_that_is_not_there_is_an_error_of_the_job() -> None:
+    with pytest.raises(JobError, match=r"cascade\.optimizer: torch has no 'adma'"):
+        run(random_setting(parties=2, active=1), "split", cascade={"optimizer": "adma"})

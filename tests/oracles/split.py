@@ -28,16 +28,19 @@ def train(
     *,
     steps: tuple[float, float],
     l2: float,
+    optimiser: Any = torch.optim.SGD,
+    options: dict[str, Any] | None = None,
 ) -> None:
-    """SGD on the mean logistic loss + l2 ||w||^2 / 2 of the bottom models, in place."""
+    """Steps on the mean logistic loss + l2 ||w||^2 / 2 of the bottom models, in place."""
     lower = [p for bottom in bottoms for p in bottom.parameters()]
-    optimiser = torch.optim.SGD(
-        [{"params": lower, "lr": steps[0], "weight_decay": l2}, {"params": top.parameters(), "lr": steps[1]}]
+    stepping = optimiser(
+        [{"params": lower, "lr": steps[0], "weight_decay": l2}, {"params": top.parameters(), "lr": steps[1]}],
+        **(options or {}),
     )
     inputs, labels = [torch.from_numpy(X) for X in blocks], torch.from_numpy(y)
     for rows in rounds:
         h = torch.cat([bottom(X[rows]) for bottom, X in zip(bottoms, inputs, strict=True)], dim=1)
         loss = torch.nn.functional.softplus(-labels[rows] * top(h)[:, 0]).mean()
-        optimiser.zero_grad()
+        stepping.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        stepping.step()

@@ -35,7 +35,7 @@ from colonnade.conversations.cascade_client import (
     send_rows,
 )
 from colonnade.conversations.cascade_server import Inbox, Server
-from colonnade.conversations.cascade_step import agree_on_steps
+from colonnade.conversations.cascade_step import agree_on_steps, chosen_optimizer
 from colonnade.conversations.cascade_table import Table
 from colonnade.conversations.context import Context, Outcome
 from colonnade.errors import JobError, MalformedMessage
@@ -107,6 +107,7 @@ async def converse(context: Context) -> Outcome:
         per_epoch=passes(context, server).per_pass * len(table.outputs),
         max_delay=context.job.train.max_delay or 8 * len(table.outputs),
         ahead=batches_in_flight(context.job, 1),
+        optimizer=chosen_optimizer(context),
     )
     if context.job.privacy.mechanism in ("scalar", "gradient"):
         program.make_private(smoothing_of(context))
@@ -147,6 +148,7 @@ def own_client(context: Context, inbox: Inbox | None) -> Client | None:
         w=model.initial(context.rng(START)),
         rate=lambda answered: 0.0,
         ahead=batches_in_flight(context.job, 1),
+        optimizer=chosen_optimizer(context),
         seed=seed_of(context, context.me),
         local_steps=local_steps_of(context),
     )

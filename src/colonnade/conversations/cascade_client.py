@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +32,7 @@ from colonnade.messages import (
 )
 from colonnade.models.blackbox import Linear, Model
 from colonnade.net.transport import Network
+from colonnade.optim.optimizers import Descent, Optimizer
 from colonnade.optim.replies import Asking, Seed
 
 Floats = NDArray[Any]
@@ -116,10 +117,14 @@ class Client:
     w: Floats
     rate: Callable[[int], float]  # the step after this many answers of the run
     ahead: int
+    optimizer: Optimizer = field(default_factory=Descent)
     seed: Seed = ()
     local_steps: int = 1
     updates: int = 0
     answered: int = 0
+
+    def __post_init__(self) -> None:
+        self.state = self.optimizer.init(self.w)
 
     async def learn(self) -> None:
         """Algorithm 1 of AsyREVEL, when client m is activated: it always is."""
@@ -139,9 +144,9 @@ class Client:
             for number in range(self.local_steps):
                 # C-VFL: the same df/dh, propagated back through the model as it is by now
                 query = replace(query, w=self.w) if number else query
-                change = self.rate(reply.answered) * self.asking.gradient(query, values)
+                gradient = self.asking.gradient(query, values)
                 # a new array: questions under way still refer to the old parameters
-                self.w = self.w - change.astype(self.w.dtype, copy=False)
+                self.w = self.optimizer.step(self.state, self.w, gradient, self.rate(reply.answered))
             if not np.isfinite(self.w).all():
                 raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
             self.updates += 1

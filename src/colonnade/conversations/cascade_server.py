@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.errors import Diverged, JobError, MalformedMessage
 from colonnade.messages import Announce, Measure, Reply, Upload
+from colonnade.optim.optimizers import Descent, Optimizer
 from colonnade.optim.replies import Answering, Head, OwnStep, Seed, ValuesServer
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.labels import NoisyLabels, label_points
@@ -94,6 +95,7 @@ class Server:
     per_epoch: int
     max_delay: int
     ahead: int
+    optimizer: Optimizer = field(default_factory=Descent)
     budget: Budget | None = None
     answered: int = 0
     stopped: bool = False
@@ -104,6 +106,7 @@ class Server:
         self.heard = dict.fromkeys(self.clients, 0)
         self.turns = dict.fromkeys(self.clients, 0)
         self.waiting: list[Asked] = []
+        self.state = self.optimizer.init(self.head.w)
         self.labels: Callable[[NDArray[np.int64]], Floats] = self.exact_labels
 
     async def serve(self) -> None:
@@ -227,7 +230,8 @@ class Server:
         if self.own_step is not None:
             # Algorithm 1 updates w0 for every upload; a gradient of the same rows is taken once
             for _ in wave if self.context.preset.reply == "values" else wave[:1]:
-                self.head.w = self.head.w - self.rate(after) * self.own_step.gradient(C, y)
+                gradient = self.own_step.gradient(C, y)
+                self.head.w = self.optimizer.step(self.state, self.head.w, gradient, self.rate(after))
 
     def received(self, client: str, upload: Upload, rows: NDArray[np.int64]) -> Floats:
         """[vectors, rows, outputs], if it is that."""

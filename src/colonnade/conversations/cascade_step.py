@@ -25,6 +25,7 @@ from colonnade.conversations.context import Context
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.blackbox import Linear
 from colonnade.models.linear import rows_of, squared_norms
+from colonnade.optim.optimizers import Optimizer, optimizer_of
 
 Floats = NDArray[Any]
 
@@ -45,10 +46,17 @@ class Terms:
     total: int  # answers of the whole run
 
 
+def chosen_optimizer(context: Context) -> Optimizer:
+    """Every party makes its own, with a state of its own."""
+    asked = context.job.cascade
+    return optimizer_of(asked.optimizer, asked.optimizer_options)
+
+
 async def agree_on_steps(context: Context, client: Client | None, *, clients: int) -> Terms:
     """As the job says, or as found here. Only the server knows how many clients there are."""
     job, net = context.job, context.net
-    automatic = job.train.step == "auto"
+    ready = chosen_optimizer(context).rate
+    automatic = job.train.step == "auto" and ready is None
     largest, trace = curvature(context, client) if automatic and client is not None else (0.0, 0.0)
     up, down = tag_of(Topic.TUNE, 0), tag_of(Topic.TUNE, 1)
     if context.me == context.evaluator:
@@ -63,10 +71,15 @@ async def agree_on_steps(context: Context, client: Client | None, *, clients: in
         joint, total = float(news[0]), int(news[1])
     by_values, local = context.preset.reply == "values", job.cascade.local_steps or context.preset.local_steps
     noise = (trace + largest) / job.cascade.directions if _along_random(context) else 0.0
-    # local steps along one gradient are one long step, to a linear model exactly
-    step = 1 / max(joint + noise, 1e-12) / local if job.train.step == "auto" else float(job.train.step)
+    if job.train.step != "auto":
+        step = float(job.train.step)
+    else:
+        # local steps along one gradient are one long step, to a linear model exactly
+        step = 1 / max(joint + noise, 1e-12) / local if ready is None else ready
     if job.cascade.server_step != "auto":
         return Terms(step, float(job.cascade.server_step), total)
+    if ready is not None:
+        return Terms(step, ready, total)
     first = not by_values or job.cascade.server == "first"
     # the paper's choice for a server that learns by values: the clients' step over their number
     return Terms(step, FIRST_ORDER_SERVER if first else step / max(clients, 1), total)

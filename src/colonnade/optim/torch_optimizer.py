@@ -1,0 +1,63 @@
+"""The optimisers of torch for one flat parameter vector that belongs to the caller."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.errors import JobError
+from colonnade.models.backend import torch
+
+Floats = NDArray[Any]
+
+# one evaluates the loss again and again within a step, the others want parameters of another kind
+UNFIT = {"lbfgs", "sparseadam", "muon"}
+
+
+@dataclass(frozen=True)
+class TorchOptimizer:
+    """An optimiser by its name in torch.optim, in any case; `options` are its own arguments."""
+
+    name: str
+    options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if "lr" in self.options:
+            raise JobError("cascade.optimizer_options: the step is train.step and server_step, not lr")
+        self.init(np.zeros(1))  # options that torch refuses are refused when the run begins
+
+    @property
+    def rate(self) -> float:
+        """Torch's own choice: steps of these optimisers are not those of a curvature."""
+        return float(inspect.signature(_optimisers()[self.name.lower()]).parameters["lr"].default)
+
+    def init(self, w: Floats) -> Any:
+        kinds = _optimisers()
+        if self.name.lower() not in kinds:
+            raise JobError(f"cascade.optimizer: torch has no {self.name!r}; choose from {', '.join(kinds)}")
+        try:
+            return kinds[self.name.lower()]([torch.nn.Parameter(torch.from_numpy(w.copy()))], **self.options)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise JobError(f"cascade.optimizer_options: {self.name} says: {error}") from error
+
+    def step(self, state: Any, w: Floats, gradient: Floats, rate: float) -> Floats:
+        group = state.param_groups[0]
+        (parameter,) = group["params"]
+        parameter.data = torch.from_numpy(w.copy())
+        parameter.grad = torch.from_numpy(np.array(gradient, dtype=w.dtype))
+        group["lr"] = rate
+        state.step()
+        return np.asarray(parameter.detach().numpy())
+
+
+def _optimisers() -> dict[str, Any]:
+    found = {
+        name.lower(): kind
+        for name, kind in vars(torch.optim).items()
+        if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)
+    }
+    return {name: found[name] for name in sorted(found.keys() - UNFIT - {"optimizer"})}
