@@ -199,12 +199,13 @@ def test_a_daemon_that_was_restarted_is_met_again(tmp_path: Path) -> None:
     assert asyncio.run(main()).metrics == {}  # the shop holds no label, so it knows no metrics
 
 
-def test_scoring_while_a_party_is_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("algorithm", ["vfb2-svrg", "asyrevel-gau"])
+def test_scoring_while_a_party_is_away(tmp_path: Path, algorithm: str) -> None:
     consortium = lay_out(tmp_path)
 
     async def program(daemons: dict[str, Daemon]) -> tuple[Any, Any, str]:
         await daemons["bank"].train(job(name="strict"))
-        await daemons["bank"].train(job(use={"degraded": True}))
+        await daemons["bank"].train(job(algorithm=algorithm, use={"degraded": True}))
         for name in ("shop", "telecom"):
             await settled(daemons[name])
         applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")

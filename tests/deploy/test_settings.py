@@ -93,6 +93,17 @@ def test_terms_mean_the_same_however_they_are_spelt(tmp_path: Path) -> None:
         ("[parties.bank]", "[model.parties.shoe]\n[parties.bank]", "there is no party shoe"),
         ("[parties.bank]", "[model]\noutputs = 2\n[parties.bank]", "trains linear models only"),
         ("vfb2-svrg", "asysqn-svrg", "trains the blocks of label holders only; shop would learn nothing"),
+        (
+            'algorithm = "vfb2-svrg"',
+            'algorithm = "tig"\n[use]\ndegraded = true\n[model.server]\nkind = "linear"',
+            "only scores that are a sum over parties",
+        ),
+        (
+            'algorithm = "vfb2-svrg"',
+            'algorithm = "asyrevel-gau"\n[use]\nloss_seen_by = "all"\n'
+            '[privacy]\nmechanism = "scalar"\nepsilon = 1.0',
+            "the exact loss tells about labels",
+        ),
         ("label = true", "label = false", "nobody holds the label"),
         ('name = "credit"', 'name = "../credit"', "use letters, digits"),
         ("[parties.bank]", "[split]\ntest = 1.5\n[parties.bank]", "split: test and validation"),
