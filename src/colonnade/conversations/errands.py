@@ -8,6 +8,7 @@ dominator answers it beside theta. All parties finish rounds in the same order, 
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,14 +45,20 @@ class Errands:
     def answers(self, number: int, totals: Floats) -> Floats:
         """At the dominator: what rode with this round, answered."""
         riding = self._riding[number]
-        parts = np.split(totals, np.cumsum([errand.piece.size for errand in riding]))
+        parts = _cut(totals, [errand.piece.size for errand in riding])
         return np.concatenate(
-            [np.zeros(0), *(errand.answer(part) for errand, part in zip(riding, parts, strict=False))]
+            [np.zeros(0), *(errand.answer(part) for errand, part in zip(riding, parts, strict=True))]
         )
 
     def settle(self, number: int, answers: Floats) -> None:
         """At every party: act on the answers, in the order in which the errands were added."""
         riding = self._riding.pop(number, [])
-        parts = np.split(answers, np.cumsum([errand.length for errand in riding]))
-        for errand, part in zip(riding, parts, strict=False):
+        parts = _cut(answers, [errand.length for errand in riding])
+        for errand, part in zip(riding, parts, strict=True):
             errand.then(part)
+
+
+def _cut(values: Floats, lengths: list[int]) -> list[Floats]:
+    """Parts of these lengths, one after another."""
+    ends = itertools.accumulate(lengths)
+    return [values[end - length : end] for end, length in zip(ends, lengths, strict=True)]

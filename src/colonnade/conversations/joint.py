@@ -21,8 +21,8 @@ blocks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -92,19 +92,19 @@ class Joint:
 
     def _split(self, batch: Round, values: Floats) -> tuple[Floats, Floats]:
         classes = self.block.w.shape[1:]
-        size = int(batch.size * np.prod(classes, dtype=int))
+        size = batch.size * math.prod(classes)
         return values[:size].reshape(batch.size, *classes), values[size:]
 
     def _ask_step(self, number: int, v: Floats) -> None:
-        zoom, memory = self._zoom_v, copy(self.memory)
+        zoom, inverse = self._zoom_v, self.memory.inverse
         v = zoom * v
 
         def step(answer: Floats) -> None:
             products, squared_length, gamma = answer[:-2], answer[-2], answer[-1]
-            self.block.w -= (gamma / zoom) * memory.direction(v, products)
+            self.block.w -= (gamma / zoom) * inverse.direction(v, products)
             self._zoom_v = _zoomed(zoom, squared_length)
 
-        piece = memory.dots(v)[:, 0]
+        piece = inverse.dots(v)[:, 0]
         errand = Errand(piece, lambda total: np.append(total, self.step()), len(piece) + 1, step)
         self.errands.add(number, errand)
 

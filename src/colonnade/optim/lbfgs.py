@@ -19,7 +19,8 @@ directions out of its hands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,34 +29,87 @@ from scipy.linalg.blas import dtrsv
 Floats = NDArray[np.float64]
 
 
-@dataclass
-class LimitedMemory:
-    """The last `memory` pairs of one block, and the inner products that the table has of them.
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """H as some pairs have it.
 
-    `vectors` are s_1, y_1, s_2, y_2, ... of this block; `products` are inner products over all blocks
-    that share the table. Both are replaced, never changed, so that a copy of the memory stays what it was.
+    `vectors` are s_1, y_1, s_2, y_2, ... of one block, a row each; `products` are their inner products over
+    all blocks that share the table; H_0 is 1 / gamma.
     """
 
-    memory: int
-    delta: float
-    vectors: list[Floats] = field(default_factory=list)
-    products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    gamma: float = 1.0
-    pinned: int = 0  # the first pairs, which stay
+    vectors: Floats
+    products: Floats
+    gamma: float
+
+    def dots(self, *others: Floats) -> Floats:
+        """This block's part of the inner products of the stored vectors (and the others) with the others."""
+        new = np.array(others).reshape(len(others), -1)
+        known = np.concatenate([self.vectors.reshape(len(self.vectors), new.shape[1]), new])
+        products: Floats = known @ new.T
+        return products
+
+    def direction(self, v: Floats, products: Floats) -> Floats:
+        """H v; `products` are the inner products of the stored vectors with v, over all blocks."""
+        scaled: Floats = v / self.gamma
+        if not len(products):
+            return scaled
+        return scaled + (self.coefficients(products) @ self.vectors).reshape(v.shape)
+
+    def coefficients(self, products: Floats) -> Floats:
+        """H v = v / gamma + sum_j coefficient_j vector_j: the two-loop recursion on coefficients.
+
+        Each loop solves for what the loop's next number leaves of the ones before: a triangular system with
+        the products of every s with the y that came after it.
+        """
+        R, D, YY = self._systems
+        c = np.empty(len(products))
+        alpha = dtrsv(R, products[::2])  # newest pair first
+        c[1::2] = alpha / -self.gamma
+        c[::2] = dtrsv(R, D * alpha + (YY @ alpha - products[1::2]) / self.gamma, trans=1)
+        return c
+
+    @cached_property
+    def _systems(self) -> tuple[Floats, Floats, Floats]:
+        SY, YY = self.products[::2, 1::2], self.products[1::2, 1::2]
+        return np.asfortranarray(np.triu(SY)), SY.diagonal().copy(), YY.copy()
+
+
+class LimitedMemory:
+    """The last `memory` pairs of one block, and the inner products that the table has of them."""
+
+    def __init__(self, memory: int, delta: float) -> None:
+        self.memory = memory
+        self.delta = delta
+        self.pinned = 0  # the first pairs, which stay
+        # replaced, never changed: who keeps one keeps the H of that moment
+        self.inverse = Inverse(np.zeros((0, 0)), np.zeros((0, 0)), 1.0)
+
+    @property
+    def vectors(self) -> Floats:
+        return self.inverse.vectors
+
+    @property
+    def products(self) -> Floats:
+        return self.inverse.products
+
+    @property
+    def gamma(self) -> float:
+        return self.inverse.gamma
 
     @property
     def pairs(self) -> int:
         return len(self.vectors) // 2
 
     def dots(self, *others: Floats) -> Floats:
-        """This block's part of the inner products of the stored vectors (and the others) with the others."""
-        known = np.array([*self.vectors, *others]).reshape(len(self.vectors) + len(others), -1)
-        products: Floats = known @ known[len(self.vectors) :].T
-        return products
+        return self.inverse.dots(*others)
+
+    def direction(self, v: Floats, products: Floats) -> Floats:
+        return self.inverse.direction(v, products)
 
     def unpin(self) -> None:
         first = 2 * self.pinned
-        self.vectors, self.products, self.pinned = self.vectors[first:], self.products[first:, first:], 0
+        self.pinned = 0
+        self.inverse = Inverse(self.vectors[first:], self.products[first:, first:], self.gamma)
 
     def pin(self, vectors: Sequence[Floats], products: Floats, gamma: float) -> None:
         """Steepest directions s and their y, before all other pairs; `gamma` is the curvature below them.
@@ -68,8 +122,8 @@ class LimitedMemory:
         table[new:, :new] = products[:old]
         table[:new, new:] = products[:old].T
         table[:new, :new] = products[old:]
-        self.vectors = [*vectors, *self.vectors]
-        self.products, self.gamma, self.pinned = table, gamma, new // 2
+        self.pinned = new // 2
+        self.inverse = Inverse(_rows(vectors, self.vectors), table, gamma)
 
     def add(self, s: Floats, y: Floats, products: Floats, floor: float) -> bool:
         """Take in a pair; `products` are its inner products (`dots(s, y)`, summed over the blocks).
@@ -81,17 +135,18 @@ class LimitedMemory:
         ss, sy, yy = column_s[-2], column_y[-2], column_y[-1]
         if not ss > 0:
             return False
+        gamma = self.gamma
         if not self.pinned:
             # s and y at right angles say nothing about the scale, and next to nothing would make H_0 vanish
             scale = yy / max(sy, 1e-6 * np.sqrt(ss * yy)) if sy > 0 else 0.0
-            self.gamma = float(max(scale, self.delta, floor))
-        sigma = self.gamma * ss
+            gamma = float(max(scale, self.delta, floor))
+        sigma = gamma * ss
         if sy < 0.3 * sigma:
             theta = 0.7 * sigma / (sigma - sy)
             # y_hat = theta y + (1 - theta) gamma s, and its products by the same combination
-            y = theta * y + (1 - theta) * self.gamma * s
-            column_y = theta * column_y + (1 - theta) * self.gamma * column_s
-            column_y[-1] = _quadratic(theta, (1 - theta) * self.gamma, yy, sy, ss)
+            y = theta * y + (1 - theta) * gamma * s
+            column_y = theta * column_y + (1 - theta) * gamma * column_s
+            column_y[-1] = _quadratic(theta, (1 - theta) * gamma, yy, sy, ss)
         size = len(self.vectors)
         table = np.empty((size + 2, size + 2))
         table[:size, :size] = self.products
@@ -100,37 +155,18 @@ class LimitedMemory:
         table[size, :] = column_s
         table[size + 1, :] = column_y
         table[size, size + 1] = table[size + 1, size] = column_y[-2]
-        self.vectors = [*self.vectors, s, y]
-        self.products = table
-        if self.pairs - self.pinned > self.memory:
+        vectors = _rows(self.vectors, [s, y])
+        if self.pairs + 1 - self.pinned > self.memory:
             oldest = 2 * self.pinned
-            self.vectors = self.vectors[:oldest] + self.vectors[oldest + 2 :]
-            self.products = np.delete(np.delete(table, [oldest, oldest + 1], 0), [oldest, oldest + 1], 1)
+            kept = [i for i in range(len(vectors)) if i not in (oldest, oldest + 1)]
+            vectors, table = vectors[kept], table[np.ix_(kept, kept)]
+        self.inverse = Inverse(vectors, table, gamma)
         return True
 
-    def direction(self, v: Floats, products: Floats) -> Floats:
-        """H v; `products` are the inner products of the stored vectors with v, over all blocks."""
-        scale, coefficients = self.coefficients(products)
-        if not self.vectors:
-            return scale * v
-        direction: Floats = scale * v + np.tensordot(coefficients, np.array(self.vectors), 1)
-        return direction
 
-    def coefficients(self, products: Floats) -> tuple[float, Floats]:
-        """H v = scale v + sum_j coefficient_j vector_j: the two-loop recursion on coefficients.
-
-        Each loop solves for what the loop's next number leaves of the ones before: a triangular system with
-        the products of every s with the y that came after it.
-        """
-        scale, c = 1 / self.gamma, np.empty(len(products))
-        if not len(products):
-            return scale, c
-        SY, YY = self.products[::2, 1::2], self.products[1::2, 1::2]
-        R = np.asfortranarray(np.triu(SY))
-        alpha = dtrsv(R, products[::2])  # newest pair first
-        c[1::2] = -scale * alpha
-        c[::2] = dtrsv(R, SY.diagonal() * alpha + scale * (YY @ alpha - products[1::2]), trans=1)
-        return scale, c
+def _rows(*groups: Sequence[Floats] | Floats) -> Floats:
+    """All vectors of some groups, a row each."""
+    return np.array([vector.ravel() for group in groups for vector in group])
 
 
 def _quadratic(a: float, b: float, yy: float, sy: float, ss: float) -> float:
