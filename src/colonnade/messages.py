@@ -1,9 +1,10 @@
 """What crosses a boundary between parties: typed, frozen messages and nothing else.
 
 A message is a msgspec struct, so its schema is checked while it is decoded; arrays travel as a type
-code, a shape and raw little-endian bytes. There is no pickle anywhere: a message can only become one of
-the classes below. `tag` says which of many concurrent exchanges a message belongs to; its upper bits
-name the topic (training, evaluation, ...), so two topics never share a tag.
+code, a shape and raw little-endian bytes, or as nothing but bytes where that is all they are. There is no
+pickle anywhere: a message can only become one of the classes below. `tag` says which of many concurrent
+exchanges a message belongs to; its upper bits name the topic (training, evaluation, ...), so two topics
+never share a tag.
 """
 
 from __future__ import annotations
@@ -275,11 +276,15 @@ _CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
 
 def _pack(value: object) -> object:
     if isinstance(value, np.ndarray):
+        if value.dtype == np.uint8 and value.ndim == 1:
+            return np.ascontiguousarray(value).data  # packed bytes need no type and no shape
         return _CODES[value.dtype], value.shape, np.ascontiguousarray(value).data
     raise TypeError(f"a {type(value).__name__} cannot be sent")
 
 
 def _unpack(_: type, value: Any) -> Array:
+    if isinstance(value, bytes):
+        return np.frombuffer(value, dtype=np.uint8)
     code, shape, data = value
     if code < 0 or min(shape, default=0) < 0:
         raise ValueError(f"no array has type code {code} and shape {shape}")

@@ -95,13 +95,13 @@ async def no_certificate(port: int) -> None:
 
 async def mallory(port: int) -> None:
     """The authority knows her, but she is no party of this run."""
-    answer = await _hear(port, prefix(28) + b"colonnade/1 " + bytes(16), _client(credentials("mallory")))
+    answer = await _hear(port, prefix(28) + b"colonnade/2 " + bytes(16), _client(credentials("mallory")))
     assert b"refused CertificateError: mallory is not a party that dials bee" in answer
 
 
 async def wrong_way(port: int) -> None:
     """A party that is to be dialled does not dial."""
-    answer = await _hear(port, prefix(28) + b"colonnade/1 " + bytes(16), _client(credentials("cat")))
+    answer = await _hear(port, prefix(28) + b"colonnade/2 " + bytes(16), _client(credentials("cat")))
     assert b"cat is not a party that dials bee" in answer
 
 
@@ -111,7 +111,7 @@ async def long_greeting(port: int) -> None:
 
 async def other_protocol(port: int) -> None:
     answer = await _hear(port, prefix(5) + b"hello", _client(credentials("ant")))
-    assert b"ant speaks no version of the wire protocol, bee speaks version 1; install the same" in answer
+    assert b"ant speaks no version of the wire protocol, bee speaks version 2; install the same" in answer
 
 
 async def hangs_up(port: int) -> None:
@@ -181,7 +181,7 @@ def test_once_the_real_peer_was_met_an_impostor_is_only_counted(tmp_path: Path) 
 
     async def visit(port: int) -> None:
         context = _client(Credentials.load(tmp_path, "ant", []))
-        answer = await _hear(port, prefix(28) + b"colonnade/1 " + bytes(16), context)
+        answer = await _hear(port, prefix(28) + b"colonnade/2 " + bytes(16), context)
         assert b"is not the pinned one" in answer
 
     line = asyncio.run(_run_with_visit(visit))

@@ -21,7 +21,7 @@ from colonnade.net.transport import Deliver
 GREET_S = 10.0
 GREETING_LIMIT = 1024
 
-PROTOCOL = 1  # of frames and greetings; another number is refused at both ends
+PROTOCOL = 2  # of frames and greetings; another number is refused at both ends
 _GREETING = re.compile(rb"colonnade/(\d{1,9}) ")
 _REFUSAL = b"refused "
 

@@ -2,8 +2,9 @@
 
 On a real network TLS already keeps frames from being read or changed; the checksum finds corruption
 where there is no TLS (the simulated world injects it). Where nothing can change a frame the checksum is
-left out, which reads as zero, since it would cost more than all the rest. The other fields find a frame
-that is in the wrong place: another run's, another party's, a repeated or a missing one.
+left out, since it would cost more than all the rest; a bit of the kind says whether it follows the header.
+The other fields find a frame that is in the wrong place: another run's, another party's, a repeated or a
+missing one.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import NamedTuple
 
 from colonnade.errors import MalformedMessage
 
-_FIELDS = struct.Struct("<IBBHII")
-_CHECKSUM = 4
-_UNCHECKED = bytes(_CHECKSUM)
-_FULL = 2**32 - 1  # a checksum that happens to be zero
-HEADER_SIZE = _CHECKSUM + _FIELDS.size
+_FIELDS = struct.Struct("<IBBBII")
+_KIND = 6  # where the kind is
+_CHECKED = 0x80
+CHECKSUM = 4
+HEADER_SIZE = _FIELDS.size
 
 DATA, ACK, RESEND = 0, 1, 2
 """Kinds of frames: a message; 'I have all up to here'; 'I miss what follows this one'."""
@@ -34,19 +35,24 @@ class Header(NamedTuple):
 
 
 def pack(header: Header, payload: bytes = b"", *, checked: bool = True) -> bytes:
-    fields = _FIELDS.pack(*header)
     if not checked:
-        return b"".join((_UNCHECKED, fields, payload))
-    checksum = zlib.crc32(payload, zlib.crc32(fields)) or _FULL
-    return b"".join((checksum.to_bytes(_CHECKSUM, "little"), fields, payload))
+        return _FIELDS.pack(*header) + payload
+    fields = _FIELDS.pack(*header._replace(kind=header.kind | _CHECKED))
+    checksum = zlib.crc32(payload, zlib.crc32(fields))
+    return b"".join((fields, checksum.to_bytes(CHECKSUM, "little"), payload))
 
 
 def unpack(frame: bytes, *, demand: bool = False) -> tuple[Header, memoryview]:
     """The header and the payload. A checksum that is there must fit; `demand` that it is there."""
-    if len(frame) < HEADER_SIZE:
-        raise MalformedMessage(f"a frame of {len(frame)} bytes is shorter than its header ({HEADER_SIZE})")
+    checked = len(frame) > _KIND and frame[_KIND] & _CHECKED
+    start = HEADER_SIZE + CHECKSUM if checked or demand else HEADER_SIZE
+    if len(frame) < start:
+        raise MalformedMessage(f"a frame of {len(frame)} bytes is shorter than its header ({start})")
     view = memoryview(frame)
-    checksum = int.from_bytes(view[:_CHECKSUM], "little")
-    if (checksum or demand) and checksum != (zlib.crc32(view[_CHECKSUM:]) or _FULL):
+    header = Header(*_FIELDS.unpack_from(view))
+    if not (checked or demand):
+        return header, view[start:]
+    checksum = int.from_bytes(view[HEADER_SIZE:start], "little")
+    if not checked or checksum != zlib.crc32(view[start:], zlib.crc32(view[:HEADER_SIZE])):
         raise MalformedMessage(f"a frame of {len(frame)} bytes does not fit its checksum")
-    return Header(*_FIELDS.unpack_from(view, _CHECKSUM)), view[HEADER_SIZE:]
+    return header._replace(kind=header.kind ^ _CHECKED), view[start:]
