@@ -41,7 +41,7 @@ def test_the_private_part_of_the_bench_shows_leak_and_protection() -> None:
     said: list[str] = []
     setting = Setting("made", tables(slice(160)), tables(slice(160, 200)), ("party-0",))
     assert CLIENT in setting.train
-    privacy(bench, setting, said.append, quick=True)
+    privacy(bench, said.append, setting=setting, quick=True)
     accuracy, attacks = bench.grids
     assert [row[0] for row in accuracy.rows] == [None, 8.0, 1.0]
     assert accuracy.rows[2][1] <= 1.0 + 1e-3  # epsilon spent

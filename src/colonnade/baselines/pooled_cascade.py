@@ -99,7 +99,7 @@ def stack_of(
     return Stack(job, blocks, y, made, head, w)
 
 
-def by_values(stack: Stack, *, step: float, server_step: float) -> Stack:
+def by_values(stack: Stack, *, step: float) -> Stack:
     """Two-point estimates on shuffled batches, for as many epochs as the job has."""
     job = stack.job
     asked, train = job.cascade, job.train
@@ -110,8 +110,10 @@ def by_values(stack: Stack, *, step: float, server_step: float) -> Stack:
         for number, model in enumerate(stack.models)
     ]
     server, own = ValuesServer(stack.head, mean_losses), None
+    measured = asked.server_step == "auto"
+    server_step = 1.0 if asked.server_step == "auto" else asked.server_step
     if stack.head.w.size:
-        own = ZerothStep(stack.head, smoothing, np.random.default_rng([job.seed, 0, 5]))
+        own = ZerothStep(stack.head, smoothing, np.random.default_rng([job.seed, 0, 5]), measured)
     n = len(stack.y)
     per_epoch = -(-n // train.batch)
     for number in range(train.epochs * per_epoch):
@@ -119,10 +121,13 @@ def by_values(stack: Stack, *, step: float, server_step: float) -> Stack:
         if position == 0:
             order = np.random.default_rng([job.seed, 0, epoch]).permutation(n)
         rows = order[position * train.batch : (position + 1) * train.batch]
-        y, C, start = stack.y[rows], stack.embed(stack.blocks, rows), 0
+        y = stack.y[rows]
         left = 1 - (number + 1) / (train.epochs * per_epoch) if asked.decay == "linear" else 1.0
-        for m, client in enumerate(clients):
-            query = client.ask(stack.w[m], stack.blocks[m][rows])
+        queries = [
+            client.ask(w, X[rows]) for client, w, X in zip(clients, stack.w, stack.blocks, strict=True)
+        ]
+        C, start = np.concatenate([query.outputs[0] for query in queries], axis=1), 0
+        for m, (client, query) in enumerate(zip(clients, queries, strict=True)):
             columns = slice(start, start := start + query.outputs.shape[2])
             values = server.answer(C, columns, query.outputs, y)
             change = step * left * client.gradient(query, values)
@@ -157,20 +162,24 @@ def by_gradient(stack: Stack) -> Stack:
     head, regularizer = stack.head, REGULARIZERS[stack.job.train.regularizer]
     assert isinstance(head.model, Differentiable)  # noqa: S101  the caller looked
     steps, own = [Adam(RATE) for _ in stack.w], Adam(RATE)
+    widths = [
+        m.forward(w[None], X[:1]).shape[2]
+        for m, w, X in zip(stack.models, stack.w, stack.blocks, strict=True)
+    ]
+    ends = np.cumsum(widths)
     for epoch in range(epochs):
         order = np.random.default_rng([stack.job.seed, epoch]).permutation(len(stack.y))
         for first in range(0, len(order), batch):
             rows = order[first : first + batch]
             C, y = stack.embed(stack.blocks, rows), stack.y[rows]
             dz = head.dz(C, y)
-            dC, start = head.model.input_gradient(head.w, C, dz), 0
+            dC = head.model.input_gradient(head.w, C, dz)
             for m, model in enumerate(stack.models):
                 assert isinstance(model, Differentiable)  # noqa: S101
                 X = stack.blocks[m][rows]
-                width = model.forward(stack.w[m][None], X[:1]).shape[2]
-                back = model.gradient(stack.w[m], X, dC[:, start : start + width])
+                back = model.gradient(stack.w[m], X, dC[:, ends[m] - widths[m] : ends[m]])
                 back = back + stack.job.train.l2 * regularizer.gradient(stack.w[m])
-                stack.w[m], start = steps[m].step(stack.w[m], back), start + width
+                stack.w[m] = steps[m].step(stack.w[m], back)
             if head.w.size:
                 head.w = own.step(head.w, head.model.gradient(head.w, C, dz))
     return stack
@@ -190,7 +199,7 @@ def pooled_cascade(
         by_gradient(stack)
     else:
         step = 0.1 if job.train.step == "auto" else float(job.train.step)
-        by_values(stack, step=step, server_step=step / len(stack.models))
+        by_values(stack, step=step)
     blocks = [test[party].X for party in sorted(test) if test[party].X.shape[1]] if test else None
     metrics = stack.metrics(blocks, test[server].y if test else None)
     return metrics["train_loss"], metrics

@@ -22,7 +22,7 @@ from colonnade.worlds import run_local
 CLIENT = "party-1"
 
 
-def privacy(bench: Bench, setting: Setting, say: Say, *, quick: bool) -> None:
+def privacy(bench: Bench, say: Say, *, setting: Setting, quick: bool) -> None:
     """Accuracy under privacy, and the attack against the same runs."""
     rows: list[list[Any]] = []
     attacks: list[list[Any]] = []

@@ -99,8 +99,8 @@ async def converse(context: Context) -> Outcome:
         seed=lambda client: seed_of(context, client),
         head=head,
         answering=_answering(context, head),
-        own_step=_own_step(context, head),
-        rate=decaying(context, terms.server_step, terms.total),
+        own_step=_own_step(context, head, measured=terms.server_step is None),
+        rate=decaying(context, 1.0 if terms.server_step is None else terms.server_step, terms.total),
         evaluation=evaluation,
         own=client,
         total=terms.total,
@@ -120,8 +120,8 @@ async def converse(context: Context) -> Outcome:
             collecting.cancel()
     return Outcome(
         weights={"w0": head.w} if client is None else {"w": client.w, "w0": head.w},
-        # a server apart has no block of its own, and perhaps no weights either
-        step=terms.step if client is not None else terms.server_step if head.w.size else 0.0,
+        # a server apart has no block of its own, and perhaps no weights or no fixed step either
+        step=terms.step if client is not None else (terms.server_step or 0.0) if head.w.size else 0.0,
         rounds=program.answered,
         updates=client.updates if client is not None else 0,
         evaluation=evaluation,
@@ -259,11 +259,11 @@ def _answering(context: Context, head: Head) -> Answering:
     return ValuesServer(head, mean_losses)
 
 
-def _own_step(context: Context, head: Head) -> OwnStep | None:
+def _own_step(context: Context, head: Head, *, measured: bool) -> OwnStep | None:
     if not head.w.size:
         return None
     if context.preset.reply != "values" or context.job.cascade.server == "first":
         if not isinstance(head.model, Differentiable):
             raise JobError("the server learns by back-propagation here, and this F0 has no gradient")
         return FirstStep(head)
-    return ZerothStep(head, smoothing_of(context), context.rng(HEAD_DIRECTIONS))
+    return ZerothStep(head, smoothing_of(context), context.rng(HEAD_DIRECTIONS), measured)

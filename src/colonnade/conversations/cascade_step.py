@@ -42,7 +42,7 @@ class Terms:
     """What a party goes into training with."""
 
     step: float
-    server_step: float
+    server_step: float | None  # None: measured anew for every step (`replies.ZerothStep`)
     total: int  # answers of the whole run
 
 
@@ -81,8 +81,7 @@ async def agree_on_steps(context: Context, client: Client | None, *, clients: in
     if ready is not None:
         return Terms(step, ready, total)
     first = not by_values or job.cascade.server == "first"
-    # the paper's choice for a server that learns by values: the clients' step over their number
-    return Terms(step, FIRST_ORDER_SERVER if first else step / max(clients, 1), total)
+    return Terms(step, FIRST_ORDER_SERVER if first else None, total)
 
 
 def _along_random(context: Context) -> bool:

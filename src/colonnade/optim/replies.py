@@ -31,6 +31,8 @@ from colonnade.regularizers import Regularizer
 
 Floats = NDArray[Any]
 
+CAUTION = 0.5  # of F0's step: its clients move at the same time
+
 Release = Callable[[Floats], Floats]
 """From the losses [points, rows] of a batch to what the client is told (`privacy.mechanisms`)."""
 
@@ -196,16 +198,31 @@ class OwnStep(Protocol):
 
 @dataclass(frozen=True)
 class ZerothStep:
-    """Algorithm 1, step 10: the same two-point rule for w0."""
+    """Algorithm 1, step 10: the same two-point rule for w0.
+
+    `measured` steps have a length of their own: embeddings grow as the clients learn, so a step that was
+    right at the start is too long later. How far the directions move F0's outputs says how long it may be.
+    """
 
     head: Head
     smoothing: Smoothing
     rng: np.random.Generator
+    measured: bool = False
 
     def gradient(self, C: Floats, y: Floats) -> Floats:
         u = self.smoothing.draw(self.rng, len(self.head.w))
-        values = self.head.losses(self.smoothing.points(self.head.w, u), C, y).mean(axis=1)
-        return self.smoothing.gradient(self.smoothing.quotients(values), u)
+        z = self.head.model.forward(self.smoothing.points(self.head.w, u), C)
+        values = losses_of(self.head.loss, z, y).mean(axis=1)
+        gradient = self.smoothing.gradient(self.smoothing.quotients(values), u)
+        return self._length(z) * gradient if self.measured else gradient
+
+    def _length(self, z: Floats) -> float:
+        """CAUTION / (largest eigenvalue + noise of K directions), of F0's part of the Hessian."""
+        moved = self.smoothing.quotients(z)
+        each = self.smoothing.scale(len(self.head.w)) * float((moved**2).mean())  # J'J of one output
+        trace, largest = moved.shape[2] * each, each
+        curvature = self.head.loss.smoothness * (largest + (trace + largest) / self.smoothing.count)
+        return CAUTION / max(float(curvature), 1e-12)
 
 
 @dataclass(frozen=True)
