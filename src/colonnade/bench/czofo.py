@@ -15,6 +15,7 @@ from colonnade.bench.common import Bench, Grid, Panel, Say
 from colonnade.bench.czofo_case import Case, Point, Record
 from colonnade.bench.czofo_cases import cases_of
 from colonnade.bench.czofo_paper import FRAMEWORKS, THRESHOLDS, Printed
+from colonnade.bench.czofo_privacy import privacy
 from colonnade.bench.czofo_records import records
 from colonnade.bench.czofo_time import times
 from colonnade.data.datasets import available
@@ -40,6 +41,7 @@ NOTES = {
         "ways where nothing else is said, no augmentation; steps were chosen on a tenth of the training rows."
     ),
 }
+PARTS = (*TITLES, "time", "privacy")
 BYTES = (
     "MB are 10^6 bytes as the meter counted them: all that was sent in training, framing and the first pass "
     "over all rows included, and what of it is payload. The paper counts payload, in MB or MiB."
@@ -61,9 +63,14 @@ def run(
     def measure(cases: Sequence[Case]) -> Mapping[str, Record]:
         return records(cases, out / "records", say, device=device, processes=processes, seconds=seconds)
 
-    for name, part in PARTS.items():
+    for name in PARTS:
         if not only or name in only:
-            part(bench, name, measure, say, quick=quick)
+            if name == "time":
+                times(bench, measure, quick=quick)
+            elif name == "privacy":
+                privacy(bench, say, quick=quick, device=device)
+            else:
+                tables(bench, name, measure, say, quick=quick)
             bench.write(out)  # a full run takes long, and what is there can be read meanwhile
     return bench.write(out)
 
@@ -159,6 +166,3 @@ def present(dataset: str, say: Say) -> bool:
 def _where(record: Record) -> str:
     place = record.machine.partition(",")[0] + (", GPU" if record.device == "cuda" else "")
     return place if record.complete else f"{place}; stopped by its time limit"
-
-
-PARTS: dict[str, Callable[..., None]] = {**dict.fromkeys(TITLES, tables), "time": times}

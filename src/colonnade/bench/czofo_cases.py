@@ -13,10 +13,10 @@ from collections.abc import Callable
 import msgspec
 
 from colonnade.bench.czofo_case import Case, Sections
+from colonnade.bench.czofo_steps import CHOSEN, HUNDRED, ONE, THOUSAND
 
 Row = tuple[str, str, Sections, Sections]  # name, algorithm, train, cascade
 
-ONE: Sections = {"directions": 1}  # the paper's zeroth-order frameworks have a single direction
 LINEAR: Sections = {"outputs": 2, "server": {"kind": "linear"}}
 MLP: Sections = {"kind": "mlp", "hidden": [128], "outputs": 64, "server": {"kind": "mlp", "hidden": [128]}}
 CNN: Sections = {
@@ -47,68 +47,66 @@ def tabular(part: str, quick: bool) -> list[Case]:
         ("czofo-coord", "czofo-coord", train, {}),
     ]
     cases = _cases(part, TABULAR[part], 2, rows, LINEAR)
-    return [*cases, networked(cases[5], epochs=3 if quick else 50)]
+    return [*cases, networked(cases[5], epochs=2)]
 
 
 def mnist(part: str, quick: bool) -> list[Case]:
     """Tables 9 and 10, and the same with two clients."""
-    hundred: Sections = {"directions": 100, "smoothing": "rademacher", "server_step": 0.5}
-    first: Sections = {"server_step": 0.5}
-    rows: list[Row] = [
-        ("split", "split", _train(0.5, 30), first),
-        ("c-vfl", "c-vfl", _train(0.1, 30), first),
-        ("vafl", "vafl", _train(0.5, 30), first),
-        ("syn-zoo-vfl", "syn-zoo-vfl", _train(0.002, 30), {**ONE, "server_step": 0.002}),
-        ("zoo-vfl", "zoo-vfl", _train(0.002, 30), {**ONE, "server_step": 0.002}),
-        ("czofo", "czofo", _train(0.2, 30), hundred),
-        ("czofo, 4 bits", "czofo", _train(0.2, 30), {**hundred, **bits(4, 4)}),
-        ("czofo, per sample", "czofo", _train(0.5, 15), {**hundred, "per": "sample"}),
-        ("czofo-coord", "czofo-coord", _train(0.5, 15), first),
+    few = CLIENTS[part] < 8  # with eight an epoch takes long
+    long, short = (25, 12) if few else (16, 8)
+    rows = [
+        _row("split", "split", "mnist", "gradient", 20, {}),
+        _row("c-vfl", "c-vfl", "mnist", "local", 20, {}),
+        _row("vafl", "vafl", "mnist", "gradient", 20, {}),
+        _row("syn-zoo-vfl", "syn-zoo-vfl", "mnist", "values", 20, ONE),
+        _row("zoo-vfl", "zoo-vfl", "mnist", "values", 20, ONE),
+        _row("czofo", "czofo", "mnist", "deltas", long, HUNDRED),
+        _row("czofo, 4 bits", "czofo", "mnist", "deltas", long, {**HUNDRED, **bits(4, 4)}),
+        _row("czofo, per sample", "czofo", "mnist", "sample", short, {**HUNDRED, "per": "sample"}),
+        _row("czofo-coord", "czofo-coord", "mnist", "gradient", short, {}),
     ]
-    if part == "mnist2":
-        rows = [row for row in rows if "zoo" not in row[0]]
-    if part == "mnist8":
-        rows = rows[:-1]
-    cases = _cases(part, "mnist", CLIENTS[part], rows, MLP)
+    left_out = {"mnist2": ("syn-zoo-vfl", "zoo-vfl"), "mnist8": ("czofo, 4 bits", "czofo-coord")}.get(
+        part, ()
+    )
+    cases = _cases(part, "mnist", CLIENTS[part], [row for row in rows if row[0] not in left_out], MLP)
+    cases += [private(case) for case in cases if case.name == "vafl"]
     if quick:
         cases = [msgspec.structs.replace(case.shortened(3), rows=4000) for case in cases]
-    named = {case.name: case for case in cases}
-    return [*cases, networked(named["czofo"], epochs=1)]
+    return [*cases, *(networked(case, epochs=1) for case in cases if case.name == "czofo")]
+
+
+def private(vafl: Case) -> Case:
+    """The same with noise on every gradient; large batches and few passes, as in `czofo_privacy`."""
+    return msgspec.structs.replace(
+        vafl, name="vafl-dp", algorithm="vafl-dp", train={"step": 0.2, "epochs": 5, "batch": 1024},
+        cascade={"server_step": 0.2}, privacy={"mechanism": "gradient", "epsilon": 8.0},
+    )  # fmt: skip
 
 
 def cifar(part: str, quick: bool) -> list[Case]:
     """Table 3, and the ablations of Tables 4 and 5, uncompressed but where compression is what varies."""
     epochs = 30
-    first: Sections = {"server_step": 0.05}
-    thousand: Sections = {"directions": 1000, "smoothing": "rademacher", **first}
-    train = {**_train(0.05, epochs), "batch": 128}
-    rows: list[Row] = [
-        ("split", "split", train, first),
-        ("c-vfl", "c-vfl", {**train, "step": 0.01}, first),
-        ("vafl", "vafl", train, first),
-        ("syn-zoo-vfl", "syn-zoo-vfl", {**train, "step": 0.001}, {**ONE, "server_step": 0.001}),
-        ("zoo-vfl", "zoo-vfl", {**train, "step": 0.001}, {**ONE, "server_step": 0.001}),
-        ("czofo", "czofo", train, {**thousand, **bits(4, 4)}),
-        ("czofo, 8 bits", "czofo", train, {**thousand, **bits(8, 8)}),
-        ("q = 1000, 32/32 bits", "czofo", train, {**thousand, **bits(32, 32)}),
-        *(
-            (f"q = {q}, 32/32 bits", "czofo", train, {**thousand, "directions": q, **bits(32, 32)})
-            for q in (500, 100)
-        ),
-        *(
-            (f"q = 1000, {up}/{down} bits", "czofo", train, {**thousand, **bits(up, down)})
-            for up, down in ((8, 32), (4, 32), (2, 32), (1, 32), (32, 8), (32, 4), (32, 2), (32, 1))
-        ),
+    rows = [
+        _row("split", "split", "cifar10", "gradient", epochs, {}),
+        _row("c-vfl", "c-vfl", "cifar10", "local", epochs, {}),
+        _row("vafl", "vafl", "cifar10", "gradient", epochs, {}),
+        _row("syn-zoo-vfl", "syn-zoo-vfl", "cifar10", "values", epochs, ONE),
+        _row("zoo-vfl", "zoo-vfl", "cifar10", "values", epochs, ONE),
+        _row("czofo", "czofo", "cifar10", "deltas", epochs, {**THOUSAND, **bits(4, 4)}),
+        _row("czofo, 8 bits", "czofo", "cifar10", "deltas", epochs, {**THOUSAND, **bits(8, 8)}),
     ]
-    cases = _cases(part, "cifar10", 2, rows, CNN)
+    if not quick:
+        varied = [(q, 32, 32) for q in (1000, 500, 100)]
+        varied += [(1000, up, 32) for up in (8, 4, 2, 1)] + [(1000, 32, down) for down in (8, 4, 2, 1)]
+        for q, up, down in varied:
+            how = {**THOUSAND, "directions": q, **bits(up, down)}
+            rows.append(_row(f"q = {q}, {up}/{down} bits", "czofo", "cifar10", "deltas", epochs, how))
+    for _, _, train, _ in rows:
+        train["batch"] = 128
+    cases = _cases(part, "cifar10", 2, rows, {**CNN, "channels": [16, 32]} if quick else CNN)
     if quick:
-        small: Sections = {**CNN, "channels": [16, 32]}
-        cases = [
-            msgspec.structs.replace(case.shortened(3), rows=2000, model=small)
-            for case in cases
-            if "q =" not in case.name
-        ]
-    return [*cases, networked(cases[5], epochs=1, rows=2000)]
+        cases = [msgspec.structs.replace(case.shortened(3), rows=2000) for case in cases]
+    return [*cases, *(networked(case, epochs=1, rows=2000) for case in cases if case.name == "czofo")]
 
 
 def bits(up: int, down: int) -> Sections:
@@ -123,8 +121,9 @@ def networked(case: Case, *, epochs: int, rows: int | None = None) -> Case:
     )
 
 
-def _train(step: float, epochs: int) -> Sections:
-    return {"step": step, "epochs": epochs}
+def _row(name: str, algorithm: str, dataset: str, kind: str, epochs: int, cascade: Sections) -> Row:
+    step = CHOSEN[dataset][kind]
+    return name, algorithm, {"step": step.client, "epochs": epochs}, {**cascade, **step.cascade}
 
 
 def _cases(part: str, dataset: str, clients: int, rows: list[Row], model: Sections) -> list[Case]:

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from colonnade.bench.common import Bench, Grid, Say
+from colonnade.bench.common import Bench, Grid
 from colonnade.bench.czofo_case import Case, Record, Sections
-from colonnade.bench.czofo_cases import MLP, ONE
+from colonnade.bench.czofo_cases import MLP
 from colonnade.bench.czofo_paper import TIMES, TIMES_OF_CLIENTS
+from colonnade.bench.czofo_steps import ONE
 from colonnade.config import SERVER
+
+Measure = Callable[[Sequence[Case]], Mapping[str, Record]]
 
 ROWS = 60_000
 HUNDRED: Sections = {"directions": 100}
 RADEMACHER: Sections = {**HUNDRED, "smoothing": "rademacher"}
 
 
-def times(
-    bench: Bench,
-    part: str,
-    measure: Callable[[Sequence[Case]], Mapping[str, Record]],
-    say: Say,
-    *,
-    quick: bool,
-) -> None:
+def times(bench: Bench, measure: Measure, *, quick: bool) -> None:
     rows = 6_000 if quick else None
     ways: list[tuple[str, str, Sections]] = [
         ("split", "split", {}),
@@ -59,7 +55,7 @@ def times(
 
 
 def epoch(
-    measure: Callable[[Sequence[Case]], Mapping[str, Record]],
+    measure: Measure,
     name: str,
     how: str,
     clients: int,
