@@ -33,7 +33,11 @@ STRETCH = {"cpu": 2**20, "cuda": 2**26}
 
 
 class Network:
-    """A torch module whose parameters are one vector, float32 unless told, that belongs to the caller."""
+    """A torch module whose parameters are one vector, float32 unless told, that belongs to the caller.
+
+    The module's own tensors are views of one buffer, into which the vector of every call is copied: to hand
+    a module its parameters by name takes longer than a small network takes to compute.
+    """
 
     def __init__(
         self,
@@ -43,12 +47,13 @@ class Network:
         device: Device = "cpu",
     ) -> None:
         self._type, self._device = np.dtype(precision), device_of(device)
-        self._module = module.eval().to(self._device, getattr(torch, precision))
+        self._module = module.eval().to(getattr(torch, precision))
         self._shape = shape  # what one row looks like to the module, if not flat
         self._names = [name for name, _ in module.named_parameters()]
         self._shapes = [p.shape for p in module.parameters()]
         self._sizes = [p.numel() for p in module.parameters()]
         self._many = vmap(self._apply, in_dims=(0, None), randomness="different")
+        self._flat = self._bound()
 
     @property
     def parameters(self) -> int:
@@ -76,29 +81,43 @@ class Network:
                 reset = getattr(layer, "reset_parameters", None)
                 if callable(reset):
                     reset()
-        flat = torch.cat([p.detach().reshape(-1) for p in self._module.parameters()])
-        self._module.to(self._device)
-        return flat.numpy().astype(self._type)
+        self._flat = self._bound()
+        return np.array(self._array(self._flat), dtype=self._type)
+
+    def _bound(self) -> Any:
+        """All parameters in one buffer on the device, of which the module's are views from now on."""
+        parameters = list(self._module.to(self._device).parameters())
+        flat: Any = torch.cat([p.detach().reshape(-1) for p in parameters])
+        for parameter, part in zip(parameters, flat.split(self._sizes), strict=True):
+            parameter.data = part.view(parameter.shape)
+        return flat
 
     def forward(self, W: Floats, X: Matrix) -> Floats:
         with torch.no_grad():
-            vectors, rows = self._tensor(W), self._rows(X)
+            rows = self._rows(X)
             # one vector is the usual case, and a plain call is quicker than a batch of one
-            out = self._many(vectors, rows) if len(W) > 1 else self._apply(vectors[0], rows)
+            out = self._many(self._tensor(W), rows) if len(W) > 1 else self._at(W[0])(rows)
         return self._array(out.reshape(len(W), X.shape[0], -1))
 
     def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
-        vector = self._tensor(w).requires_grad_()
-        return self._pull(vector, self._rows(X), d_out, vector)
+        out = self._at(w)(self._rows(X))
+        parts = self._pull(out, list(self._module.parameters()), d_out)
+        return self._array(torch.cat([part.reshape(-1) for part in parts]))
 
     def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
         rows = self._rows(X).clone().requires_grad_()
-        return self._pull(self._tensor(w), rows, d_out, rows).reshape(X.shape)
+        (gradient,) = self._pull(self._at(w)(rows), [rows], d_out)
+        return self._array(gradient).reshape(X.shape)
 
-    def _pull(self, vector: Any, rows: Any, d_out: Floats, wrt: Any) -> Floats:
-        out = self._apply(vector, rows)
-        (gradient,) = torch.autograd.grad(out, wrt, self._tensor(d_out).reshape(out.shape))
-        return self._array(gradient)
+    def _at(self, w: Floats) -> torch.nn.Module:
+        """The module with these parameters."""
+        with torch.no_grad():
+            self._flat.copy_(self._tensor(w))
+        return self._module
+
+    def _pull(self, out: Any, wrt: list[Any], d_out: Floats) -> tuple[Any, ...]:
+        seed = self._tensor(d_out).reshape(out.shape)
+        return torch.autograd.grad(out, wrt, seed, materialize_grads=True)
 
     def _apply(self, vector: Any, rows: Any) -> Any:
         return functional_call(self._module, self._named(vector), (rows,))
@@ -129,18 +148,19 @@ class Layered(Network):
         self, layers: torch.nn.Sequential, precision: Precision = "float32", device: Device = "cpu"
     ) -> None:
         super().__init__(layers, precision=precision, device=device)
-        self._first = next(layers.named_children())[0]
-        self._rest = layers[1:]  # its layers keep their names
+        self._first: Any = layers[0]
+        self._rest = layers[1:]
         self._kept: torch.Tensor | None = None
         self._replays: dict[Any, Replay] = {}
 
     def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
         P, B = outputs.shape[:2]
         with torch.no_grad():
-            first, weight, named = self._below(self._tensor(w), self._rows(C))
+            self._at(w)
+            first, weight = self._first(self._rows(C)), self._first.weight[:, own]
             moved = self._tensor(np.subtract(outputs, C[:, own]).reshape(P * B, -1))
-            hidden = (moved @ weight[:, own].T).view(P, B, -1).add_(first)
-            return self._array(self._above(named, hidden))
+            hidden = (moved @ weight.T).view(P, B, -1).add_(first)
+            return self._array(self._above(hidden))
 
     def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
         arrays = (w, C, moves.bases, moves.steps, y)
@@ -158,12 +178,12 @@ class Layered(Network):
     def _losses_moved(
         self, own: slice, loss: Loss, w: Any, C: Any, bases: Any, steps: Any, y: Any
     ) -> torch.Tensor:
-        first, weight, named = self._below(w, C)
-        changes = bases @ weight[:, own].T
+        self._flat.copy_(w)
+        first, changes = self._first(C), bases @ self._first.weight[:, own].T
         some, found = max(1, STRETCH[self._device.type] // first.numel()), []
         for step, change in zip(steps[..., None].split(some), changes.split(some), strict=True):
             hidden = torch.addcmul(first, step, change, out=self._room(len(step), *first.shape))
-            found.append(losses_of(loss, self._above(named, hidden), y))
+            found.append(losses_of(loss, self._above(hidden), y))
         return torch.cat(found)
 
     def _room(self, *shape: int) -> torch.Tensor | None:
@@ -175,16 +195,10 @@ class Layered(Network):
             self._kept = torch.empty(size, dtype=getattr(torch, self._type.name))
         return self._kept[:size].view(shape)
 
-    def _below(self, w: Any, C: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """The first layer of C, its weights, and the parameters of all layers above it."""
-        named = self._named(w)
-        weight, bias = named.pop(f"{self._first}.weight"), named.pop(f"{self._first}.bias", None)
-        return torch.nn.functional.linear(C, weight, bias), weight, named
-
-    def _above(self, named: dict[str, Any], hidden: Any) -> Any:
+    def _above(self, hidden: Any) -> Any:
         """From [points, rows, hidden] to [points, rows, outputs]; what is in `hidden` may be lost."""
         P, B, H = hidden.shape
-        return functional_call(self._rest, named, (hidden.view(P * B, H),)).view(P, B, -1)
+        return self._rest(hidden.view(P * B, H)).view(P, B, -1)
 
 
 def network_of(
