@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from colonnade.bench.asyrevel import time_to
+from colonnade.bench.asyrevel import TABLE_3, TABLE_4, panels_of, time_to
 from colonnade.bench.asyrevel_line import line_times
 from colonnade.bench.asyrevel_privacy import CLIENT, privacy
-from colonnade.bench.common import Bench
+from colonnade.bench.common import Bench, Grid
 from colonnade.data.table import Table
 from colonnade.federation import Setting
 
@@ -49,3 +51,20 @@ def test_the_private_part_of_the_bench_shows_leak_and_protection() -> None:
     assert found["probing, batch 2048", None] == 1.0
     assert found["passive, batch 1, 160 rows", None] == 1.0
     assert said
+
+
+def test_tables_become_figures_with_every_number_in_them() -> None:
+    times = Grid(TABLE_3, (), [[12, 1.1, 1.0, 0.9, 70.0], [98, 1.7, 1.2, 1.0, 71.0]])
+    rows: list[list[Any]] = [
+        ["b", "gau", 91.0, 80.0, 79.0],
+        ["b", "white box", None, None, 95.0],
+        ["a", "gau", 85.0, 70.0, 71.0],
+        ["a", "uni", 85.0, 72.0, 72.5],
+    ]
+    exchange, lossless = panels_of([times, Grid("another", (), []), Grid(TABLE_4, (), rows)])
+    assert exchange.lines["paper"] == [(12.0, 1.1), (98.0, 1.7)]
+    assert exchange.lines["one derivative"] == [(12.0, 0.9), (98.0, 1.0)]
+    assert lossless.lines["gau"] == [(70.0, 71.0), (80.0, 79.0)]
+    assert lossless.lines["uni"] == [(72.0, 72.5)]
+    assert lossless.lines["the same"] == [(70.0, 70.0), (80.0, 80.0)]
+    assert "white box" not in lossless.lines
