@@ -38,15 +38,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "model": {"kind": "linear", "outputs": 2, "server": {"kind": "linear"}},
     },
     "mnist": {
-        "train": {"epochs": 10, "batch": 256, "step": 0.2, "evaluate_every": 0},
-        "cascade": {"directions": 100, "smoothing": "rademacher", "server_step": 0.2},
+        "train": {"epochs": 5, "step": 0.2, "evaluate_every": 0},
+        "cascade": {"directions": 100, "smoothing": "rademacher", "server_step": 0.3},
         "model": {"kind": "mlp", "hidden": [128], "outputs": 64, "server": {"kind": "mlp", "hidden": [128]}},
     },
 }
 # noise on every gradient wants large batches and few passes
 NOISY: dict[str, dict[str, Any]] = {
     "a9a": {"train": {"batch": 1024}},
-    "mnist": {"train": {"batch": 1024, "epochs": 5}},
+    "mnist": {"train": {"batch": 1024, "epochs": 3}, "cascade": {"server_step": 0.2}},
 }
 
 
@@ -80,12 +80,13 @@ def privacy_rows(
         say(f"privacy, {name}: {algorithm}, {mechanism}" + (f", epsilon {epsilon:g}" if epsilon else ""))
         job = job_of(case_of(name, algorithm, mechanism, epsilon), classes, device)
         transcript = Transcript(CLIENT)
-        server = run(job, setting, transcript)[setting.active[0]]
+        shares = run(job, setting, transcript)
+        server = shares[setting.active[0]]
         claimed = None
         if algorithm == "vafl" and mechanism == "none":
             seen = observed(transcript, job, setting)
         if algorithm == "czofo" and mechanism == "none" and seen is not None:
-            claimed = claim(seen, job, server, setting.train[CLIENT].rows)
+            claimed = claim(seen, job, shares[CLIENT], setting.train[CLIENT].rows)
         accuracy = 100 * server.metrics["test_accuracy"]
         found.append([algorithm, mechanism, epsilon, server.epsilon, accuracy, claimed])
     return found
@@ -136,12 +137,12 @@ def observed(transcript: Transcript, job: Job, setting: Setting) -> Observed:
     return Observed.of(np.concatenate(heard))
 
 
-def claim(seen: Observed, job: Job, server: Share, rows: int) -> float:
+def claim(seen: Observed, job: Job, client: Share, rows: int) -> float:
     return claimed_epsilon(
         seen,
         rows=rows,
         q=job.cascade.directions,
         d=job.model.outputs,
-        step=server.step,
-        replies=server.rounds,  # to all clients, which may collude
+        step=client.step,
+        replies=client.rounds,  # to all clients, which may collude
     )

@@ -1,0 +1,37 @@
+"""The privacy rows of the czofo bench, on a small data set that comes with scikit-learn."""
+
+from __future__ import annotations
+
+import pytest
+
+from colonnade.bench import czofo_privacy
+from colonnade.bench.czofo_privacy import HEADS, privacy_rows
+
+
+def test_every_row_has_its_epsilon_and_only_exact_deltas_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {
+        "train": {"epochs": 2, "batch": 50, "step": 0.05, "evaluate_every": 0},
+        "cascade": {"directions": 5},
+        "model": {"outputs": 4, "server": {"kind": "linear"}},
+    }
+    monkeypatch.setitem(czofo_privacy.SETTINGS, "digits", settings)
+    monkeypatch.setitem(czofo_privacy.NOISY, "digits", {"train": {"batch": 200}})
+    said: list[str] = []
+    rows = privacy_rows("digits", said.append, epsilons=(4.0,), rows=400)
+    assert [row[:3] for row in rows] == [
+        ["vafl", "none", None],
+        ["czofo", "none", None],
+        ["vafl-dp", "gradient", 4.0],
+        ["vafl", "labels", 4.0],
+        ["czofo", "labels", 4.0],
+    ]
+    assert len(said) == len(rows)
+    assert all(len(row) == len(HEADS) for row in rows)
+    spent = [row[3] for row in rows]
+    assert spent[:2] == [None, None]
+    assert spent[3:] == [4.0, 4.0]
+    assert 3 < spent[2] <= 4.0 + 1e-3
+    assert all(0 < row[4] <= 100 for row in rows)
+    claimed = [row[5] for row in rows]
+    assert claimed[1] > 0
+    assert [claimed[0], *claimed[2:]] == [None] * 4
