@@ -202,9 +202,9 @@ class Kernel(Section, frozen=True):
 
     kind: Literal["gaussian", "laplace"] = "gaussian"
     sigma: float | Literal["median"] = "median"
-    fraction: float = 0.6
+    fraction: float | Literal["auto"] = "auto"  # of the median distance; auto: the best on a sample
     features: int | Literal["auto"] = "auto"
-    block: int = 64
+    block: int = 256
     step: Literal["falling", "constant"] = "falling"
     momentum: float = 0.9  # once there are no new features
     omega: Literal["private", "shared"] = "private"
@@ -374,7 +374,7 @@ def _check(job: Job, where: str) -> None:
         refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth")
     if not 0 <= kernel.momentum < 1:
         refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
-    if not 0 < kernel.fraction < float("inf"):
+    if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
         refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")
     if net.speeds is not None and not (len(net.speeds) == q and all(speed > 0 for speed in net.speeds)):
         refuse(f"network.speeds: give one positive speed for each of the {q} parties")

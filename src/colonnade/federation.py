@@ -314,7 +314,7 @@ def _pooled_svc(job: Job, setting: Setting) -> Pooled:
     assert y is not None  # noqa: S101  an active party holds the label
     check_memory(len(y))
     sigma = job.kernel.sigma
-    sigma = median_bandwidth(X, job.kernel.fraction, job.seed) if sigma == "median" else sigma
+    sigma = median_bandwidth(X, y, job.kernel.fraction, job.seed) if sigma == "median" else sigma
     fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2))
     train_loss = float(loss.value(fit.decision_function(X), y).mean())
     metrics = {"train_loss": train_loss}

@@ -52,7 +52,7 @@ def test_one_round_is_one_step_by_hand() -> None:
 
 def test_svc_learns_the_ring_with_the_median_bandwidth() -> None:
     X, y = ring(800)
-    sigma = median_bandwidth(X, 0.6, seed=0)
+    sigma = median_bandwidth(X, y, 0.6, seed=0)
     apart = np.linalg.norm(X[:400] - X[400:], axis=1)
     assert sigma == pytest.approx(0.6 * np.median(apart), rel=0.1)
     assert fit_svc(X[:600], y[:600], sigma=sigma).score(X[600:], y[600:]) > 0.93

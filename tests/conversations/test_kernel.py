@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tests.oracles.dsg import pooled_dsg
 from tests.oracles.tables import pooled, random_job, random_setting, run
 
+from colonnade.baselines.svc import median_bandwidth
 from colonnade.config import job_from
 from colonnade.conversations.kernel_plan import plan_of
 from colonnade.data.table import Table
@@ -187,6 +188,25 @@ def test_the_bandwidth_is_a_fraction_of_the_median_distance() -> None:
     assert 1 / omega.std() == pytest.approx(0.5 * np.median(apart), rel=0.05)
 
 
+def test_the_chosen_bandwidth_is_that_of_the_pooled_rows() -> None:
+    """A plane with noise wants a wide kernel, a chessboard a narrow one; all rows are sampled."""
+    X = np.random.default_rng(3).uniform(-2, 2, (600, 2))
+    chosen = []
+    noise = np.random.default_rng(4).standard_normal(600)
+    for y in (np.sign(X.sum(axis=1) + noise), np.sign(np.prod(np.sin(np.pi * X), axis=1))):
+        tables = {
+            f"party{i}": Table(f"party{i}", (f"c{i}",), X[:, i : i + 1].copy(), y if i == 0 else None)
+            for i in range(2)
+        }
+        done = trained(
+            Setting("plane", tables, None, ("party0",)), kernel={"features": 4000, "fraction": "auto"}
+        )
+        omega, *_ = model(done)
+        chosen.append(median_bandwidth(X, y, "auto", seed=0))
+        assert 1 / omega.std() == pytest.approx(chosen[-1], rel=0.05)
+    assert chosen[0] > 1.5 * chosen[1]
+
+
 def test_rows_that_are_all_alike_are_refused_with_what_to_do() -> None:
     setting = random_setting(rows=30)
     alike = {
@@ -213,10 +233,11 @@ def test_the_automatic_cap_follows_memory_and_a_cache_too_large_is_refused() -> 
             job_from({"algorithm": "fdskl", "data": data, "kernel": kernel}), rows, ("a",)
         ).features
 
-    assert features(10_000) == 2048
-    assert 64 <= features(1_000_000) < 256
-    assert features(300, features=100) == 64
-    assert features(1_000_000, features=50_000, cache=False) == 49_984
+    assert features(10_000) == 8192
+    assert 50 <= features(1_000_000) <= 100
+    assert features(300, features=100) == 100  # a block is never wider than the cap
+    assert features(300, features=600) == 512
+    assert features(1_000_000, features=50_000, cache=False) == 49_920
     with pytest.raises(JobError, match=r"features = 2147 or less, or cache = false"):
         features(1_000_000, features=50_000)
 
@@ -298,8 +319,9 @@ def ring(rows: int, test_rows: int) -> Setting:
     return Setting("ring", tables(slice(rows)), tables(slice(rows, None)), ("party0", "party1"))
 
 
+@pytest.mark.parametrize("fraction", ["auto", 0.5])
 @pytest.mark.parametrize("active", [1, 2])
-def test_bytes_are_what_the_formula_says(active: int) -> None:
+def test_bytes_are_what_the_formula_says(active: int, fraction: Any) -> None:
     """Every row and feature once from every party but the owner; then one score per row and round."""
     n, q, B, D, epochs = 96, 4, 32, 64, 5
     setting = random_setting(parties=q, active=active, rows=n)
@@ -307,14 +329,17 @@ def test_bytes_are_what_the_formula_says(active: int) -> None:
         setting,
         "fdskl",
         train={"batch": B, "epochs": epochs, "loss": "logistic"},
-        kernel={"block": 16, "features": D},
+        kernel={"block": 16, "features": D, "fraction": fraction},
     )
     projections = 8 * (q - 1) * n * D
     scores = 8 * (q - 1) * n * epochs if active > 1 else 0
-    pairs = 8 * (q - 1) * 1024
+    # every pair of the rows, or 1,024 drawn with replacement, less those of a row with itself
+    counted = (n * (n - 1) // 2,) * 2 if fraction == "auto" else (950, 1024)
+    least, most = (8 * (q - 1) * count for count in counted)
     sent = done.result.cost.bytes_by_kind
     pieces = 3 * active + (3 * epochs if active > 1 else 0) + 1
-    assert 0 <= sent["piece"] - (projections + scores + pairs) <= 90 * pieces * (q - 1)
+    rest = sent["piece"] - projections - scores
+    assert least <= rest <= most + 90 * pieces * (q - 1)
     thetas = 8 * n * (active - 1) * (epochs - D / 16 / 3) if active > 1 else 0
     assert 0 <= sent.get("backward", 0) - thetas <= 90 * 3 * epochs * (active - 1)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures, bandwidth, phi, spread
+from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures, phi
 
 Floats = NDArray[np.float64]
 
@@ -66,24 +66,3 @@ def test_sparse_rows_give_the_same(kernel: Kernel) -> None:
     np.testing.assert_allclose(
         kernel.distance(csr_array(X[:4]) - csr_array(X[4:])), kernel.distance(X[:4] - X[4:])
     )
-
-
-@every_kernel
-def test_the_bandwidth_is_a_length_of_the_data(kernel: Kernel) -> None:
-    difference = np.random.default_rng(2).standard_normal((500, 4))
-    once = bandwidth(kernel, kernel.distance(difference), 0.5)
-    assert once is not None
-    assert bandwidth(kernel, kernel.distance(3 * difference), 0.5) == pytest.approx(3 * once)
-    assert bandwidth(kernel, np.zeros(5), 0.5) is None
-
-
-@every_kernel
-def test_the_spread_bounds_the_largest_eigenvalue(kernel: Kernel) -> None:
-    X = np.random.default_rng(3).standard_normal((60, 3))
-    pairs = (X[:, None] - X[None]).reshape(-1, 3)
-    distance = kernel.distance(pairs)
-    for sigma in (0.3, 1.0, 5.0):
-        K = kernel.value(distance, sigma).reshape(60, 60)
-        largest = np.linalg.eigvalsh(K)[-1] / 60
-        assert largest <= spread(kernel, distance, sigma) + 1e-12
-        assert spread(kernel, distance, sigma) == pytest.approx(np.linalg.norm(K) / 60)

@@ -14,12 +14,19 @@ from numpy.typing import NDArray
 from colonnade.config import Kernel, Train
 from colonnade.data.table import Matrix
 from colonnade.losses import Loss
-from colonnade.models.random_features import KERNELS, RandomFeatures, bandwidth, phi, spread
+from colonnade.models.bandwidth import (
+    bandwidth,
+    pair_distances,
+    sample_of,
+    sampled_pairs,
+    spread,
+    targets_of,
+)
+from colonnade.models.random_features import KERNELS, RandomFeatures, phi
 from colonnade.optim.doubly import function_step, rate
 
 Floats = NDArray[np.float64]
 
-PAIRS = 1024
 CHUNK = 4096
 
 
@@ -40,12 +47,15 @@ def fit_dsg(
     X: Matrix, y: Floats, loss: Loss, kernel: Kernel, train: Train, *, features: int, seed: int
 ) -> DsgFit:
     """Train on pooled rows; `features` is the cap, a multiple of the block."""
-    n, M, B = int(X.shape[0]), kernel.block, train.batch
+    n, M, B = int(X.shape[0]), min(kernel.block, features), train.batch
     rng = np.random.default_rng([seed, n])
     shape = KERNELS[kernel.kind]
-    pairs = rng.integers(n, size=(2, PAIRS))
-    distance = shape.distance(X[pairs[0]] - X[pairs[1]])[pairs[0] != pairs[1]]
-    found = bandwidth(shape, distance, kernel.fraction) if kernel.sigma == "median" else kernel.sigma
+    classes = int(y.max()) + 1 if loss.task == "multiclass" else 1
+    fraction = kernel.fraction if kernel.sigma == "median" else 1.0
+    pairs = sampled_pairs(rng, n, fraction)
+    distance = pair_distances(shape, X, pairs)
+    targets = targets_of(y, classes)[sample_of(pairs)]
+    found = bandwidth(shape, distance, fraction, targets) if kernel.sigma == "median" else kernel.sigma
     sigma = found or 1.0
     gamma = (
         function_step(loss, spread(shape, distance, sigma), min(B, n), M)
@@ -59,7 +69,7 @@ def fit_dsg(
     values = np.empty((n, D))
     for start in range(0, n, CHUNK):
         values[start : start + CHUNK] = phi(drawn.project(X[start : start + CHUNK]))
-    outputs = (int(y.max()) + 1,) if loss.task == "multiclass" else ()
+    outputs = () if classes == 1 else (classes,)
     alpha: Floats = np.zeros((D, *outputs))
     velocity = np.zeros_like(alpha)
     rounds = -(-n // B) * train.epochs

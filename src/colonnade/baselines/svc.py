@@ -10,18 +10,17 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from colonnade.data.table import Matrix
-from colonnade.models.random_features import KERNELS, bandwidth
+from colonnade.models.bandwidth import Fraction, bandwidth, pair_distances, sample_of, sampled_pairs
+from colonnade.models.random_features import KERNELS
 
 Floats = NDArray[np.float64]
 
-PAIRS = 1024
 
-
-def median_bandwidth(X: Matrix, fraction: float, seed: int) -> float:
+def median_bandwidth(X: Matrix, y: Floats, fraction: Fraction, seed: int) -> float:
     """The Gaussian kernel's sigma that the federation would find, on pooled rows."""
     kernel = KERNELS["gaussian"]
-    a, b = np.random.default_rng([seed, X.shape[0]]).integers(X.shape[0], size=(2, PAIRS))
-    return bandwidth(kernel, kernel.distance(X[a] - X[b]), fraction) or 1.0
+    pairs = sampled_pairs(np.random.default_rng([seed, X.shape[0]]), int(X.shape[0]), fraction)
+    return bandwidth(kernel, pair_distances(kernel, X, pairs), fraction, y[sample_of(pairs)]) or 1.0
 
 
 def fit_svc(X: Matrix, y: Floats, *, sigma: float, C: float = 1.0) -> SVC:

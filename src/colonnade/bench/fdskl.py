@@ -141,7 +141,7 @@ def svc_error(setting: Setting, seed: int) -> tuple[float, float]:
     X, y, X_test, y_test = pooled_rows(setting)
     job = job_for(setting, "fdskl", seed)
     began = time.perf_counter()
-    sigma = median_bandwidth(X, job.kernel.fraction, seed)
+    sigma = median_bandwidth(X, y, job.kernel.fraction, seed)
     fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2))
     seconds = time.perf_counter() - began
     return wrong(fit.decision_function(X_test), y_test), seconds

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from colonnade.baselines.svc import trade_off
-from colonnade.config import Job
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.data.table import Matrix
 from colonnade.errors import JobError
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.models.random_features import KERNELS, bandwidth
+from colonnade.models.bandwidth import bandwidth, sample_of, sampled_pairs
+from colonnade.models.random_features import KERNELS
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ async def converse(context: Context) -> Outcome:
     machine = None
     if gram is not None:
         squares = gram.diagonal().copy()
-        sigma = _bandwidth(context.job, gram, squares)
+        sigma = _bandwidth(context, gram, squares)
         C = trade_off(rows, context.job.train.l2)
         machine = SVC(C=C, kernel="precomputed").fit(_gaussian(gram, squares, squares, sigma), context.y)
     when = context.net.clock.now()
@@ -78,12 +78,15 @@ async def converse(context: Context) -> Outcome:
     return Outcome(weights=weights, step=0.0, rounds=1, updates=1, evaluation=evaluation)
 
 
-def _bandwidth(job: Job, gram: Floats, squares: Floats) -> float:
-    if job.kernel.sigma != "median":
-        return job.kernel.sigma
-    some = slice(0, 512)
-    distance = squares[some, None] + squares[some] - 2 * gram[some, some]
-    return bandwidth(KERNELS["gaussian"], np.maximum(distance.ravel(), 0.0), job.kernel.fraction) or 1.0
+def _bandwidth(context: Context, gram: Floats, squares: Floats) -> float:
+    """As `colonnade.conversations.kernel_plan` finds it, from distances that are here already."""
+    kernel, y = context.job.kernel, context.y
+    if kernel.sigma != "median":
+        return kernel.sigma
+    assert y is not None  # noqa: S101  the evaluator holds the label
+    a, b = sampled_pairs(np.random.default_rng(context.job.seed), len(y), kernel.fraction)
+    distance = np.maximum(squares[a] + squares[b] - 2 * gram[a, b], 0.0)
+    return bandwidth(KERNELS["gaussian"], distance, kernel.fraction, y[sample_of((a, b))]) or 1.0
 
 
 def _gaussian(gram: Floats, left: Floats, right: Floats, sigma: float) -> Floats:

@@ -60,7 +60,7 @@ async def converse(context: Context) -> Outcome:
         terms=terms,
         features=draw_features(context, plan, terms),
         window=window,
-        gamma=step_of(context, terms, delay=window.ahead - 1),
+        gamma=step_of(context, plan, terms, delay=window.ahead - 1),
         evaluation=context.evaluation(),
     )
     await conversation.run()

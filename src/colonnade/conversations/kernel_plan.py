@@ -3,12 +3,13 @@
 Feature block j belongs to the active party that dominates round j. Its directions are drawn by every
 party for its own columns; its offset b is drawn by one other party, pinned for good, since a feature whose
 offset changes between calls is another feature. The bandwidth is a fraction of the median distance
-between sampled pairs of rows.
+between sampled rows (`colonnade.models.bandwidth`).
 
-What each side learns: the evaluator learns the distance of a few hundred sampled pairs of rows over all
-columns, and every party learns the bandwidth. With `omega = "shared"` every party can draw everybody's
-directions, so the owner of as many features as the others have columns solves for their columns
-(`colonnade.attacks.linear_system`); with private directions it cannot.
+What each side learns: the evaluator learns the distance over all columns of every two of about a thousand
+sampled rows, or of as many pairs if the fraction is given; every party learns the bandwidth. With
+`omega = "shared"` every party can draw everybody's directions, so the owner of as many features as the
+others have columns solves for their columns (`colonnade.attacks.linear_system`); with private directions it
+cannot.
 """
 
 from __future__ import annotations
@@ -25,15 +26,22 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.schedule import Schedule
 from colonnade.errors import DataError, JobError
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures, bandwidth, spread
+from colonnade.models.bandwidth import (
+    bandwidth,
+    pair_distances,
+    sample_of,
+    sampled_pairs,
+    spread,
+    targets_of,
+)
+from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures
 from colonnade.optim.doubly import function_step
 
 Floats = NDArray[np.float64]
 
-PAIRS = 1024
-FEATURES = 2048
-# numbers that an automatic cap lets all active parties together keep: a gibibyte of float64
-CACHED_VALUES = 2**27
+FEATURES = 8192
+# numbers that an automatic cap lets all active parties together keep: three quarters of a gibibyte
+CACHED_VALUES = 10**8
 CACHE_LIMIT = 2**31
 PRIVATE, SHARED, PINNED, SAMPLE = 2, 3, 4, 5
 
@@ -88,10 +96,11 @@ def _order(schedule: Schedule, epoch: int) -> NDArray[np.int64]:
 def plan_of(job: Job, rows: int, active: tuple[str, ...]) -> Plan:
     train, kernel = job.train, job.kernel
     schedule = Schedule(rows, train.batch, train.epochs, job.seed, active)
-    affordable = min(FEATURES, max(kernel.block, CACHED_VALUES // rows))
+    affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
     cap = affordable if kernel.features == "auto" else kernel.features
-    growth = min(max(1, cap // kernel.block), schedule.rounds)
-    plan = Plan(schedule, kernel.block, growth, kernel.cache)
+    block = min(kernel.block, cap)
+    growth = min(cap // block, schedule.rounds)
+    plan = Plan(schedule, block, growth, kernel.cache)
     if plan.cached and rows * plan.features > CACHE_LIMIT:
         raise JobError(
             f"kernel.features: {plan.features} projections of {rows} rows need "
@@ -116,32 +125,36 @@ class Terms:
 
 
 async def agree_terms(context: Context) -> Terms:
-    """The bandwidth by the median heuristic, unless it is given, and how many classes there are."""
+    """The bandwidth from distances of sampled rows, unless it is given, and how many classes there are."""
     job, kernel = context.job.kernel, KERNELS[context.job.kernel.kind]
+    fraction = job.fraction if job.sigma == "median" else 1.0
     tag = tag_of(Topic.TUNE, 0)
-    pairs = np.random.default_rng([context.job.seed, SAMPLE]).integers(context.train.rows, size=(2, PAIRS))
-    piece = kernel.distance(context.train.X[pairs[0]] - context.train.X[pairs[1]])
+    rng = np.random.default_rng([context.job.seed, SAMPLE])
+    pairs = sampled_pairs(rng, context.train.rows, fraction)
+    piece = pair_distances(kernel, context.train.X, pairs)
     total = await context.sum.sum(piece, root=context.evaluator, tag=tag)
     if total is None:
         sigma, eigenvalue, classes = (await context.net.recv(Announce, context.evaluator, tag)).values
         return Terms(float(sigma), float(eigenvalue), int(classes))
-    distance = np.maximum(total[pairs[0] != pairs[1]], 0.0)  # rounding can take a 0 below it
-    found = bandwidth(kernel, distance, job.fraction) if job.sigma == "median" else job.sigma
+    assert context.y is not None  # noqa: S101  the evaluator holds the label
+    distance = np.maximum(total, 0.0)  # rounding can take a 0 below it
+    classes = 1 if context.loss.task != "multiclass" else int(context.y.max()) + 1
+    targets = targets_of(context.y, classes)[sample_of(pairs)]
+    found = bandwidth(kernel, distance, fraction, targets) if job.sigma == "median" else job.sigma
     if found is None:
         raise DataError("the sampled rows are all alike, so no bandwidth fits them; set kernel.sigma")
-    sigma, eigenvalue = found, spread(kernel, distance, found)
-    classes = 1 if context.loss.task != "multiclass" or context.y is None else int(context.y.max()) + 1
-    await context.net.broadcast(Announce(tag, np.array([sigma, eigenvalue, float(classes)])))
-    return Terms(sigma, eigenvalue, classes)
+    eigenvalue = spread(kernel, distance, found)
+    await context.net.broadcast(Announce(tag, np.array([found, eigenvalue, float(classes)])))
+    return Terms(found, eigenvalue, classes)
 
 
-def step_of(context: Context, terms: Terms, delay: int) -> float:
+def step_of(context: Context, plan: Plan, terms: Terms, delay: int) -> float:
     """gamma: what the job says, or what the kernel allows."""
     train = context.job.train
     if train.step != "auto":
         return float(train.step)
     batch = min(train.batch, context.train.rows)
-    return function_step(context.loss, terms.spread, batch, context.job.kernel.block, delay)
+    return function_step(context.loss, terms.spread, batch, plan.block, delay)
 
 
 def draw_features(context: Context, plan: Plan, terms: Terms) -> list[RandomFeatures]:

@@ -112,16 +112,5 @@ def phi(projections: Floats) -> Floats:
     return projections
 
 
-def bandwidth(kernel: Kernel, distance: Floats, fraction: float) -> float | None:
-    """A fraction of the median distance between different rows; None if all rows are alike."""
-    apart = kernel.length(distance[distance > 0])
-    return fraction * float(np.median(apart)) if len(apart) else None
-
-
-def spread(kernel: Kernel, distance: Floats, sigma: float) -> float:
-    """The root mean square of k over pairs of rows: ||K||_F / n, which bounds the largest eigenvalue / n."""
-    return float(np.sqrt(np.mean(kernel.value(distance, sigma) ** 2))) if len(distance) else 1.0
-
-
 def _row_sums(X: Matrix) -> Floats:
     return np.asarray(X.sum(axis=1), dtype=np.float64).ravel()

@@ -1,0 +1,93 @@
+"""The bandwidth of a kernel from distances between a few rows, and how far the kernel then reaches.
+
+The unit is the median distance of two rows. Which fraction of it is right depends on the data: one for
+which the labels change from row to row, another for which a plane divides them. With `fraction = "auto"`
+it is the one whose kernel ridge regression predicts a sampled row best from the other sampled rows. That
+needs no second fit: with G = (K + I)^-1 the error at a row left out is (G y)_i / G_ii.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import inv
+from scipy.spatial.distance import squareform
+
+from colonnade.models.random_features import Kernel, Matrix
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Fraction: TypeAlias = float | Literal["auto"]
+
+PAIRS = 1024
+ROWS = 1024
+FRACTIONS = tuple(2 ** (k / 4) for k in range(-8, 5))  # 0.25 to 2
+CHUNK = 2**14
+
+
+def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tuple[Indices, Indices]:
+    """Pairs of different rows: a few by chance, or, to choose a fraction, every pair of a few rows.
+
+    The pairs of the sample 2, 5, 7 come as (2, 5), (2, 7), (5, 7), so the sample can be read off them.
+    """
+    if fraction != "auto":
+        pairs = rng.integers(rows, size=(2, PAIRS))
+        return tuple(pairs[:, pairs[0] != pairs[1]])
+    sample = np.sort(rng.choice(rows, min(rows, ROWS), replace=False))
+    first, second = np.triu_indices(len(sample), 1)
+    return sample[first], sample[second]
+
+
+def sample_of(pairs: tuple[Indices, Indices]) -> Indices:
+    """The rows of `sampled_pairs`, in their order."""
+    return np.unique(np.concatenate(pairs))
+
+
+def pair_distances(kernel: Kernel, X: Matrix, pairs: tuple[Indices, Indices]) -> Floats:
+    """What the columns of X add to the distance of every pair, a stretch of pairs at a time."""
+    left, right = pairs
+    starts = range(0, len(left), CHUNK)
+    parts = [kernel.distance(X[left[at : at + CHUNK]] - X[right[at : at + CHUNK]]) for at in starts]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def bandwidth(kernel: Kernel, distance: Floats, fraction: Fraction, targets: Floats) -> float | None:
+    """A fraction of the median distance between different rows; None if all rows are alike.
+
+    To choose the fraction, `distance` holds every pair of the rows of `targets`, which is y or has a column
+    for every class.
+    """
+    apart = kernel.length(distance[distance > 0])
+    if not len(apart):
+        return None
+    median = float(np.median(apart))
+    if fraction != "auto":
+        return fraction * median
+    return min(
+        (median * part for part in FRACTIONS),
+        key=lambda sigma: left_out_error(kernel.value(distance, sigma), targets),
+    )
+
+
+def left_out_error(values: Floats, targets: Floats) -> float:
+    """The mean square error at a row of kernel ridge regression on all other rows; k of every pair is given.
+
+    The ridge is 1 = k(x, x): a row's label is taken to be noise as much as signal.
+    """
+    K = squareform(values) if len(values) else np.zeros((1, 1))
+    np.fill_diagonal(K, 2.0)
+    G = inv(K, overwrite_a=True, check_finite=False)
+    error = (G @ targets).T / G.diagonal()
+    return float(np.mean(error**2))
+
+
+def targets_of(y: Floats, classes: int) -> Floats:
+    """y itself, or a column of 0 and 1 for every class."""
+    return y if classes == 1 else np.eye(classes)[y.astype(np.int64)]
+
+
+def spread(kernel: Kernel, distance: Floats, sigma: float) -> float:
+    """The root mean square of k over pairs of rows: ||K||_F / n, which bounds the largest eigenvalue / n."""
+    return float(np.sqrt(np.mean(kernel.value(distance, sigma) ** 2))) if len(distance) else 1.0
