@@ -7,7 +7,7 @@ message names its rows by the number of its round.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ class Schedule:
     dominators: tuple[str, ...]
     reshuffle: bool = True
 
-    @property
+    @cached_property
     def per_epoch(self) -> int:
         return -(-self.rows // self.batch)
 

@@ -30,8 +30,8 @@ def encode(values: Floats, q: int) -> Ring:
     >>> encode(np.array([1.5, -STEP]), q=2).tolist()
     [6442450944, 18446744073709551615]
     """
-    largest = np.abs(values).max(initial=0.0)
-    if not largest < limit(q):  # also catches NaN, which is never smaller
+    # the length bounds every value and takes one look at each; NaN is never smaller
+    if not np.vdot(values, values) < limit(q) ** 2 and not (largest := np.abs(values).max()) < limit(q):
         raise FixedPointOverflow(
             f"a value of size {largest:g} does not fit the fixed-point range "
             f"(below {limit(q):g} with {q} parties); "
