@@ -191,6 +191,7 @@ class Net(Section, frozen=True):
     ns_per_value: float = 1.0
     us_per_call: float = 20.0
     charge_forward: bool = True
+    join: bool = True  # rounds that are open together are one product, thetas that wait one update
     work_ms: float = 0.0  # network world: a pause for every update, over the party's speed
     faults: FaultPlan = FaultPlan()
     transport: Literal["tls", "grpc"] = "tls"

@@ -114,7 +114,7 @@ def test_the_penalty_is_lambda_times_the_regularizer() -> None:
 
 
 def test_a_delay_is_the_number_of_updates_between_reading_and_applying() -> None:
-    delays = Delays(bound=6)
+    delays = Delays(expected=6)
     delays.read(0, finished=0)
     delays.read(1, finished=0)
     delays.apply(1, finished=0)
@@ -124,16 +124,16 @@ def test_a_delay_is_the_number_of_updates_between_reading_and_applying() -> None
     assert delays.counts == {0: 1, 1: 1, 3: 1}
 
 
-def test_the_recent_delay_is_the_bound_at_first_then_the_largest_of_the_last_two_epochs() -> None:
-    delays = Delays(bound=6)
+def test_the_recent_delay_is_the_expected_one_at_first_then_what_nine_of_ten_did_not_exceed() -> None:
+    delays = Delays(expected=6)
     assert delays.recent() == 6
-    delays.read(0, 0)
-    delays.apply(0, 4)
+    for number in range(20):
+        delays.read(number, 0)
+        delays.apply(number, 9 if number < 2 else 4 if number < 10 else 1)
     assert delays.recent() == 6
     delays.turn()
     assert delays.recent() == 4
-    delays.read(1, 4)
-    delays.apply(1, 5)
-    assert delays.recent() == 4
+    delays.read(20, 4)
+    delays.apply(20, 5)
     delays.turn()
     assert delays.recent() == 1

@@ -44,6 +44,9 @@ class BackwardConversation:
     def __post_init__(self) -> None:
         self.net, self.sum = self.context.net, self.context.sum
         self.schedule, self.window = self.trainer.schedule, self.trainer.window
+        # what a thread does next is decided when it is free: then most rounds are open, most thetas there
+        self.hands = asyncio.Semaphore(self.context.job.train.threads)
+        self.joined = self.context.job.network.join
 
     async def run(self) -> None:
         me, dominators = self.net.me, self.schedule.dominators
@@ -71,14 +74,18 @@ class BackwardConversation:
                 continue
             if not await self.window.opens(number, self.trainer.staleness):
                 return
-            batches = [self.schedule.round(number)]
-            # every round that may begin now: one product serves them all
-            while self.window.open_to(number := number + 1, self.trainer.staleness):
-                batch = self.schedule.round(number)
-                if batch.epoch != batches[0].epoch or self.schedule.dominator(number) == self.net.me:
-                    break
-                batches.append(batch)
-            for batch, share in zip(batches, await self.trainer.scores(batches), strict=True):
+            async with self.hands:
+                batches = [self.schedule.round(number)]
+                number += 1
+                # every round that may begin now: one product serves them all
+                while self.joined and self.window.open_to(number, self.trainer.staleness):
+                    batch = self.schedule.round(number)
+                    if batch.epoch != batches[0].epoch or self.schedule.dominator(number) == self.net.me:
+                        break
+                    batches.append(batch)
+                    number += 1
+                shares = await self.trainer.scores(batches)
+            for batch, share in zip(batches, shares, strict=True):
                 root = self.schedule.dominator(batch.number)
                 await self.sum.sum(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
 
@@ -88,7 +95,8 @@ class BackwardConversation:
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
                 continue
             tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
-            (share,) = await self.trainer.scores([batch])
+            async with self.hands:
+                (share,) = await self.trainer.scores([batch])
             z = await self.sum.sum(share, root=self.net.me, tag=tag)
             assert z is not None  # noqa: S101  this party is the root
             theta = self.trainer.reply(batch, z)
@@ -97,25 +105,29 @@ class BackwardConversation:
 
     async def collaborate(self) -> None:
         """Algorithm 3, on every party: whatever thetas wait become one update, on any idle thread."""
-        threads = self.context.job.train.threads
-        idle = asyncio.Semaphore(threads)
         async with asyncio.TaskGroup() as updates:
             async for waiting in self.net.stream(Backward):
-                thetas = [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
-                if self.in_order:
+                if self.in_order or not self.joined:
                     # each waits for its turn, while later ones keep arriving
-                    for theta in thetas:
+                    for theta in self._thetas(waiting):
                         updates.create_task(self.update([theta]))
-                elif threads == 1:
-                    await self.update(thetas)
-                else:
-                    await idle.acquire()
-                    updates.create_task(self.update(thetas)).add_done_callback(lambda _: idle.release())
+                    continue
+                await self.hands.acquire()
+                if self.net.waits(Backward):
+                    waiting += await self.net.drain(Backward)
+                update = updates.create_task(self.trainer.update(self._thetas(waiting)))
+                update.add_done_callback(lambda _: self.hands.release())
+
+    def _thetas(self, waiting: list[tuple[str, Backward]]) -> list[tuple[Round, Floats]]:
+        return [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
 
     async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
         if self.in_order:
             await self.window.reaches(thetas[0][0].number)
-        await self.trainer.update(thetas)
+            await self.trainer.update(thetas)
+        else:
+            async with self.hands:
+                await self.trainer.update(thetas)
 
     @property
     def in_order(self) -> bool:

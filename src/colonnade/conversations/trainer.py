@@ -350,7 +350,7 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
             curvature=Curvature(context, block, sample, pair_every) if pairs not in (None, "joint") else None,
             evaluation=context.evaluation(),
             pool=pool,
-            delays=Delays(window.delay_bound + (train.stale or 0)),
+            delays=Delays(ahead - 1),  # k rounds under way are, on average, no later than that
             tuner=Tuner(context, sample) if train.step == "auto" and pairs != "joint" else None,
             progress=lambda: min(1.0, window.finished / schedule.rounds),
         )

@@ -194,6 +194,10 @@ class Endpoint:
         self._waiting -= len(self.peers)
         return cast(dict[str, M], self._slots.pop(key, {}))
 
+    def waits(self, kind: type[M]) -> bool:
+        """Whether a message of a queued kind is there."""
+        return bool(self._queues.get(kind))
+
     async def drain(self, kind: type[M], *, patient: bool = False) -> list[tuple[str, M]]:
         queue = self._queues.get(kind)
         while not queue:
