@@ -22,6 +22,7 @@ import msgspec
 
 from colonnade import __version__
 from colonnade.deploy import policy, scoring, shares, training
+from colonnade.deploy.considering import consider, read_proposal
 from colonnade.deploy.ledger import Ledger, Spending
 from colonnade.deploy.lines import Handler, Lines
 from colonnade.deploy.rows import Brought
@@ -188,41 +189,18 @@ class Daemon:
     async def _consider(self, peer: str, message: Propose) -> str:
         """The digest of terms that this party accepts; raises why it does not."""
         self.lines.check_version(peer)
-        try:
-            proposal = msgspec.json.decode(message.terms, type=Proposal)
-        except msgspec.MsgspecError as error:
-            raise Refused(f"the proposal cannot be read: {error}") from error
+        proposal = read_proposal(message.terms)
         if len(self.runs) >= MOST_RUNS:
             raise Refused(f"{MOST_RUNS} runs go on or wait here already; try again later")
         if message.run in self.runs or message.run & 0xF:
             raise Refused(f"run {message.run:08x} is not a free number")
-        if (terms := proposal.train) is not None:
-            check_terms(terms, "job")
-            if self.me not in terms.parties or peer not in terms.parties:
-                raise Refused(f"{peer} and {self.me} are not both parties of this job")
-            policy.check_training(self.settings, peer, terms)
-            self.lines.require(tuple(terms.parties))
-            brought = await asyncio.to_thread(training.bring, self.settings, terms)
-            minimum = policy.rule_for(self.settings.policy, peer).min_rows
-            run = self._seat(message.run, peer, proposal, brought, minimum)
-            try:
-                self._reserve(run)
-            except ColonnadeError as error:
-                await self._forget(run, "refused", str(error))
-                raise
-        elif (ask := proposal.score) is not None:
-            policy.check_scoring(self.settings, peer, ask)
-            share = shares.load(self.settings.state / "models", ask.model)
-            trained = share.manifest.terms
-            if peer not in trained.active or not set(ask.parties) <= set(trained.parties):
-                raise Refused(f"{peer} holds no label of {ask.model}, or asks with others than its parties")
-            if set(ask.parties) != set(trained.parties) and not trained.use.degraded:
-                raise Refused(f"{ask.model} was not trained to be used while a party is away")
-            self.lines.require(ask.parties)
-            brought = await asyncio.to_thread(scoring.bring, self.settings, share, ask, None)
-            run = self._seat(message.run, peer, proposal, brought)
-        else:
-            raise Refused("the proposal is empty")
+        brought, minimum = await consider(self.settings, self.lines, peer, proposal)
+        run = self._seat(message.run, peer, proposal, brought, minimum)
+        try:
+            self._reserve(run)
+        except ColonnadeError as error:
+            await self._forget(run, "refused", str(error))
+            raise
         loop = asyncio.get_running_loop()
         run.expires = loop.call_later(BEGIN_S, self._expire, run)
         log.info("accepted run %08x of %s", message.run, peer)
