@@ -16,6 +16,7 @@ from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.joined import ids_of
 
 from colonnade.cli import main
+from colonnade.config import with_defaults
 from colonnade.data.table import load
 from colonnade.deploy import control, export, modelling, shares
 from colonnade.deploy.daemon import Daemon
@@ -23,6 +24,7 @@ from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Proposal
 from colonnade.errors import ColonnadeError, ModelError, Refused
 from colonnade.messages import Answer, Propose
+from colonnade.presets import PRESETS
 
 TRAIN = {"epochs": 12, "batch": 32, "l2": 1e-4}
 
@@ -155,6 +157,25 @@ def test_what_a_module_keeps_beside_its_parameters_is_stored_restored_and_export
 
     found = together(consortium, once_more)["rows"]
     assert np.allclose([r["score"] for r in found], [r["score"] for r in rows], atol=1e-7)
+
+
+@pytest.mark.parametrize("algorithm", [p.name for p in PRESETS.values() if p.conversation == "cascade"])
+def test_every_cascade_can_be_deployed(tmp_path: Path, algorithm: str) -> None:
+    names = ("bank", "shop")
+    plain = with_defaults({"algorithm": algorithm, "train": {"epochs": 1, "batch": 64}})
+    if PRESETS[algorithm].private:
+        pytest.importorskip("dp_accounting")
+        plain["privacy"] = {**plain["privacy"], "epsilon": 8.0}
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        await daemons["shop"].train(job(names, **plain))
+        await settled(daemons["bank"])
+        ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+        asked = control.Predict("repaid", [ids], "applicants")
+        return await control._predict(daemons["bank"], asked, lambda event: None)
+
+    rows = together(lay_out(tmp_path, names), program)["rows"]
+    assert len({row["score"] for row in rows}) > 40
 
 
 def test_a_server_without_columns(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from tests.deploy.companies import job, lay_out, settle, settled, together, until
 
 from colonnade.cli import main
-from colonnade.config import PrivacyTerms
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.ledger import Ledger, Spending
+from colonnade.deploy.ledger import Ledger, Plan, Spending
 from colonnade.deploy.settings import Policy
 from colonnade.errors import ColonnadeError, Refused, ShareError
 
@@ -35,7 +34,7 @@ def spending(run: str, epsilon: float | None, **more: Any) -> Spending:
 
 def test_spendings_add_up_and_what_is_left_is_named(tmp_path: Path) -> None:
     ledger, policy = Ledger(tmp_path), Policy(epsilon=3.0, delta=1e-4)
-    ask = PrivacyTerms(mechanism="scalar", epsilon=1.0)
+    ask = Plan(1.0, 1e-5)
     ledger.check(policy, "repaid", ask)
     ledger.reserve(spending("10", 1.5))
     ledger.reserve(spending("20", 0.5, state="reserved"))
@@ -50,10 +49,10 @@ def test_spendings_add_up_and_what_is_left_is_named(tmp_path: Path) -> None:
     found = ledger.balance(policy, "repaid")
     assert (found.epsilon, found.reserved, found.left) == (1.625, 0.0, 1.375)
     with pytest.raises(Refused, match=r"delta 0.0001 would exceed .*: 8e-05 of 0.0001 is left"):
-        ledger.check(policy, "repaid", PrivacyTerms(mechanism="scalar", epsilon=0.1, delta=1e-4))
+        ledger.check(policy, "repaid", Plan(0.1, 1e-4))
     with pytest.raises(Refused, match="this job has no mechanism"):
-        ledger.check(policy, "repaid", PrivacyTerms())
-    ledger.check(Policy(), "repaid", PrivacyTerms())  # no budget, nothing to refuse
+        ledger.check(policy, "repaid", Plan(None))
+    ledger.check(Policy(), "repaid", Plan(None))  # no budget, nothing to refuse
     assert Ledger(tmp_path).balance(policy, "repaid") == found  # it is on disk
 
 
@@ -62,7 +61,7 @@ def test_a_damaged_ledger_is_no_empty_one(tmp_path: Path) -> None:
     ledger.reserve(spending("10", 1.0))
     (tmp_path / "ledger.json").write_text("[{")
     with pytest.raises(ShareError, match="is not a readable ledger"):
-        ledger.check(Policy(epsilon=3.0), "repaid", PrivacyTerms(mechanism="scalar", epsilon=1.0))
+        ledger.check(Policy(epsilon=3.0), "repaid", Plan(1.0, 1e-5))
 
 
 def test_private_runs_spend_until_a_proposal_is_refused_at_both_ends(tmp_path: Path) -> None:
@@ -161,3 +160,22 @@ def test_a_run_without_a_bound_is_written_down(tmp_path: Path) -> None:
         CliRunner().invoke(main, ["budget", "-c", str(consortium.config("bank")), "--json"]).stdout
     )
     assert (found["unbounded"], found["epsilon"], found["left"]) == (1, 0.0, 3.0)
+
+
+def test_labels_made_private_before_training_spend_exactly_epsilon(tmp_path: Path) -> None:
+    """Any algorithm can train on them; randomised response has no delta."""
+    consortium = lay_out(tmp_path, bank='accept = ["scores"]\nmin_rows = 20\nepsilon = 4.0')
+    privacy = {"mechanism": "labels", "epsilon": 3.0}
+
+    async def program(daemons: dict[str, Daemon]) -> str:
+        await daemons["shop"].train(job(privacy=privacy))
+        await settled(daemons["bank"])
+        with pytest.raises(Refused) as told:
+            await daemons["bank"].train(job(privacy=privacy))
+        return str(told.value)
+
+    assert "epsilon 3 would exceed the privacy budget of the labels repaid: 1 of 4 is left" in together(
+        consortium, program
+    )
+    (entry,) = Ledger(tmp_path / "bank" / "runs").entries()
+    assert (entry.epsilon, entry.delta, entry.state) == (3.0, 0.0, "spent")

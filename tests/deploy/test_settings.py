@@ -88,7 +88,7 @@ def test_terms_mean_the_same_however_they_are_spelt(tmp_path: Path) -> None:
         ("[parties.bank]", "[model.parties.shop]\ncommand = ['x']\n[parties.bank]", "carries no code"),
         ("[parties.bank]", "[model]\nkind = 'program'\n[parties.bank]", "needs name = 'NAME'"),
         ("[parties.bank]", "[model]\nname = 'x'\n[parties.bank]", "comes with Colonnade and has no name"),
-        ("[parties.bank]", "[model]\nhidden = [99999999]\n[parties.bank]", "32 numbers from 1 to 65536"),
+        ("[parties.bank]", "[model]\nhidden = [99999999]\n[parties.bank]", "16 numbers from 1 to 4096"),
         ("[parties.bank]", "[model]\noutputs = 0\n[parties.bank]", "0 is not a number from 1"),
         ("[parties.bank]", "[model.parties.shoe]\n[parties.bank]", "there is no party shoe"),
         ("[parties.bank]", "[model]\noutputs = 2\n[parties.bank]", "trains linear models only"),

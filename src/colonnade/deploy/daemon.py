@@ -23,7 +23,7 @@ import msgspec
 from colonnade import __version__
 from colonnade.deploy import policy, scoring, shares, training
 from colonnade.deploy.considering import consider, read_proposal
-from colonnade.deploy.ledger import Ledger, Spending
+from colonnade.deploy.ledger import Ledger, Plan, Spending
 from colonnade.deploy.lines import Handler, Lines
 from colonnade.deploy.rows import Brought
 from colonnade.deploy.run import Run
@@ -226,14 +226,12 @@ class Daemon:
         terms = run.proposal.train
         if terms is None or not (member := terms.parties[self.me]).label:
             return
-        label, asked = self.settings.data[member.data].label, terms.privacy
+        label, asked = self.settings.data[member.data].label, Plan.of(terms)
         assert label is not None  # noqa: S101  the policy has looked
         # once more, since another run may have been accepted while the data was read
         self.ledger.check(self.settings.policy, label, asked)
-        epsilon = asked.epsilon if asked.mechanism != "none" else None
-        self.ledger.reserve(
-            Spending(f"{run.id:08x}", terms.name, label, epsilon, asked.delta, "reserved", shares.now())
-        )
+        number, now = f"{run.id:08x}", shares.now()
+        self.ledger.reserve(Spending(number, terms.name, label, asked.epsilon, asked.delta, "reserved", now))
 
     def _left(self, peer: str, reason: str) -> None:
         """Who is away does not answer any more."""

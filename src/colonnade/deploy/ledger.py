@@ -17,9 +17,10 @@ from typing import Literal
 
 import msgspec
 
-from colonnade.config import PrivacyTerms
 from colonnade.deploy.settings import Policy
+from colonnade.deploy.terms import Terms
 from colonnade.errors import Refused, ShareError
+from colonnade.privacy.labels import delta_of
 
 SLACK = 1e-9  # sums of floats
 
@@ -34,6 +35,19 @@ class Spending(msgspec.Struct, frozen=True):
     delta: float
     state: Literal["reserved", "spent"]
     when: str
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a job may tell about a label at most; epsilon is None where nothing bounds it."""
+
+    epsilon: float | None
+    delta: float = 0.0
+
+    @staticmethod
+    def of(terms: Terms) -> Plan:
+        if terms.privacy.mechanism == "none":
+            return Plan(None)
+        return Plan(terms.privacy.epsilon, delta_of(terms.job()))
 
 
 class Balance(msgspec.Struct, frozen=True):
@@ -81,14 +95,14 @@ class Ledger:
             left_delta=max(0.0, policy.delta - delta) if limited else None,
         )
 
-    def check(self, policy: Policy, label: str, asked: PrivacyTerms) -> None:
-        """Refused if a run on these terms could exceed the budget, with what is left of it."""
+    def check(self, policy: Policy, label: str, asked: Plan) -> None:
+        """Refused if such a run could exceed the budget, with what is left of it."""
         if policy.epsilon is None:
             return
-        if asked.mechanism == "none" or asked.epsilon is None:
+        if asked.epsilon is None:
             raise Refused(
                 f"the labels {label} have a privacy budget here (epsilon {policy.epsilon:g} in all), and "
-                "this job has no mechanism; set [privacy], which not every algorithm has"
+                "this job has no mechanism; set [privacy] mechanism and epsilon"
             )
         found = self.balance(policy, label)
         if asked.epsilon > (left := found.left or 0.0) + SLACK:

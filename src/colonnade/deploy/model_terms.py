@@ -16,7 +16,7 @@ from colonnade import config
 from colonnade.errors import JobError
 
 CODE = ("torch", "function", "program")
-WIDEST, DEEPEST = 2**16, 32  # a proposal must not make a party set aside any amount of memory
+WIDEST, DEEPEST = 2**12, 16  # a proposal must not make a party set aside any amount of memory
 
 
 class OwnModel(config.Section, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from colonnade.combinations import preset_of
 from colonnade.deploy import modelling
-from colonnade.deploy.ledger import Ledger
+from colonnade.deploy.ledger import Ledger, Plan
 from colonnade.deploy.settings import Leak, Policy, Rule, Settings
 from colonnade.deploy.terms import Scoring, Terms
 from colonnade.errors import Refused
@@ -81,7 +81,7 @@ def check_training(settings: Settings, proposer: str, terms: Terms) -> None:
             raise Refused(f"{member.data} offers no column {column}; offered: {', '.join(entry.columns)}")
     check_models(settings, rule, proposer, terms)
     if member.label and entry.label is not None:
-        Ledger(settings.state).check(policy, entry.label, terms.privacy)
+        Ledger(settings.state).check(policy, entry.label, Plan.of(terms))
 
 
 def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:

@@ -38,6 +38,7 @@ from colonnade.secure.tree import unsafe_reason
 
 SUPPORTED = ("backward", "pull", "kernel", "cascade")
 MOST = 8
+MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
 
 
 class Member(Section, frozen=True):
@@ -232,8 +233,10 @@ def check_terms(terms: Terms, where: str) -> None:
         )
     if terms.use.degraded and (preset.conversation == "kernel" or terms.model.server.kind != "sum"):
         refuse("use.degraded: only scores that are a sum over parties have a mean part each; drop it")
-    if terms.privacy.mechanism != "none" and terms.use.loss_seen_by == "all":
+    if terms.privacy.mechanism not in ("none", "labels") and terms.use.loss_seen_by == "all":
         refuse("use.loss_seen_by = 'all': the exact loss tells about labels what the noise hides; drop it")
+    if terms.cascade.directions > MOST_DIRECTIONS:
+        refuse(f"cascade.directions: {terms.cascade.directions}; at most {MOST_DIRECTIONS} between companies")
     batches_in_flight(job, len(terms.active))
     reason = unsafe_reason(len(terms.parties)) if terms.secure.sum == "tree" else None
     if reason and not terms.secure.accept_leak:
