@@ -11,9 +11,13 @@ from click.testing import CliRunner
 
 from colonnade.bench import czofo, czofo_case, czofo_records
 from colonnade.bench.common import Bench
-from colonnade.bench.czofo_case import Case, Point, Record
+from colonnade.bench.czofo_case import Case, Point, Record, job_of
+from colonnade.bench.czofo_cases import CASES, MLP, cases_of
 from colonnade.bench.czofo_data import balanced, blocks, dealt, prepared
+from colonnade.bench.czofo_paper import FRAMEWORKS
+from colonnade.bench.czofo_steps import KINDS, best, trials
 from colonnade.cli.bench import bench as command
+from colonnade.combinations import preset_of
 from colonnade.data.table import RawTable
 
 CASE = Case(
@@ -105,6 +109,33 @@ def test_a_table_has_the_papers_figures_beside_ours() -> None:
     assert (row["paper %"], row["ours %"]) == (84.86, 84.0)
     assert (row["paper MB to 82%"], row["MB to 82%"], row["MB"], row["payload MB"]) == (0.3, 0.2, 0.2, 0.15)
     assert [panel.lines["czofo"][-1] for panel in bench.panels] == [(1.0, 84.0), (0.2, 84.0)]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("part", sorted(CASES))
+def test_every_case_is_a_job_and_one_of_each_part_runs_between_processes(part: str, quick: bool) -> None:
+    cases = cases_of(part, quick=quick)
+    for case in cases:
+        preset_of(job_of(case, 2 if part in ("a9a", "gmsc") else 10))
+    assert len({case.slug for case in cases}) == len(cases)
+    assert [case.name for case in cases if case.world == "network"] == ["czofo, network"]
+    assert set(FRAMEWORKS[part]) <= {case.name for case in cases}
+
+
+def test_the_step_of_a_kind_is_the_one_that_did_best_on_validation_rows() -> None:
+    tried = trials("mnist", MLP, clients=4, rows=100, epochs=2, batch=64)
+    assert all(case.validation for case in tried)
+    found = {
+        case.name: Record(
+            case=case, machine="", device="cpu", points=[Point(2.0, 1, accuracy, 0.1)],
+            payload={}, messages=None, seconds=1.0,
+        )
+        for accuracy, case in enumerate(tried)
+        if "values" not in case.name
+    }  # fmt: skip
+    assert best("mnist", found) == {
+        kind: how.tried[-1] for kind, how in KINDS["mnist"].items() if kind != "values"
+    }
 
 
 @pytest.mark.parametrize(("name", "said"), [("czofo", "has no part 'x'"), ("vfb2", "run as a whole")])

@@ -42,6 +42,7 @@ NOTES = {
     ),
 }
 PARTS = (*TITLES, "time", "privacy")
+QUICK = tuple(part for part in PARTS if part not in ("mnist2", "mnist8"))
 BYTES = (
     "MB are 10^6 bytes as the meter counted them: all that was sent in training, framing and the first pass "
     "over all rows included, and what of it is payload. The paper counts payload, in MB or MiB."
@@ -63,15 +64,14 @@ def run(
     def measure(cases: Sequence[Case]) -> Mapping[str, Record]:
         return records(cases, out / "records", say, device=device, processes=processes, seconds=seconds)
 
-    for name in PARTS:
-        if not only or name in only:
-            if name == "time":
-                times(bench, measure, quick=quick)
-            elif name == "privacy":
-                privacy(bench, say, quick=quick, device=device)
-            else:
-                tables(bench, name, measure, say, quick=quick)
-            bench.write(out)  # a full run takes long, and what is there can be read meanwhile
+    for name in only or (QUICK if quick else PARTS):
+        if name == "time":
+            times(bench, measure, say, quick=quick)
+        elif name == "privacy":
+            privacy(bench, say, quick=quick, device=device)
+        else:
+            tables(bench, name, measure, say, quick=quick)
+        bench.write(out)  # a full run takes long, and what is there can be read meanwhile
     return bench.write(out)
 
 
@@ -113,7 +113,8 @@ def thinned(points: Sequence[Point], most: int = 25) -> list[Point]:
 
 def tables(bench: Bench, part: str, measure: Measure, say: Say, *, quick: bool) -> None:
     cases = cases_of(part, quick=quick)
-    if not present(cases[0].dataset, say):
+    if not available(dataset := cases[0].dataset):
+        say(f"{dataset} is not on this machine, left out")
         return
     found = measure(cases)
     note = "linear" if part in ("a9a", "gmsc") else part.rstrip("248")
@@ -155,12 +156,6 @@ def _up(record: Record) -> float | None:
 
 def _down(record: Record) -> float | None:
     return record.payload_megabytes_of("reply")
-
-
-def present(dataset: str, say: Say) -> bool:
-    if not available(dataset):
-        say(f"{dataset} is not on this machine, left out")
-    return available(dataset)
 
 
 def _where(record: Record) -> str:
