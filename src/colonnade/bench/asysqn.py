@@ -25,7 +25,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     speeds = (0.3, 0.4, 0.5, 0.6)
     estimators = ("sgd",) if quick else ESTIMATORS
     crui(bench, costs, say, estimators=estimators, speeds=speeds, rows=1536 if quick else 4096)
-    crui_of_processes(bench, say)
+    crui_of_processes(bench, say, speeds=(0.3,) if quick else speeds, batch=9 if quick else 4)
     bench.write(out)
     quasi_newton(bench, say, quick=quick)
     bench.write(out)
