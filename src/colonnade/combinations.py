@@ -124,6 +124,7 @@ def _check_reply(job: Job, preset: Preset) -> None:
                 f"cascade.local_steps: a reply of {name} belongs to directions around one w, it says nothing "
                 "after a step away from it; drop it or use czofo, c-vfl, ..."
             )
+    _check_top(job, preset)
     if asked.per is not None and preset.reply != "deltas":
         raise JobError(f"cascade.per: {name} does not reply with deltas; drop it or use czofo")
     if asked.per == "batch" and preset.smoothing == "coordinate":
@@ -139,10 +140,28 @@ def _check_reply(job: Job, preset: Preset) -> None:
         )
 
 
+def _check_top(job: Job, preset: Preset) -> None:
+    """Top-k needs messages about the same thing, in which what was left out can be made good."""
+    asked = job.cascade
+    for way in ("forward", "backward"):
+        if getattr(asked, f"{way}_top") is None:
+            continue
+        if preset.reply == "values" or (way == "backward" and preset.reply == "deltas"):
+            raise JobError(
+                f"cascade.{way}_top: what is left out of a row's outputs or their gradient is sent when "
+                f"the row comes back, but {preset.name} asks for {preset.reply}; drop it or use split, vafl, ..."
+            )
+        if getattr(asked, f"{way}_bits") is not None:
+            raise JobError(
+                f"cascade.{way}_top: the largest numbers travel whole, with their places; drop {way}_bits"
+            )
+
+
 def bits_of(job: Job, preset: Preset) -> tuple[Bits, Bits]:
     """Of a client's outputs, and of the server's replies."""
     asked = job.cascade
-    return asked.forward_bits or preset.forward_bits, asked.backward_bits or preset.backward_bits
+    forward = 32 if asked.forward_top else asked.forward_bits or preset.forward_bits
+    return forward, asked.backward_bits or preset.backward_bits
 
 
 def smoothing_kind(job: Job, preset: Preset) -> Literal["gaussian", "sphere", "rademacher"]:

@@ -125,6 +125,8 @@ class Cascade(Section, frozen=True):
     forward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of a client's outputs; 32: as `precision` says
     backward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of the server's replies
     forward_range: Literal["message", "column"] = "message"
+    forward_top: float | None = None  # only the largest changes: a part (0.1) or a number (400) of a message
+    backward_top: float | None = None  # the same of gradient replies
     local_steps: int | None = None  # of a client, for every reply
     optimizer: str = "sgd"  # of clients and server; or one of torch.optim: adam, adamw, rmsprop, ...
     optimizer_options: dict[str, bool | int | float | list[float]] = {}
@@ -399,6 +401,9 @@ def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
     cascade, privacy = job.cascade, job.privacy
     if cascade.directions < 1 or not 0 < cascade.mu < float("inf"):
         refuse("cascade: directions must be at least 1 and mu a positive number")
+    for key, top in (("forward_top", cascade.forward_top), ("backward_top", cascade.backward_top)):
+        if top is not None and not (0 < top < 1 or (top >= 1 and top == int(top))):
+            refuse(f"cascade.{key}: {top:g} is neither a part between 0 and 1 nor a whole number")
     if cascade.local_steps is not None and cascade.local_steps < 1:
         refuse(f"cascade.local_steps: {cascade.local_steps} is not a positive number")
     if isinstance(cascade.server_step, float) and not 0 < cascade.server_step < float("inf"):

@@ -3,9 +3,8 @@
     send the k largest of x_t + e_t by size,    e_{t+1} = x_t + e_t - what was sent     (error feedback)
 
 so nothing is lost, only late: the sum of all that was sent is the sum of all that was meant, less the last
-error (Stich et al. 2018). That makes sense for arrays that are added up, such as gradients of the same
-parameters, not for outputs of other rows each time. It does not go through a masked sum either: which
-places are sent depends on the values.
+error (Stich et al. 2018). That makes sense only for arrays about the same thing: `compress.rows` keeps an
+error for every row. It does not go through a masked sum: which places are sent depends on the values.
 
 On the wire: k places of 4 bytes and k values of 4 bytes. What each side learns: k values, and that the
 others were smaller.
@@ -14,6 +13,7 @@ others were smaller.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -23,19 +23,22 @@ from colonnade.errors import MalformedMessage
 
 @dataclass(frozen=True)
 class TopK:
-    k: int
+    k: float  # numbers of a message; below 1, this part of them
 
     def init(self, shape: tuple[int, ...]) -> State:
         return np.zeros(shape)
 
     def size(self, shape: tuple[int, ...]) -> int:
         """Bytes on the wire."""
-        return 8 * min(self.k, int(np.prod(shape)))
+        return 8 * self._kept(int(np.prod(shape)))
+
+    def _kept(self, size: int) -> int:
+        return min(ceil(self.k * size) if self.k < 1 else int(self.k), size)
 
     def encode(self, state: State, x: Array) -> tuple[Array, State]:
         due = x + (0.0 if state is None else state)
         flat = due.ravel()
-        k = min(self.k, flat.size)
+        k = self._kept(flat.size)
         places = np.sort(np.argpartition(np.abs(flat), flat.size - k)[flat.size - k :])
         values = flat[places].astype("<f4")
         left = flat.astype(np.float64)
@@ -45,7 +48,7 @@ class TopK:
         return packed, left.reshape(x.shape)
 
     def decode(self, packed: Array, shape: tuple[int, ...]) -> Array:
-        bytes_due(packed, self.size(shape), f"the {self.k} largest numbers")
+        bytes_due(packed, self.size(shape), "the largest numbers")
         half = packed.size // 2
         places, values = packed[:half].view("<u4"), packed[half:].view("<f4")
         size = int(np.prod(shape))

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from colonnade.combinations import batches_in_flight, bits_of, smoothing_kind
 from colonnade.compress.protocol import Plain
 from colonnade.compress.quantize import Quantizer
+from colonnade.compress.topk import TopK
 from colonnade.conversations.cascade_client import (
     Client,
     Passes,
@@ -170,6 +171,8 @@ async def first_pass(context: Context, client: Client | None) -> Table | None:
     tag = tag_of(Topic.TRAIN, 0)
     outputs = client.outputs(context.train) if client is not None else None
     net, compressor = context.net, wire_of(context).up
+    if client is not None and outputs is not None:
+        client.uplink = client.wire.uplink(outputs)
     if context.me != context.evaluator:
         assert outputs is not None  # noqa: S101  only a server may hold no columns
         await net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
@@ -219,12 +222,14 @@ def deltas_of(context: Context) -> Deltas:
 def wire_of(context: Context) -> Wire:
     """How arrays travel: every party comes to the same, but rounds by its own chance."""
     asked, rng = context.job.cascade, context.rng(ROUNDING)
-    forward, backward = bits_of(context.job, context.preset)
+    (forward, backward), late = bits_of(context.job, context.preset), asked.backward_top
     # values are compared with each other, at a distance of mu: single precision would blur that
     exact = "float64" if context.preset.reply == "values" else asked.precision
     return Wire(
         Plain(asked.precision) if forward == 32 else Quantizer(forward, rng, asked.forward_range),
-        Plain(exact) if backward == 32 else Quantizer(backward, rng),
+        TopK(late) if late else Plain(exact) if backward == 32 else Quantizer(backward, rng),
+        changes=TopK(asked.forward_top) if asked.forward_top else None,
+        late=TopK(late) if late else None,
     )
 
 

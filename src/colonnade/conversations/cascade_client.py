@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.compress.protocol import Compressor, Plain
+from colonnade.compress.rows import Changes, Each, Late, Sending
+from colonnade.compress.topk import TopK
 from colonnade.conversations.context import Context
 from colonnade.data.table import Matrix, Table
 from colonnade.errors import Diverged
@@ -79,11 +81,16 @@ class Wire:
 
     up: Compressor
     down: Compressor
+    changes: TopK | None = None  # up go, after the first pass, only the largest changes
+    late: TopK | None = None  # down come only the largest, what is left out later
 
+    def uplink(self, there: Floats) -> Sending:
+        """Of a client whose outputs of all rows the server has."""
+        return Each(self.up) if self.changes is None else Changes(self.changes, there.copy())
 
-def packed(compressor: Compressor, x: Floats) -> Floats:
-    """Every message by itself: the next one is about other rows, so no error is carried over."""
-    return compressor.encode(compressor.init(x.shape), x)[0]
+    def downlink(self, there: Floats) -> Sending:
+        """To a client with these outputs."""
+        return Each(self.down) if self.late is None else Late(self.late, np.zeros_like(there))
 
 
 class ServerLine(Protocol):
@@ -125,6 +132,7 @@ class Client:
 
     def __post_init__(self) -> None:
         self.state = self.optimizer.init(self.w)
+        self.uplink: Sending = Each(self.wire.up)
 
     async def learn(self) -> None:
         """Algorithm 1 of AsyREVEL, when client m is activated: it always is."""
@@ -155,10 +163,11 @@ class Client:
             await self.line.reply(tag_of(Topic.TRAIN, number))
 
     async def ask(self, number: int) -> Any:
-        X = self.context.train.X[self.walk.batch(number)]
+        rows = self.walk.batch(number)
+        X = self.context.train.X[rows]
         query = self.asking.ask(self.w, X, (*self.seed, number))
         await charge(self.context, work(self.model, X) * len(query.outputs))
-        await self.line.upload(Upload(tag_of(Topic.TRAIN, number), packed(self.wire.up, query.outputs)))
+        await self.line.upload(Upload(tag_of(Topic.TRAIN, number), self.uplink.pack(rows, query.outputs)))
         return query
 
     def penalty(self) -> float:
@@ -198,8 +207,9 @@ async def send_rows(
     net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Floats
 ) -> None:
     """All rows of an array, in messages of a bearable size."""
+    each = Each(compressor)
     for part, rows in enumerate(stretches(outputs.shape)):
-        stretch = packed(compressor, outputs[rows])
+        stretch = each.pack(np.arange(0), outputs[rows])
         await net.send(to, Embeddings(_stretch_tag(tag, table, part), stretch))
 
 

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.compress.protocol import Plain
-from colonnade.conversations.cascade_client import Client, Walk, Wire, charge, packed, receive_rows
+from colonnade.compress.rows import Changes
+from colonnade.conversations.cascade_client import Client, Walk, Wire, charge, receive_rows
 from colonnade.conversations.cascade_table import Table
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
@@ -107,6 +108,7 @@ class Server:
         self.turns = dict.fromkeys(self.clients, 0)
         self.waiting: list[Asked] = []
         self.state = self.optimizer.init(self.head.w)
+        self.downlinks = {client: self.wire.downlink(out) for client, out in self.table.outputs.items()}
         self.labels: Callable[[NDArray[np.int64]], Floats] = self.exact_labels
 
     async def serve(self) -> None:
@@ -226,7 +228,7 @@ class Server:
             self.answered += 1
             self.turns[client] += 1
             # the whole wave counts as answered, so that the order within it makes no difference
-            await self.inbox.answer(client, Reply(tag, after, packed(self.wire.down, values)))
+            await self.inbox.answer(client, Reply(tag, after, self.downlinks[client].pack(rows, values)))
         if self.own_step is not None:
             # Algorithm 1 updates w0 for every upload; a gradient of the same rows is taken once
             for _ in wave if self.context.preset.reply == "values" else wave[:1]:
@@ -237,6 +239,9 @@ class Server:
         """[vectors, rows, outputs], if it is that."""
         expected = (self.vectors, len(rows), self.table.outputs[client].shape[1])
         try:
+            if self.wire.changes is not None:
+                there = self.table.outputs[client]
+                return Changes(self.wire.changes, there).added(upload.outputs, there[rows])
             return self.wire.up.decode(upload.outputs, expected)
         except MalformedMessage as error:
             raise MalformedMessage(

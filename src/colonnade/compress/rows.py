@@ -1,0 +1,73 @@
+"""Arrays about rows that come back: what is left out of a row waits for the next message about that row.
+
+Top-k leaves most numbers out, so somebody must remember them, and only together with what they belong to:
+
+    outputs of a client  `Changes`: the server keeps the last outputs of every row, the client a copy h' of
+                         them. The k largest of h - h' are sent, and both add them to what they have. What
+                         the server lacks is exactly what is still to be sent.
+    gradients of them    `Late`: the server keeps an error for every row, the k largest of g + e are sent, and
+                         e is what remains of them. A part of a row's gradient may be late by a pass or more,
+                         but none is lost.
+
+A message without a memory is `Each`. What each side learns: never more than from the arrays themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.compress.protocol import Array, Compressor
+from colonnade.compress.topk import TopK
+
+Rows = NDArray[np.int64]
+
+
+class Sending(Protocol):
+    def pack(self, rows: Rows, x: Array) -> Array:
+        """What goes out about these rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Each:
+    """Every message by itself: no error is carried over."""
+
+    compressor: Compressor
+
+    def pack(self, rows: Rows, x: Array) -> Array:
+        return self.compressor.encode(self.compressor.init(x.shape), x)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """The largest changes of [1, rows, outputs] against what the receiver has of these rows."""
+
+    top: TopK
+    there: Array  # [all rows, outputs]
+
+    def pack(self, rows: Rows, x: Array) -> Array:
+        packed, _ = self.top.encode(None, (x[0] - self.there[rows])[None])
+        self.there[rows] = self.added(packed, self.there[rows])[0]
+        return packed
+
+    def added(self, packed: Array, had: Array) -> Array:
+        """[1, rows, outputs]: what was there and its changes, the same to the bit at either end."""
+        found: Array = had[None] + self.top.decode(packed, (1, *had.shape)).astype(had.dtype)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Late:
+    """The largest of [rows, outputs] and of what earlier messages about these rows left out."""
+
+    top: TopK
+    error: Array  # [all rows, outputs]
+
+    def pack(self, rows: Rows, x: Array) -> Array:
+        packed, left = self.top.encode(self.error[rows], x)
+        self.error[rows] = left
+        return packed
