@@ -149,7 +149,7 @@ def _check_top(job: Job, preset: Preset) -> None:
         if preset.reply == "values" or (way == "backward" and preset.reply == "deltas"):
             raise JobError(
                 f"cascade.{way}_top: what is left out of a row's outputs or their gradient is sent when "
-                f"the row comes back, but {preset.name} asks for {preset.reply}; drop it or use split, vafl, ..."
+                f"the row comes back, but {preset.name} asks for {preset.reply}; drop it or use split, vafl"
             )
         if getattr(asked, f"{way}_bits") is not None:
             raise JobError(
