@@ -1,0 +1,50 @@
+"""The bench of FDSKL: what a split measures is what its tables say, and they are written as it goes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colonnade.bench.common import Bench
+from colonnade.bench.fdskl import PAPER, Splits
+from colonnade.bench.fdskl_runs import job_for, pooled_rows, setting_of, train_federated
+
+
+def test_splits_are_counted_compared_and_written(tmp_path: Path) -> None:
+    splits, bench = Splits(), Bench("fdskl", "kernels", quick=True)
+    said: list[str] = []
+    bench.grids += splits.tables()
+    for seed in range(2):  # the first also trains dsg and svc
+        splits.trial("breast-cancer", seed, said.append)
+        written = splits.write(bench, tmp_path)
+    found = splits.errors["breast-cancer"]
+    assert [len(found[kind]) for kind in ("fdskl", "linear", "dsg", "svc")] == [2, 2, 1, 1]
+    assert all(error < 0.1 for errors in found.values() for error in errors)
+    figure, table = bench.grids
+    ours = found["fdskl"]
+    means = [np.mean(each) for each in found.values()]
+    assert figure.rows == [["breast-cancer", *means, min(ours), max(ours), 2]]
+    assert table.rows[0][2] == pytest.approx(np.median(splits.seconds["breast-cancer"]))
+    assert table.rows[0][-2:] == [None, None]
+    assert "breast-cancer" not in PAPER
+    assert json.loads(written[0].read_text())["errors"]["breast-cancer"]["fdskl"] == found["fdskl"]
+    assert len(said) == 2
+
+
+def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:
+    setting = setting_of("breast-cancer", 3, parties=3)
+    _, y, X_test, y_test = pooled_rows(setting)
+    assert len(y_test) == pytest.approx((len(y) + len(y_test)) / 4, abs=1)
+    done = train_federated(job_for(setting, "fdskl", 3, kernel={"features": 512}), setting)
+    scores = np.zeros(len(y_test))
+    for owner in setting.active:
+        shares = done.shares.values()
+        omega = np.vstack([share.weights[f"omega.{owner}"] for share in shares])
+        b = np.sum([share.weights[f"b.{owner}"] for share in shares], axis=0)
+        scores += np.sqrt(2) * np.cos(X_test @ omega + b) @ done.shares[owner].weights["alpha"]
+    assert np.mean((scores >= 0) != (y_test > 0)) == pytest.approx(done.error)
+    assert done.seconds > 0
+    assert done.processor > 0
