@@ -43,7 +43,7 @@ def times(bench: Bench, measure: Measure, say: Say, *, quick: bool) -> None:
         for name, how, cascade in ways
     ]
     note = (
-        "128 hidden units everywhere, 64 outputs a client, batch 64, q = 100. The paper has propagation only; "
+        "128 hidden units, 64 outputs a client, batch 64, q = 100. The paper has propagation only; "
         f"ours are all CPU seconds of a party's process, of {rows} rows and scaled up, clients added up."
     )
     heads = ["framework", "paper: clients, s", "paper: server, s", "clients, s", "server, s"]
