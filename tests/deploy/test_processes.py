@@ -23,6 +23,8 @@ from tests.deploy.joined import ids_of, join, pooled
 from colonnade.deploy.shares import find
 from colonnade.deploy.terms import read_terms
 
+pytestmark = pytest.mark.timeout(400)  # a dozen processes, each of which begins with its imports
+
 LABEL = "default.payment.next.month"
 KEPT = {"bank": 0.95, "insurer": 0.85, "shop": 0.9, "telecom": 0.8}
 JOB = """name = "credit"
@@ -88,7 +90,7 @@ def credit(tmp_path: Path, real_data: Path) -> Iterator[Consortium]:
     consortium = daemons_with(tmp_path, real_data, tuple(KEPT), 6000)
     (consortium.folder("bank") / "job.toml").write_text(JOB)
     try:
-        consortium.wait_connected()
+        consortium.wait_connected(90)
         yield consortium
     finally:
         consortium.stop()
@@ -99,7 +101,7 @@ def pair(tmp_path: Path, real_data: Path) -> Iterator[Consortium]:
     """Two of them, 1,500 customers."""
     consortium = daemons_with(tmp_path, real_data, ("bank", "shop"), 1500)
     try:
-        consortium.wait_connected()
+        consortium.wait_connected(90)
         yield consortium
     finally:
         consortium.stop()
