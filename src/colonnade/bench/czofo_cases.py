@@ -47,7 +47,7 @@ def tabular(part: str, quick: bool) -> list[Case]:
         ("czofo-coord", "czofo-coord", train, {}),
     ]
     cases = _cases(part, TABULAR[part], 2, rows, LINEAR)
-    return [*cases, networked(cases[5], epochs=2)]
+    return [*cases, networked(cases[5], epochs=2 if quick else 10)]
 
 
 def mnist(part: str, quick: bool) -> list[Case]:

@@ -57,11 +57,11 @@ KINDS: dict[str, dict[str, Kind]] = {
 
 CHOSEN: dict[str, dict[str, Step]] = {
     "mnist": {
-        "gradient": Step("sgd", 0.5, 0.5),
-        "local": Step("sgd", 0.1, 0.5),
-        "values": Step("sgd", 0.01, 0.01),
-        "deltas": Step("sgd", 0.2, 0.3),
-        "sample": Step("sgd", 0.5, 0.5),
+        "gradient": Step("adam", 2e-3, 2e-3),
+        "local": Step("adam", 1e-3, 1e-3),
+        "values": Step("sgd", 0.005, 0.005),
+        "deltas": Step("adam", 2e-3, 2e-3),
+        "sample": Step("adam", 2e-3, 2e-3),
     },
     "cifar10": {
         "gradient": Step("adam", 1e-3, 1e-3),
