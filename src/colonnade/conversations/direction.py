@@ -114,6 +114,8 @@ class Curvature:
         return await sum_to_all(self.context, scores, number, theta, Topic.PAIR)
 
     def _add(self, s: Floats, y: Floats, gamma: float) -> None:
+        # what counts as flat depends on how steep the objective is at its steepest
+        self.memory.delta = self.context.job.direction.delta / self.first_order_step
         self.memory.add(s, y, self.memory.dots(s, y), self._floor(gamma))
 
     def _floor(self, gamma: float) -> float:
