@@ -282,7 +282,8 @@ def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
     note = (
         f"Simulated time to a training loss of {goal}, and of one pass of everybody through the rows; with "
         "two parties and more, the last is 40% slower. Smaller blocks need other numbers of passes, which is "
-        "why the time to a loss can gain more or less than that of a pass. The parties' networks are what "
+        "why the time to a loss can gain more or less than that of a pass. The server's own client keeps the "
+        "pace of the quickest other, and of two parties that is the slow one. The parties' networks are what "
         "takes the time here; with small linear models the one server is."
     )
     heads = ["algorithm", "time", *(f"q={q}" for q in counts)]
