@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -77,3 +79,20 @@ def test_the_step_is_found_for_sgd_and_torchs_own_for_the_others() -> None:
 def test_what_torch_does_not_have_is_an_error_of_the_job(name: str, options: Any, said: str) -> None:
     with pytest.raises(JobError, match=said):
         optimizer_of(name, options)
+
+
+def test_without_torch_there_is_plain_sgd_and_a_word_about_the_rest() -> None:
+    """In a process of its own, where torch cannot be imported."""
+    program = """
+import sys
+sys.modules["torch"] = None
+from colonnade.errors import JobError
+from colonnade.optim.optimizers import optimizer_of
+optimizer_of("sgd", {})
+try:
+    optimizer_of("adam", {})
+except JobError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "optimisers other than plain sgd, need torch, which is not installed" in done.stdout

@@ -20,7 +20,8 @@ try:
     import torch as torch  # for those who import it from here
 except ImportError as error:
     raise JobError(
-        "this model is a network and needs torch, which is not installed; pip install 'colonnade[torch]'"
+        "networks, and optimisers other than plain sgd, need torch, which is not installed; "
+        "pip install 'colonnade[torch]'"
     ) from error
 
 Floats = NDArray[Any]
