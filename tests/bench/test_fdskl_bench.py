@@ -48,3 +48,9 @@ def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:
     assert np.mean((scores >= 0) != (y_test > 0)) == pytest.approx(done.error)
     assert done.seconds > 0
     assert done.processor > 0
+
+
+def test_digits_are_learnt_with_default_settings() -> None:
+    """Odd against even: a linear model is wrong on 7 to 10 rows of a hundred."""
+    setting = setting_of("digits-odd", 0)
+    assert train_federated(job_for(setting, "fdskl", 0), setting).error <= 0.012
