@@ -115,8 +115,12 @@ class BackwardConversation:
                 await self.hands.acquire()
                 if self.net.waits(Backward):
                     waiting += await self.net.drain(Backward)
-                update = updates.create_task(self.trainer.update(self._thetas(waiting)))
-                update.add_done_callback(lambda _: self.hands.release())
+                if self.context.job.train.threads == 1:
+                    await self.trainer.update(self._thetas(waiting))
+                    self.hands.release()
+                else:
+                    update = updates.create_task(self.trainer.update(self._thetas(waiting)))
+                    update.add_done_callback(lambda _: self.hands.release())
 
     def _thetas(self, waiting: list[tuple[str, Backward]]) -> list[tuple[Round, Floats]]:
         return [(self.schedule.round(message.tag), message.theta) for _, message in waiting]

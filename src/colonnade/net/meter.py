@@ -10,7 +10,7 @@ from functools import cache
 
 import msgspec
 
-from colonnade.messages import Array, Message, Topic, topic_of
+from colonnade.messages import TOPIC_SHIFT, Array, Message, Topic
 
 Key = tuple[type[Message], int, str]
 
@@ -26,10 +26,12 @@ class Meter:
         self.refused: Counter[str] = Counter()
 
     def sent(self, message: Message, to: str, size: int) -> None:
-        key = (type(message), getattr(message, "tag", 0), to)
+        kind = type(message)
         # the tag's topic, not the tag itself, is the key: the books must not grow with the rounds
-        key = (key[0], int(topic_of(key[1])), to)
-        payload = sum(getattr(message, name).nbytes for name in _arrays(type(message)))
+        key = (kind, getattr(message, "tag", 0) >> TOPIC_SHIFT, to)
+        payload = 0
+        for name in _arrays(kind):
+            payload += getattr(message, name).nbytes
         entry = self._sent.get(key)
         if entry is None:
             self._sent[key] = [1, size, payload]
