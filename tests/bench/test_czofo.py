@@ -89,6 +89,17 @@ def test_a_limit_shortens_a_run_and_what_is_there_is_not_run_again(
     assert czofo_records.records([long], tmp_path, lambda line: None)["czofo"] == found
 
 
+def test_a_run_that_diverges_is_a_row_without_figures(tmp_path: Path) -> None:
+    wild = msgspec.structs.replace(CASE, train={**CASE.train, "step": 1e30})
+    (record,) = czofo_records.records([wild], tmp_path, lambda line: None).values()
+    assert not record.complete
+    assert "use a smaller step" in record.ended
+    assert np.isnan(record.accuracy) or record.accuracy < 50
+    bench = Bench("czofo", "test", quick=True)
+    czofo.frameworks(bench, "a9a", {"czofo": record}, "")
+    assert "use a smaller step" in bench.grids[0].rows[0][-1]
+
+
 def test_cases_run_side_by_side_in_processes(tmp_path: Path) -> None:
     cases = [msgspec.structs.replace(CASE, name=f"seed {seed}", seed=seed) for seed in (0, 1)]
     found = czofo_records.records(cases, tmp_path, lambda line: None, processes=2)

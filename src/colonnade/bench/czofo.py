@@ -81,7 +81,7 @@ def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) 
     for name, record in found.items():
         paper = FRAMEWORKS[part].get(name, Printed(float("nan")))
         rows.append([
-            name, record.case.world, record.points[-1].epochs, paper.accuracy, record.accuracy,
+            name, record.case.world, record.last.epochs, paper.accuracy, record.accuracy,
             paper.to_threshold, record.megabytes_to(threshold),
             paper.total, record.megabytes, record.payload_megabytes, _where(record),
         ])  # fmt: skip
@@ -100,7 +100,9 @@ def curves(bench: Bench, title: str, found: Mapping[str, Record]) -> None:
         "MB sent": lambda p: p.bytes / 1e6,
     }
     for x, of in where.items():
-        lines = {name: [(of(p), p.accuracy) for p in thinned(r.points)] for name, r in found.items()}
+        lines = {
+            name: [(of(p), p.accuracy) for p in thinned(r.points)] for name, r in found.items() if r.points
+        }
         if lines:
             bench.panels.append(Panel(title.partition(":")[2].strip(), x, "test accuracy, %", lines))
 
@@ -160,4 +162,4 @@ def _down(record: Record) -> float | None:
 
 def _where(record: Record) -> str:
     place = record.machine.partition(",")[0] + (", GPU" if record.device == "cuda" else "")
-    return place if record.complete else f"{place}; stopped by its time limit"
+    return place if record.complete else f"{place}; {record.ended}"

@@ -19,7 +19,7 @@ from colonnade.bench.common import machine
 from colonnade.bench.czofo_data import dealt, prepared
 from colonnade.config import Job, job_from
 from colonnade.data.table import Table
-from colonnade.errors import Aborted
+from colonnade.errors import Aborted, Diverged
 from colonnade.federation import Setting, resolved
 from colonnade.party import Assignment, Share
 from colonnade.result import Moment
@@ -79,14 +79,19 @@ class Record(msgspec.Struct, kw_only=True):
     seconds: float
     cpu_seconds: dict[str, float] = {}  # of every party's process, in the network world
     complete: bool = True
+    ended: str = ""  # why, where it is not complete
+
+    @property
+    def last(self) -> Point:
+        return self.points[-1] if self.points else Point(0.0, 0, float("nan"), float("nan"))
 
     @property
     def accuracy(self) -> float:
-        return self.points[-1].accuracy
+        return self.last.accuracy
 
     @property
     def megabytes(self) -> float:
-        return self.points[-1].bytes / 1e6
+        return self.last.bytes / 1e6
 
     @property
     def payload_megabytes(self) -> float | None:
@@ -139,7 +144,7 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         if seconds is not None and time.monotonic() - began > seconds:
             raise Aborted("out of time")
 
-    start = time.monotonic()
+    start, ended = time.monotonic(), ""
     shares: dict[str, Share] = {}
     try:
         if case.world == "network":
@@ -149,8 +154,9 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         else:
             shares = run_here(job, setting, heard)
     except Aborted:
-        if not points:
-            raise
+        ended = "stopped by its time limit"
+    except Diverged as error:
+        ended = str(error)
     return Record(
         case=case,
         machine=machine(),
@@ -163,6 +169,7 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         if case.world == "network"
         else {},
         complete=bool(shares),
+        ended=ended,
     )
 
 

@@ -61,11 +61,11 @@ CHOSEN: dict[str, dict[str, Step]] = {
         "local": Step("adam", 1e-3, 1e-3),
         "values": Step("sgd", 0.005, 0.005),
         "deltas": Step("adam", 2e-3, 2e-3),
-        "sample": Step("adam", 2e-3, 2e-3),
+        "sample": Step("sgd", 0.5, 0.5),
     },
     "cifar10": {
         "gradient": Step("adam", 1e-3, 1e-3),
-        "local": Step("adam", 3e-4, 1e-3),
+        "local": Step("adam", 5e-4, 1e-3),
         "values": Step("sgd", 0.001, 0.001),
         "deltas": Step("adam", 1e-3, 1e-3),
     },
