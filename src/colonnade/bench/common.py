@@ -17,7 +17,9 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from colonnade import __version__
 from colonnade.report.figures import COLOURS, MARKERS, STYLE, save
@@ -98,12 +100,20 @@ def draw(panels: Sequence[Panel], title: str) -> Figure:
                 colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
                 axes.plot(x, y, label=name, markersize=4, linewidth=1.6, color=colour, marker=marker)
             if panel.log:
-                axes.set_xscale("log")
-                axes.set_yscale("log")
+                _logarithmic(axes)
             axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
             axes.grid(visible=True, color="#d8d8d8", linewidth=0.8)
             axes.legend(frameon=False, fontsize=8)
     return figure
+
+
+def _logarithmic(axes: Axes) -> None:
+    """Plain numbers on both axes; where there are few decades, also at 2 and 5."""
+    axes.set(xscale="log", yscale="log")
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def growth_exponent(points: Sequence[tuple[float, float]]) -> float:
