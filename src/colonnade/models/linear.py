@@ -116,7 +116,7 @@ class SparseRows:
 def rows_of(X: Floats | csr_array, order: Order | None = None) -> Rows:
     """The rows of a block, in the given order."""
     if isinstance(X, np.ndarray):
-        return DenseRows(X if order is None else X[order])
+        return DenseRows(X if order is None else X.take(order, axis=0))  # half the time of X[order]
     return SparseRows(X) if order is None else SparseRows.gathered(X, order)
 
 
