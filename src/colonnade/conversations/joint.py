@@ -150,10 +150,11 @@ class Joint:
         vectors = [vector for pair in pairs for vector in pair]
         self.memory.unpin()
         dots = self.memory.dots(*vectors)
-        products = await self._exchange(dots.ravel(), np.array)
-        # with several classes a direction is steep once for each of them, and only one of these is found
-        below = values[-1] if self.block.w.ndim == 1 else values[0]
-        self.memory.pin(vectors, products.reshape(dots.shape), max(below, 0.01 * values[0]))
+        *products, gamma = await self._exchange(dots.ravel(), lambda total: np.append(total, self.step()))
+        # with several classes a direction is steep once for each of them, and only one of these is found:
+        # H_0 is left with the others, and gamma H_0 must be a step that they survive
+        below = values[-1] if self.block.w.ndim == 1 else min(1.0, 2 * gamma) * values[0]
+        self.memory.pin(vectors, np.reshape(products, dots.shape), max(below, 0.01 * values[0]))
 
     async def _lanczos(self, start: Floats, steps: int) -> tuple[list[float], list[tuple[Floats, Floats]]]:
         n, iteration = len(self.sample), Lanczos(start)
