@@ -83,11 +83,11 @@ def lossless(
     columns += ["loss above the optimum", "commoner label"]
     columns += ["paper: NonF and ours", "paper: AFSVRG-VP"]
     rows: list[list[Any]] = []
-    stand_ins = "; ".join(f"{name} {STAND_INS[name]}" for name in found if name in STAND_INS)
+    stand_ins = "".join(f"{name} {STAND_INS[name]}. " for name in found if name in STAND_INS)
     note = (
-        f"Test accuracy in per cent, mean and standard deviation of {trials} trials, 8 parties, 3 of them "
+        f"Test accuracy in per cent, mean and standard deviation of {trials} trial(s), 8 parties, 3 of them "
         f"with the label (AFSVRG-VP: 4; AsySQN: all). Gaps are differences of means, in points. "
-        f"Where NonF hardly beats the commoner label, accuracy proves little: see the loss. {stand_ins}. "
+        f"Where NonF hardly beats the commoner label, accuracy proves little: see the loss. {stand_ins}"
         "The nonconvex problem on news20 is left out: its pooled optimum is out of reach. "
         f"Sets of the papers that are not here: {', '.join([*ABSENT, *missing])}."
     )
