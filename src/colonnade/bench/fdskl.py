@@ -2,10 +2,10 @@
 
 Every algorithm gets the same 3:1 split of the same columns. Seconds of Table 4 are what the parties of one
 process spent on training, without reading files and without measuring. Processor seconds, which other
-programs on the machine change less, are those of the whole run. `svc` is LIBSVM on pooled columns, `dsg` doubly
-stochastic gradients on pooled columns, `pp-svmv` LIBSVM on the securely summed kernel matrix, `linear` the
-optimum that FD-SVRG converges to. MNIST 4 against 9 (with its own test rows) stands for gisette, which was
-made from it.
+programs on the machine change less, are those of the whole run. `svc` is LIBSVM on pooled columns, `dsg`
+doubly stochastic gradients on pooled columns, `pp-svmv` LIBSVM on the securely summed kernel matrix,
+`linear` the optimum that FD-SVRG converges to. MNIST 4 against 9 (with its own test rows) stands for gisette,
+which was made from it.
 
 The other splits of every data set come last, and what there is is written after every part, so a run that is
 cut short has all figures, of fewer splits.
@@ -123,7 +123,7 @@ class Splits:
 
 
 def figure_3(bench: Bench, names: list[str], splits: Splits, say: Say, *, quick: bool) -> None:
-    """Test error against processor time; a point is a run of so many passes, the last that of the first split."""
+    """Test error against processor time; a point is a run of so many passes, the last one of 40."""
     for name in names:
         setting = setting_of(name, 0)
         lines: dict[str, list[tuple[float, float]]] = {"fdskl": [], "dsg (pooled)": []}
