@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from colonnade.bench.common import machine
-from colonnade.bench.czofo_data import dealt, prepared
+from colonnade.bench.czofo_data import experiment
 from colonnade.config import Job, job_from
 from colonnade.data.table import Table
 from colonnade.errors import Aborted, Diverged
@@ -127,8 +127,7 @@ def job_of(case: Case, setting_classes: int, device: str = "cpu") -> Job:
 def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Record:
     """Run a case. With a limit in seconds, in as many epochs as fit, and what was reached by then counts."""
     began = time.monotonic()
-    deal = dealt(case.dataset, case.clients, rows=case.rows, validation=case.validation)
-    setting = prepared(deal)
+    deal, setting = experiment(case.dataset, case.clients, case.rows, case.validation)
     if seconds is not None:
         left = seconds - (time.monotonic() - began)
         case = case.shortened(epochs_within(case, setting, device, left))

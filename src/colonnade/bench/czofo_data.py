@@ -8,6 +8,7 @@ Settings were chosen on a tenth of the training rows (`validation`), never on te
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -50,6 +51,12 @@ def dealt(name: str, clients: int, *, rows: int | None = None, validation: bool 
         recipe = Recipe(scale=SCALES[name])
         hands[party] = Hand(party, bare.select(columns), bare_test.select(columns), None, None, recipe)
     return Deal(name, hands, (SERVER,), labels)
+
+
+@lru_cache(maxsize=1)  # the cases of a table follow each other
+def experiment(name: str, clients: int, rows: int | None, validation: bool) -> tuple[Deal, Setting]:
+    deal = dealt(name, clients, rows=rows, validation=validation)
+    return deal, prepared(deal)
 
 
 def prepared(deal: Deal) -> Setting:
