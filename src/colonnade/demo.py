@@ -202,7 +202,7 @@ def daemons(settings: dict[str, Settings]) -> Iterator[None]:
                 command = [
                     sys.executable,
                     "-m",
-                    "colonnade.cli",
+                    "colonnade",
                     "party",
                     "--config",
                     str(each.path("party.toml")),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-COLONNADE = [sys.executable, "-m", "colonnade.cli"]
+COLONNADE = [sys.executable, "-m", "colonnade"]
 LONG = """
 algorithm = "vfb2-sgd"
 [data]

@@ -78,7 +78,7 @@ reconnect_s = 3.0
         environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
         with (self.folder(name) / "log.txt").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "colonnade.cli", "party", "-c", str(self.config(name))],
+                [sys.executable, "-m", "colonnade", "party", "-c", str(self.config(name))],
                 stderr=log,
                 stdout=log,
                 env=environment,
@@ -88,7 +88,7 @@ reconnect_s = 3.0
         """A command of this party, in its own folder."""
         environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
         return subprocess.run(
-            [sys.executable, "-m", "colonnade.cli", *words],
+            [sys.executable, "-m", "colonnade", *words],
             cwd=self.folder(name),
             env=environment,
             capture_output=True,

@@ -141,7 +141,7 @@ def _interrupted(credit: Consortium) -> None:
     bank = credit.folder("bank")
     (bank / "long.toml").write_text(JOB.replace("epochs = 40", "epochs = 5000").replace("credit", "long"))
     process = subprocess.Popen(
-        [sys.executable, "-m", "colonnade.cli", "train", "long.toml"],
+        [sys.executable, "-m", "colonnade", "train", "long.toml"],
         cwd=bank,
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         stderr=subprocess.PIPE,
