@@ -147,7 +147,7 @@ def test_with_delays_and_a_straggler_the_automatic_step_still_gets_there(algorit
 @pytest.mark.parametrize("threads", [2, 4])
 def test_threads_on_one_block_do_not_bias_the_memory(algorithm: str, threads: int) -> None:
     setting = random_setting(rows=400, columns=40)
-    train = {"ahead": 8, "step": 0.1, "epochs": 60, "l2": 0.1, "batch": 40, "threads": threads}
+    train = {"ahead": 8, "step": 0.1, "epochs": 80, "l2": 0.1, "batch": 40, "threads": threads}
     done = run(setting, algorithm, world="local", train=train)
     assert abs(gap(setting, done)) < 1e-8
 

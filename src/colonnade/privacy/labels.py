@@ -39,7 +39,7 @@ Floats = NDArray[Any]
 def keep_probability(epsilon: float, classes: int) -> float:
     """How often randomised response tells the truth.
 
-    >>> keep_probability(np.log(9), 10)
+    >>> round(keep_probability(np.log(9), 10), 3)
     0.5
     """
     return 1 / (1 + (classes - 1) * exp(-epsilon))
