@@ -161,7 +161,7 @@ def test_a_line_that_is_harmed_is_restored_and_not_a_message_is_missing(
 ) -> None:
     calm, _ = asyncio.run(_through_proxy(kind, 120))
     stormy, proxy = asyncio.run(_through_proxy(kind, 120, harm))
-    assert proxy.connections >= 4
+    assert proxy.connections >= 3  # two harms may meet the same connection, before either end has noticed
     assert stormy == calm
     assert calm[0][-1] == calm[1][-1] == list(range(120))
 

@@ -21,7 +21,7 @@ from colonnade.net.certificates import Credentials, issue, make_authority
 from colonnade.net.framing import prefix
 from colonnade.net.mailbox import Endpoint
 from colonnade.net.tls import STRANGERS as STRANGERS_LIMIT
-from colonnade.net.tls import _context
+from colonnade.net.tls import TlsEngine, _context
 from colonnade.net.wire import NetworkWire
 
 Visit = Callable[[int], Awaitable[None]]
@@ -284,3 +284,19 @@ def test_a_frame_over_the_limit_is_refused_before_it_is_read() -> None:
 def test_credentials_of_another_party_are_refused() -> None:
     with pytest.raises(CertificateError, match="these are the credentials of bee, not of ant"):
         wire("tls", "ant", addresses(PAIR), credentials("bee"))
+
+
+def test_a_party_may_leave_in_the_moment_in_which_a_stranger_comes() -> None:
+    """Between accepting a connection and hearing of it there is a turn of the loop."""
+
+    async def program() -> bytes:
+        engine = TlsEngine(credentials("bee"))
+        host, port = addresses(("bee",))["bee"]
+        await engine.listen(host, port, lambda channel: None, lambda reason: None)
+        with socket.create_connection((host, port), timeout=5) as stranger:
+            while not engine._handshaking:  # noqa: ASYNC110  the very turn is what this is about
+                await asyncio.sleep(0)
+            await engine.close()
+            return await asyncio.to_thread(stranger.recv, 1)
+
+    assert asyncio.run(program()) == b""

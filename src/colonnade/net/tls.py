@@ -118,7 +118,9 @@ class TlsEngine:
             self._listener.close()
         for stranger in list(self._handshaking):
             stranger.abort()
-        await asyncio.sleep(0)  # a socket is closed one turn of the loop after its abort
+        # a socket is closed one turn of the loop after its abort, and was heard of one after it was accepted
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 class TlsChannel(asyncio.BufferedProtocol):
@@ -144,7 +146,7 @@ class TlsChannel(asyncio.BufferedProtocol):
         self._outcome = outcome
         self._explain = explain
         self._ear: Ear | None = None
-        self._secured = self._closing = self._paused = False
+        self._connected = self._secured = self._closing = self._paused = False
         self._error: Exception | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -175,12 +177,14 @@ class TlsChannel(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         self._closing = True
-        self._transport.abort()
+        self.welcome = False  # in case asyncio has not told us of the connection yet
+        if self._connected:
+            self._transport.abort()
 
     # -- asyncio's side -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport, self._connected = cast(asyncio.Transport, transport), True
         if not self.welcome:
             self.abort()
             self._outcome(ConnectionError("too many connections"))
