@@ -7,7 +7,7 @@ import pytest
 
 from colonnade.attacks.audit import epsilon_at_least
 from colonnade.losses import LOSSES
-from colonnade.models.blackbox import Linear
+from colonnade.models.blackbox import Differentiable, Linear
 from colonnade.optim.deltas import Deltas, DeltasServer
 from colonnade.optim.replies import Head
 from colonnade.privacy.accountant import epsilon_of, multiplier_for
@@ -40,6 +40,7 @@ def test_replies_of_deltas_are_told_apart_where_the_paper_claims_a_small_epsilon
         hits += secret and says
         alarms += (1 - secret) and says
     found = epsilon_at_least(hits, alarms, TRIALS // 2)
+    assert isinstance(head.model, Differentiable)
     gradients = ROWS * head.model.input_gradient(head.w, C, head.dz(C, y))
     seen = Observed.of(gradients)
     claimed = claimed_epsilon_of_a_reply(seen, rows=ROWS, q=DIRECTIONS, d=OUTPUTS)

@@ -46,7 +46,7 @@ class Joints(list[Joint]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.noted: dict[str, list[tuple[list[Floats], float]]] = {}
+        self.noted: dict[str, list[tuple[Floats, float]]] = {}
 
     def pins(self) -> list[tuple[list[tuple[Floats, Floats]], float]]:
         whole = []

@@ -156,7 +156,7 @@ def test_a_dropped_column_need_not_be_in_every_file_but_in_one(tmp_path: Path) -
     (tmp_path / "bank.csv").write_text("id,a,when\n" + "".join(f"r{i},{i},{i}\n" for i in rows))
     (tmp_path / "shop.csv").write_text("id,b,y\n" + "".join(f"r{i},{i},{i % 2}\n" for i in rows))
     files = {"bank": str(tmp_path / "bank.csv"), "shop": str(tmp_path / "shop.csv")}
-    terms = {"files": files, "id": "id", "label": "y", "active": ["shop"]}
+    terms: dict[str, Any] = {"files": files, "id": "id", "label": "y", "active": ["shop"]}
     hands = deal(Data(**terms, drop=["when"]), task=None, seed=0).hands
     assert {party: hand.train.columns for party, hand in hands.items()} == {"bank": ("a",), "shop": ("b",)}
     with pytest.raises(DataError, match=r"data\.drop: no party has a column 'wen'; did you mean 'when'"):

@@ -167,7 +167,8 @@ class Convolution(torch.nn.Module):
         self.last = torch.nn.Linear(2 * (WIDTH - 2), 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(self.layers(x))
+        found: torch.Tensor = self.last(self.layers(x))
+        return found
 
 
 @pytest.mark.parametrize("K", [3, 8], ids=["more rows than bases", "more bases than rows"])

@@ -13,7 +13,8 @@ class Residual(torch.nn.Module):
         self.inner, self.last = torch.nn.Linear(columns, columns), torch.nn.Linear(columns, outputs)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(x + torch.tanh(self.inner(x)))
+        found: torch.Tensor = self.last(x + torch.tanh(self.inner(x)))
+        return found
 
 
 def top(columns: int, outputs: int) -> torch.nn.Module:

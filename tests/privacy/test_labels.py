@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests.oracles.tables import random_job, random_setting
 
 from colonnade.losses import LOSSES, soft_dz
@@ -21,6 +23,8 @@ from colonnade.privacy.labels import (
     randomised,
 )
 from colonnade.privacy.noise import gaussian, uniform
+
+Floats = NDArray[Any]
 
 
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 1.0), (10, 1.0), (10, 4.0), (3, 0.1)])
@@ -57,8 +61,8 @@ def test_numbers_from_the_operating_system_have_the_right_distribution() -> None
 @pytest.mark.parametrize("name", ["logistic", "smooth_hinge", "softmax", "squared"])
 def test_the_derivative_at_a_noisy_label_is_that_of_the_loss_continued_linearly(name: str) -> None:
     rng, loss = np.random.default_rng(0), LOSSES[name]
-    z = rng.standard_normal((40, 4)) if name == "softmax" else 2 * rng.standard_normal(40)
-    y = {"softmax": rng.integers(0, 4, 40) * 1.0, "squared": rng.standard_normal(40)}.get(
+    z: Floats = rng.standard_normal((40, 4)) if name == "softmax" else 2 * rng.standard_normal(40)
+    y: Floats = {"softmax": rng.integers(0, 4, 40) * 1.0, "squared": rng.standard_normal(40)}.get(
         name, np.where(rng.random(40) < 0.5, 1.0, -1.0)
     )
     points, _ = label_points(y, loss, 100.0, 4)
@@ -71,7 +75,9 @@ def test_the_derivative_at_a_noisy_label_is_that_of_the_loss_continued_linearly(
 
 def test_noise_of_the_softmax_and_the_logistic_loss_is_noise_on_the_gradient() -> None:
     rng = np.random.default_rng(0)
-    z, y, noise = rng.standard_normal((9, 3)), rng.integers(0, 3, 9) * 1.0, rng.standard_normal((9, 3))
+    z: Floats = rng.standard_normal((9, 3))
+    y: Floats = rng.integers(0, 3, 9) * 1.0
+    noise: Floats = rng.standard_normal((9, 3))
     points, _ = label_points(y, LOSSES["softmax"], 1.0, 3)
     moved = soft_dz(LOSSES["softmax"], z, points + noise) - LOSSES["softmax"].dz(z, y)
     np.testing.assert_allclose(moved, -noise)
@@ -98,8 +104,9 @@ def test_labels_are_replaced_at_their_holder_alone_and_only_if_asked_for() -> No
     assert told.X is holder.X
     assert set(np.unique(told.y)) == {-1.0, 1.0}
     assert (told.y == holder.y).mean() == pytest.approx(keep_probability(1.0, 2), abs=0.05)
-    again = private_table(holder, job).y
-    assert not np.array_equal(told.y, again)  # the job's seed has no part in it
+    again = private_table(holder, job)
+    assert again.y is not None
+    assert not np.array_equal(told.y, again.y)  # the job's seed has no part in it
     assert delta_of(job) == 0.0
 
 
