@@ -146,7 +146,7 @@ def test_every_algorithm_trains_on_randomised_labels(algorithm: str) -> None:
     spent = done.result.privacy
     assert (spent.mechanism, spent.epsilon, spent.delta) == ("labels", 3.0, 0.0)
     assert any("randomised before training" in note for note in spent.notes)
-    # a label holder that trains its own block alone has a third of the columns; kernels of few, noisy rows vary
+    # a label holder that trains its own block alone has a third of the columns; kernels of few rows vary
     weak = algorithm in ("afsvrg-vp", "fdskl", "pp-svmv")
     assert done.result.metrics["test_accuracy"] > (0.52 if weak else 0.7)
 
