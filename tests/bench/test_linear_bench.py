@@ -10,7 +10,7 @@ import pytest
 
 from colonnade.bench import against, cti, linear, lossless, pace, rates
 from colonnade.bench.calibrate import Calibration, calibrate, fit, words
-from colonnade.bench.common import Bench
+from colonnade.bench.common import Bench, kept
 from colonnade.bench.linear import Problem, closed_form, straggler, train
 from colonnade.data.table import Table
 
@@ -37,7 +37,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Bench:
     known: dict[int, Problem] = {}
 
     def problem(name: str, q: int = 8, seed: int = 0) -> Problem:
-        return known.setdefault(q, made(q))
+        return known.setdefault(q, made(q, width=16 if q == 1 else 2))
 
     for module in (against, lossless, pace, rates):
         monkeypatch.setattr(module, "problem", problem)
@@ -69,16 +69,36 @@ def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path
     assert accountings == {"free", "charged"}
 
 
-def test_losslessness_is_judged_by_the_difference_of_means(made_up: Bench) -> None:
+def test_losslessness_is_judged_by_the_difference_of_means(made_up: Bench, tmp_path: Path) -> None:
     terms = lossless.Terms(1e-7, {"batch": 32, "epochs": 20}, {"batch": 128, "epochs": 4})
     lossless.TERMS["made"] = terms
     try:
-        lossless.lossless(made_up, ("made",), ("vfb2-saga",), ("l2",), 1, {}, lambda line: None)
+        lossless.lossless(made_up, ("made",), ("vfb2-saga",), ("l2",), 1, {}, lambda line: None, tmp_path)
     finally:
         del lossless.TERMS["made"]
     (row,) = made_up.grids[0].rows
     assert row[6] == "yes"
     assert float(row[3]) < float(row[2]), "half of the blocks are never trained"
+
+
+def test_a_bench_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    answers = iter([0.5, 0.75])
+    path = tmp_path / "trials" / "one.json"
+    assert kept(path, {"seed": 1}, lambda: next(answers)) == 0.5
+    assert kept(path, {"seed": 1}, lambda: next(answers)) == 0.5, "the same question is not asked twice"
+    assert kept(path, {"seed": 2}, lambda: next(answers)) == 0.75, "another question has another answer"
+    assert [file.name for file in path.parent.iterdir()] == ["one.json"]
+
+
+def test_without_a_minimum_the_same_algorithm_at_one_party_is_the_measure(
+    made_up: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for module in (linear, lossless):
+        monkeypatch.setattr(module, "ENDLESS", ("made", "nonconvex"))
+    lossless.lossless(made_up, ("made",), ("vfb2-svrg",), ("nonconvex",), 1, {}, lambda line: None, tmp_path)
+    (row,) = made_up.grids[0].rows
+    assert row[6] == "yes"
+    assert (tmp_path / "trials" / "made-vfb2-svrg-nonconvex-0-alone.json").is_file()
 
 
 def test_pulled_rounds_are_counted(made_up: Bench) -> None:

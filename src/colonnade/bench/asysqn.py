@@ -36,7 +36,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     trials = 1 if quick else 10
     bench.data["calibration"] = words(costs)
     algorithms = ("asysqn-svrg", "asysqn-saga")
-    lossless(bench, names, algorithms, ("l2",), trials, PAPER_ASYSQN, say, lambda: bench.write(out))
+    lossless(bench, names, algorithms, ("l2",), trials, PAPER_ASYSQN, say, out)
     return bench.write(out)
 
 

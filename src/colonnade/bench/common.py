@@ -86,6 +86,24 @@ class Bench:
         return paths
 
 
+def kept(path: Path, question: Any, answer: Callable[[], Any]) -> Any:
+    """What an earlier run found out about the same question, or what is found out now and kept.
+
+    A bench of hours can so go on where it was stopped. Questions and answers are plain numbers and words.
+    """
+    asked = json.loads(json.dumps(question))
+    if path.is_file():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["question"] == asked:
+            return found["answer"]
+    found = {"question": asked, "answer": json.loads(json.dumps(answer()))}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part")
+    draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    draft.replace(path)
+    return found["answer"]
+
+
 def draw(panels: Sequence[Panel], title: str) -> Figure:
     """The panels side by side, three in a row."""
     across = min(3, len(panels))

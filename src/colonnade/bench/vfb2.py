@@ -40,7 +40,5 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     bench.write(out)
     names = ("a9a", "phishing") if quick else LOSSLESS_SETS
     trials = 1 if quick else 10
-    lossless(
-        bench, names, ("vfb2-svrg", "vfb2-saga"), problems, trials, PAPER_VFB2, say, lambda: bench.write(out)
-    )
+    lossless(bench, names, ("vfb2-svrg", "vfb2-saga"), problems, trials, PAPER_VFB2, say, out)
     return bench.write(out)
