@@ -139,16 +139,18 @@ def test_noisy_gradients_stop_before_the_budget_would_be_exceeded(monkeypatch: p
 )
 def test_every_algorithm_trains_on_randomised_labels(algorithm: str) -> None:
     setting = random_setting(parties=3, active=1, rows=400, test_rows=200)
-    train: dict[str, Any] = {"epochs": 10, "batch": 50, "step": 0.1}
+    # hardly regularised, a kernel would learn the noise by heart
+    train: dict[str, Any] = {"epochs": 20, "batch": 50, "step": "auto", "l2": 1e-3}
     if algorithm == "afsvrg-vp":
         train["labels_at"] = 1
     done = run(setting, algorithm, train=train, privacy={"mechanism": "labels", "epsilon": 3.0})
     spent = done.result.privacy
     assert (spent.mechanism, spent.epsilon, spent.delta) == ("labels", 3.0, 0.0)
     assert any("randomised before training" in note for note in spent.notes)
-    # a label holder that trains its own block alone has a third of the columns; kernels of few rows vary
-    weak = algorithm in ("afsvrg-vp", "fdskl", "pp-svmv")
-    assert done.result.metrics["test_accuracy"] > (0.52 if weak else 0.7)
+    # a label holder that trains its own block alone has a third of the columns
+    found = done.result.metrics
+    assert found["test_accuracy"] > (0.7 if algorithm == "afsvrg-vp" else 0.8)
+    assert found["test_auc"] > (0.8 if algorithm == "afsvrg-vp" else 0.95)
 
 
 def test_a_run_never_computes_with_true_labels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ class Proxy:
         self._left = 0
         self._flip = False
         self._carried = asyncio.Event()
+        self._accepted = asyncio.Event()
 
     async def open(self, port: int) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
@@ -27,6 +28,11 @@ class Proxy:
         self._left = size
         self._carried.clear()
         await self._carried.wait()
+
+    async def reconnect(self) -> None:
+        """Wait until there is another connection."""
+        self._accepted.clear()
+        await self._accepted.wait()
 
     def corrupt(self) -> None:
         """One bit of what passes next is flipped."""
@@ -47,6 +53,7 @@ class Proxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._accepted.set()
         try:
             onward_reader, onward = await asyncio.open_connection("127.0.0.1", self._target)
         except OSError:
