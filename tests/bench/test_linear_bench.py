@@ -110,7 +110,7 @@ def test_pooled_fits_and_the_local_world_are_timed(made_up: Bench, monkeypatch: 
     data = made(4)
     monkeypatch.setattr(against, "ROUNDS", 4)  # few rows make noisy batches
     assert against.lbfgs(data, 1e-3)() > 0
-    assert against.sklearn(data, 1e-3)() > 0
+    assert against.complete(data)() > 0
     moment = against.local(data, 1e-3)()
     assert moment is not None
     assert moment.seconds > 0
