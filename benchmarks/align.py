@@ -25,8 +25,8 @@ import numpy as np
 from colonnade.conversations.align import Terms, align
 from colonnade.net.certificates import Credentials, issue, make_authority
 from colonnade.net.clock import RealClock
+from colonnade.net.engines import network_wire
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.tls import tls_wire
 from colonnade.secure.keys import agree
 
 OVERLAP = 0.8
@@ -48,7 +48,7 @@ def party(number: int, names: list[str], ports: list[int], folder: str, count: i
     async def main() -> dict[str, Any]:
         credentials = Credentials.load(folder, me, names)
         addresses = {name: ("127.0.0.1", port) for name, port in zip(names, ports, strict=True)}
-        wire = tls_wire(me, addresses, credentials)
+        wire = network_wire("tls", me, addresses, credentials, 30.0)
         net = Endpoint(me, tuple(names), wire, RealClock(), run=1)
         await wire.start()
         secrets = await agree(net, credentials, version="0", job="benchmark")

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.net.proxy import Proxy
-from tests.net.worlds import NETWORK, PARTIES, addresses, certificates, credentials, endpoint, free_ports
+from tests.net.worlds import (
+    NETWORK,
+    PARTIES,
+    addresses,
+    certificates,
+    credentials,
+    endpoint,
+    free_ports,
+    wire_of,
+)
 
 from colonnade.errors import (
     CertificateError,
@@ -42,7 +51,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 def wire(kind: str, me: str, where: Any, secrets: Credentials | None = None, **options: Any) -> NetworkWire:
     options = {"connect_s": 5.0, "reconnect_s": 5.0, **options}
-    return NETWORK[kind](me, where, secrets or credentials(me), **options)
+    return wire_of(kind, me, where, secrets or credentials(me), **options)
 
 
 @asynccontextmanager

@@ -15,19 +15,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from colonnade.net.certificates import Credentials, issue, make_authority
+from colonnade.net.channel import Engine
 from colonnade.net.clock import RealClock, VirtualClock
-from colonnade.net.grpc import grpc_wire
+from colonnade.net.grpc import GrpcEngine
 from colonnade.net.local import LocalHub
 from colonnade.net.mailbox import Endpoint
 from colonnade.net.simulated import Faults, Link, SimulatedHub
-from colonnade.net.tls import tls_wire
+from colonnade.net.tls import TlsEngine
 from colonnade.net.transport import Clock, Wire
 from colonnade.net.virtual import run_virtual
 from colonnade.net.wire import NetworkWire
 
 RUN = 0xC01
 PARTIES = ("ant", "bee", "cat", "dog")
-NETWORK = {"tls": tls_wire, "grpc": grpc_wire}
+NETWORK: dict[str, Callable[[Credentials], Engine]] = {"tls": TlsEngine, "grpc": GrpcEngine}
 WORLDS = ("local", "simulated", "tls", "grpc")
 
 Program = Callable[[Endpoint], Awaitable[Any]]
@@ -111,11 +112,15 @@ def simulated(
     return run_virtual(main())
 
 
+def wire_of(kind: str, me: str, where: Any, secrets: Credentials, **options: Any) -> NetworkWire:
+    return NetworkWire(me, where, secrets, NETWORK[kind](secrets), **options)
+
+
 def network(kind: str, program: Program, parties: tuple[str, ...] = PARTIES[:3], **options: Any) -> list[Any]:
     where = addresses(parties)
 
     def make(me: str) -> tuple[Wire, Clock]:
-        wire = NETWORK[kind](me, where, credentials(me, parties), connect_s=10, reconnect_s=5)
+        wire = wire_of(kind, me, where, credentials(me, parties), connect_s=10, reconnect_s=5)
         return wire, RealClock()
 
     return asyncio.run(_together(program, parties, make, options))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from colonnade.net.certificates import Credentials
-from colonnade.net.channel import Address
-from colonnade.net.tls import tls_wire
+from colonnade.net.channel import Address, Engine
+from colonnade.net.tls import TlsEngine
 from colonnade.net.wire import CONNECT_S, NetworkWire
 
 
@@ -20,9 +20,14 @@ def network_wire(
 ) -> NetworkWire:
     """A wire of the kind the job names; a peer that goes away may come back within the deadline."""
     connect = max(deadline, CONNECT_S)  # the others may still be starting, on a busy machine
-    if transport == "tls":
-        return tls_wire(me, addresses, credentials, connect_s=connect, reconnect_s=deadline)
-    # gRPC starts threads of its own, so it is imported only where it is used
-    from colonnade.net.grpc import grpc_wire
+    engine = _engine(transport, credentials)
+    return NetworkWire(me, addresses, credentials, engine, connect_s=connect, reconnect_s=deadline)
 
-    return grpc_wire(me, addresses, credentials, connect_s=connect, reconnect_s=deadline)
+
+def _engine(transport: Literal["tls", "grpc"], credentials: Credentials) -> Engine:
+    if transport == "tls":
+        return TlsEngine(credentials)
+    # gRPC starts threads of its own, so it is imported only where it is used
+    from colonnade.net.grpc import GrpcEngine
+
+    return GrpcEngine(credentials)

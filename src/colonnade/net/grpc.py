@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 # gRPC's own log lines say less than the errors raised here, and come unasked
@@ -21,33 +21,10 @@ import grpc
 
 from colonnade.errors import CertificateError, JobError
 from colonnade.net.certificates import Credentials, der
-from colonnade.net.channel import CLOSE_S, Address, Channel, Ear
-from colonnade.net.wire import CONNECT_S, RECONNECT_S, SIZE_LIMIT, NetworkWire
+from colonnade.net.channel import CLOSE_S, Channel, Ear
+from colonnade.net.wire import SIZE_LIMIT
 
 _SERVICE, _METHOD = "colonnade.Wire", "Talk"
-
-
-def grpc_wire(
-    me: str,
-    addresses: Mapping[str, Address],
-    credentials: Credentials,
-    *,
-    listen: Address | None = None,
-    connect_s: float = CONNECT_S,
-    reconnect_s: float = RECONNECT_S,
-    size_limit: int = SIZE_LIMIT,
-) -> NetworkWire:
-    """The wire of party `me`; the same parameters as `tls_wire`."""
-    return NetworkWire(
-        me,
-        addresses,
-        credentials,
-        GrpcEngine(credentials, size_limit),
-        listen=listen,
-        connect_s=connect_s,
-        reconnect_s=reconnect_s,
-        size_limit=size_limit,
-    )
 
 
 class _Stream(Protocol):
@@ -59,11 +36,11 @@ class _Stream(Protocol):
 class GrpcEngine:
     together = 2**20
 
-    def __init__(self, credentials: Credentials, size_limit: int) -> None:
+    def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
         self._server: Any = None
         self._lives: set[asyncio.Task[None]] = set()
-        largest = size_limit + 2 * self.together
+        largest = SIZE_LIMIT + 2 * self.together
         self._options = [
             ("grpc.max_send_message_length", largest),
             ("grpc.max_receive_message_length", largest),

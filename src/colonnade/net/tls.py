@@ -12,14 +12,13 @@ import asyncio
 import socket
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import cast
 
 from colonnade.errors import CertificateError, JobError
 from colonnade.net.certificates import Credentials
-from colonnade.net.channel import CLOSE_S, Address, Channel, Ear
+from colonnade.net.channel import CLOSE_S, Channel, Ear
 from colonnade.net.framing import RECORD
-from colonnade.net.wire import CONNECT_S, RECONNECT_S, SIZE_LIMIT, NetworkWire
 
 HANDSHAKE_S = 10.0
 READ_BUFFER, WRITE_BUFFER = 2**17, 2**18
@@ -27,32 +26,6 @@ STRANGERS = 128  # handshakes at one time; who comes on top of these is turned a
 
 # a machine that vanished without a word is noticed after about 25 s, whether or not anything is sent
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 25_000}
-
-
-def tls_wire(
-    me: str,
-    addresses: Mapping[str, Address],
-    credentials: Credentials,
-    *,
-    listen: Address | None = None,
-    connect_s: float = CONNECT_S,
-    reconnect_s: float = RECONNECT_S,
-    size_limit: int = SIZE_LIMIT,
-) -> NetworkWire:
-    """The wire of party `me`. `addresses` says where each party, `me` too, is dialled.
-
-    `listen` is where `me` listens if that is not where it is dialled (behind a router, in a container).
-    """
-    return NetworkWire(
-        me,
-        addresses,
-        credentials,
-        TlsEngine(credentials),
-        listen=listen,
-        connect_s=connect_s,
-        reconnect_s=reconnect_s,
-        size_limit=size_limit,
-    )
 
 
 class TlsEngine:

@@ -47,11 +47,15 @@ class _Link:
 
 
 class NetworkWire:
-    """A `Wire` over any `Engine`. Attach an endpoint to it, then `await start()`."""
+    """A `Wire` over any `Engine`. Attach an endpoint to it, then `await start()`.
+
+    `addresses` says where `me` listens and where it dials each of the others.
+    """
 
     protocol = PROTOCOL
     lossless = False
     intact = True
+    size_limit = SIZE_LIMIT
     retry_after: float | None = None
 
     def __init__(
@@ -61,20 +65,17 @@ class NetworkWire:
         credentials: Credentials,
         engine: Engine,
         *,
-        listen: Address | None = None,
         connect_s: float = CONNECT_S,
         reconnect_s: float = RECONNECT_S,
-        size_limit: int = SIZE_LIMIT,
     ) -> None:
         if me != credentials.party:
             raise CertificateError(f"these are the credentials of {credentials.party}, not of {me}")
         self.me = me
         self.instance = os.urandom(16)
-        self.size_limit = size_limit
         self.refused: Counter[str] = Counter()
         self._credentials = credentials
         self._engine = engine
-        self._listen = listen or addresses[me]
+        self._listen = addresses[me]
         self._connect_s, self._reconnect_s = connect_s, reconnect_s
         peers = sorted(peer for peer in addresses if peer != me)
         self._links = {
