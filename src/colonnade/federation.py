@@ -366,6 +366,8 @@ def _result(job: Job, setting: Setting, shares: dict[str, Share], pooled: Pooled
             rounds=last.rounds,
             messages=sum(share.messages for share in shares.values()),
             bytes_sent=sum(sum(share.bytes_by_kind.values()) for share in shares.values()),
+            payload_bytes=sum(sum(share.payload_by_kind.values()) for share in shares.values()),
+            sealed_bytes=sum(share.sealed_bytes for share in shares.values()),
             bytes_by_kind=dict(sorted(kinds.items())),
             bytes_by_party={party: sum(share.bytes_by_kind.values()) for party, share in shares.items()},
             bytes_by_pair={party: share.bytes_by_peer for party, share in shares.items()},

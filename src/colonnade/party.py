@@ -65,6 +65,7 @@ class Share(msgspec.Struct, kw_only=True):
     bytes_by_kind: dict[str, int]
     bytes_by_peer: dict[str, int]
     payload_by_kind: dict[str, int] = {}  # of bytes_by_kind, what is arrays and not framing
+    sealed_bytes: int = 0  # of them, what encryption adds; the rest is our own framing
     evaluation_bytes: int
     received_messages: int
     received_bytes: int
@@ -167,6 +168,7 @@ class Party:
             bytes_by_kind=meter.bytes_by_kind(),
             bytes_by_peer=meter.bytes_by_peer(),
             payload_by_kind=meter.payload_by_kind(),
+            sealed_bytes=meter.sealed_bytes(),
             evaluation_bytes=evaluation_meter.bytes(evaluation=True),
             received_messages=meter.received_messages,
             received_bytes=meter.received_bytes,

@@ -26,6 +26,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     messages: int
     bytes_sent: int
+    payload_bytes: int = 0  # of bytes_sent: the arrays
+    sealed_bytes: int = 0  # of bytes_sent: TLS records; the rest is our own framing
     bytes_by_kind: dict[str, int]
     bytes_by_party: dict[str, int]
     bytes_by_pair: dict[str, dict[str, int]]

@@ -12,17 +12,17 @@ from hypothesis.extra import numpy as hnp
 
 from colonnade.errors import MalformedMessage, OversizedMessage
 from colonnade.messages import Array, Message, Piece, decode, encode
-from colonnade.net.frame import HEADER_SIZE, Header, pack, unpack
-from colonnade.net.framing import LENGTH_PREFIX, RECORD, Splitter, prefix, tls_framing
+from colonnade.net.frame import Header, pack, place_of, unpack
+from colonnade.net.framing import RECORD, Splitter, prefix, stream_framing
 
+numbers = st.sampled_from([0, 1, 2**16 - 1, 2**16]) | st.integers(0, 2**32 - 1)
+places = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 255))
 headers = st.builds(
     Header,
-    run=st.integers(0, 2**32 - 1),
-    sender=st.integers(0, 255),
-    receiver=st.integers(0, 255),
-    kind=st.integers(0, 127),
-    sequence=st.integers(0, 2**32 - 1),
-    acknowledged=st.integers(0, 2**32 - 1),
+    kind=st.integers(0, 63),
+    place=st.integers(0, 2**32 - 1),
+    sequence=numbers,
+    acknowledged=numbers,
 )
 json = st.recursive(
     st.none()
@@ -92,16 +92,31 @@ def test_a_checksum_may_be_left_out_but_not_where_it_is_demanded(header: Header,
         unpack(frame, demand=True)
 
 
-@given(st.binary(max_size=HEADER_SIZE - 1))
+@given(headers)
+def test_small_numbers_make_a_short_frame(header: Header) -> None:
+    wide = max(header.sequence, header.acknowledged) >= 2**16
+    assert len(pack(header, checked=False)) == (13 if wide else 9)
+
+
+@given(places, places)
+@example((2**31, 0, 1), (2**31 + 1, 0, 1))
+def test_a_place_tells_runs_and_parties_apart(one: tuple[int, int, int], other: tuple[int, int, int]) -> None:
+    assert (place_of(*one) == place_of(*other)) == (one == other)
+
+
+@given(st.binary(max_size=8))
 def test_a_frame_without_a_header_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedMessage, match="shorter than its header"):
         unpack(data)
 
 
-@given(st.lists(st.binary(max_size=50)), st.lists(st.integers(1, 60)))
+@given(
+    st.lists(st.binary(max_size=50) | st.sampled_from([2**15 - 1, 2**15, 70_000]).map(bytes), max_size=10),
+    st.lists(st.integers(1, 60) | st.integers(1, 80_000)),
+)
 def test_a_stream_splits_into_its_frames_however_it_is_cut(frames: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(prefix(len(frame)) + frame for frame in frames)
-    splitter = Splitter(50)
+    splitter = Splitter(70_000)
     got: list[bytes] = []
     for cut in cuts:
         got += splitter.feed(stream[:cut])
@@ -118,5 +133,6 @@ def test_a_length_over_the_limit_is_refused_before_its_frame_is_there() -> None:
 
 @given(st.integers(0, 5 * RECORD))
 def test_framing_is_a_prefix_and_an_overhead_for_every_record(size: int) -> None:
-    records = -(-(size + LENGTH_PREFIX) // RECORD)
-    assert tls_framing(size) == LENGTH_PREFIX + 22 * records
+    length = len(prefix(size))
+    assert length == (2 if size < 2**15 else 4)
+    assert stream_framing(size) == (length, 22 * -(-(size + length) // RECORD))

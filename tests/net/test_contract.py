@@ -26,7 +26,7 @@ from colonnade.messages import (
     encode,
     tag_of,
 )
-from colonnade.net.frame import ACK, DATA, Header, pack
+from colonnade.net.frame import ACK, DATA, Header, pack, place_of
 from colonnade.net.mailbox import Endpoint
 
 
@@ -188,8 +188,9 @@ def _bad_frames(me: int, to: int) -> dict[str, bytes]:
     """Frames that must not be believed, each with the name it is refused by."""
 
     def frame(payload: bytes = b"", **change: int) -> bytes:
-        fields = {"run": RUN, "sender": me, "receiver": to, "kind": DATA, "sequence": 1, "acknowledged": 0}
-        return pack(Header(**(fields | change)), payload)
+        place = place_of(change.get("run", RUN), change.get("sender", me), change.get("receiver", to))
+        numbers = change.get("sequence", 1), change.get("acknowledged", 0)
+        return pack(Header(change.get("kind", DATA), place, *numbers), payload)
 
     good = frame(encode(piece(7, 1.0)))
     return {
@@ -248,7 +249,7 @@ def test_a_frame_in_order_that_is_no_message_is_refused_and_the_next_is_delivere
 
 def test_a_frame_of_nobody_is_refused_by_name(run: World) -> None:
     async def program(net: Endpoint) -> dict[str, int]:
-        net.deliver("eve", pack(Header(RUN, 0, 1, DATA, 1, 0), encode(Bye())))
+        net.deliver("eve", pack(Header(DATA, place_of(RUN, 0, 1), 1, 0), encode(Bye())))
         await net.finish()
         return dict(net.meter.refused)
 

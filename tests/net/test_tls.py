@@ -95,23 +95,30 @@ async def no_certificate(port: int) -> None:
 
 async def mallory(port: int) -> None:
     """The authority knows her, but she is no party of this run."""
-    answer = await _hear(port, prefix(28) + b"colonnade/2 " + bytes(16), _client(credentials("mallory")))
+    answer = await _hear(port, prefix(28) + b"colonnade/3 " + bytes(16), _client(credentials("mallory")))
     assert b"refused CertificateError: mallory is not a party that dials bee" in answer
 
 
 async def wrong_way(port: int) -> None:
     """A party that is to be dialled does not dial."""
-    answer = await _hear(port, prefix(28) + b"colonnade/2 " + bytes(16), _client(credentials("cat")))
+    answer = await _hear(port, prefix(28) + b"colonnade/3 " + bytes(16), _client(credentials("cat")))
     assert b"cat is not a party that dials bee" in answer
 
 
 async def long_greeting(port: int) -> None:
-    assert await _hear(port, prefix(2**31) + b"x" * 100, _client(credentials("ant"))) == b""
+    assert await _hear(port, prefix(2**30) + b"x" * 100, _client(credentials("ant"))) == b""
 
 
 async def other_protocol(port: int) -> None:
     answer = await _hear(port, prefix(5) + b"hello", _client(credentials("ant")))
-    assert b"ant speaks no version of the wire protocol, bee speaks version 2; install the same" in answer
+    assert b"ant speaks no version of the wire protocol, bee speaks version 3; install the same" in answer
+
+
+async def earlier_protocol(port: int) -> None:
+    """Version 2, which had lengths of four bytes."""
+    greeting = (28).to_bytes(4, "little") + b"colonnade/2 " + bytes(16)
+    answer = await _hear(port, greeting, _client(credentials("ant")))
+    assert b"ant speaks version 2 of the wire protocol, bee speaks version 3; install the same" in answer
 
 
 async def hangs_up(port: int) -> None:
@@ -158,6 +165,11 @@ def test_a_stranger_is_refused_and_counted_and_the_run_goes_on(reason: str) -> N
     assert dict(line.refused) == {reason: 1}
 
 
+def test_an_earlier_version_of_the_protocol_is_named() -> None:
+    line = asyncio.run(_run_with_visit(earlier_protocol))
+    assert dict(line.refused) == {"does not speak this version of the protocol": 1}
+
+
 def test_a_party_that_is_to_be_dialled_cannot_dial() -> None:
     line = asyncio.run(_run_with_visit(wrong_way, PARTIES[:3]))
     assert dict(line.refused) == {"not a party that dials here": 1}
@@ -181,7 +193,7 @@ def test_once_the_real_peer_was_met_an_impostor_is_only_counted(tmp_path: Path) 
 
     async def visit(port: int) -> None:
         context = _client(Credentials.load(tmp_path, "ant", []))
-        answer = await _hear(port, prefix(28) + b"colonnade/2 " + bytes(16), context)
+        answer = await _hear(port, prefix(28) + b"colonnade/3 " + bytes(16), context)
         assert b"is not the pinned one" in answer
 
     line = asyncio.run(_run_with_visit(visit))
@@ -272,12 +284,12 @@ def test_a_frame_over_the_limit_is_refused_before_it_is_read() -> None:
     async def program(net: Endpoint) -> None:
         if net.me == "ant":
             for link in net._wire._links.values():  # type: ignore[attr-defined]
-                link.connection.channel.write(prefix(2**31) + b"x")
+                link.connection.channel.write(prefix(2**30) + b"x")
         await net.gather(Piece, 0)
 
     (ant, bee), _ = asyncio.run(_both(credentials("ant"), credentials("bee"), program))
     assert isinstance(bee, OversizedMessage)
-    assert "ant: a frame of 2147483648 bytes is announced, the limit is 67108864" in str(bee)
+    assert "ant: a frame of 1073741824 bytes is announced, the limit is 67108864" in str(bee)
     assert isinstance(ant, ColonnadeError)
 
 

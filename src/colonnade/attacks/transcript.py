@@ -36,7 +36,7 @@ class TappedWire:
         self.intact = wire.intact
         self.retry_after = wire.retry_after
 
-    def framing(self, size: int) -> int:
+    def framing(self, size: int) -> tuple[int, int]:
         return self._wire.framing(size)
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:

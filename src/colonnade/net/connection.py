@@ -21,8 +21,9 @@ from colonnade.net.transport import Deliver
 GREET_S = 10.0
 GREETING_LIMIT = 1024
 
-PROTOCOL = 2  # of frames and greetings; another number is refused at both ends
-_GREETING = re.compile(rb"colonnade/(\d{1,9}) ")
+PROTOCOL = 3  # of frames and greetings; another number is refused at both ends
+# before version 3 a length had four bytes, of which the last two seem to belong to the greeting
+_GREETING = re.compile(rb"(?:\0\0)?colonnade/(\d{1,9}) ")
 _REFUSAL = b"refused "
 
 

@@ -1,31 +1,40 @@
-"""Frames on a stream of bytes: a length of four bytes, then the frame; and what that and TLS cost.
+"""Frames on a stream of bytes: a length, then the frame; and what that and TLS cost.
 
-A length is checked before its frame is read, so nobody can make a party set aside memory for a frame
-that it would refuse. A frame of length zero is a word of the wire itself: the sender hangs up on purpose.
+A length takes two bytes, little-endian, or four where the highest bit of the two is set: it is no part of the
+length, whose upper half follows. A length is checked before its frame is read, so nobody can make a party set
+aside memory for a frame that it would refuse. A frame of length zero is a word of the wire itself: the sender
+hangs up on purpose.
 """
 
 from __future__ import annotations
 
 from colonnade.errors import OversizedMessage
 
-# what a TLS 1.3 record and a length prefix add to a frame on a real line
-RECORD, RECORD_OVERHEAD, LENGTH_PREFIX = 16384, 22, 4
-HANG_UP = bytes(LENGTH_PREFIX)
-
-
-def tls_framing(size: int) -> int:
-    """Bytes that a length prefix and TLS 1.3 records add to a frame of `size` bytes.
-
-    Frames that are waiting together share a record, so this is the most a frame can cost.
-
-    >>> tls_framing(100), tls_framing(20_000)
-    (26, 48)
-    """
-    return LENGTH_PREFIX + RECORD_OVERHEAD * -(-(size + LENGTH_PREFIX) // RECORD)
+RECORD, RECORD_OVERHEAD = 16384, 22  # a TLS 1.3 record: bytes in it at most, and on top of them
+SHORT, LONG = 2, 4  # bytes of a length
+_BITS = 15  # of a length, in its first two bytes
+_MARK = 1 << _BITS
 
 
 def prefix(size: int) -> bytes:
-    return size.to_bytes(LENGTH_PREFIX, "little")
+    if size < _MARK:
+        return size.to_bytes(SHORT, "little")
+    return (size % _MARK | _MARK).to_bytes(SHORT, "little") + (size >> _BITS).to_bytes(SHORT, "little")
+
+
+HANG_UP = prefix(0)
+
+
+def stream_framing(size: int) -> tuple[int, int]:
+    """What a frame of `size` bytes costs on a line besides: its length, which is ours, and TLS 1.3 records.
+
+    Frames that are waiting together share a record, so this is the most a frame can cost.
+
+    >>> stream_framing(100), stream_framing(20_000), stream_framing(40_000)
+    ((2, 22), (2, 44), (4, 66))
+    """
+    length = SHORT if size < _MARK else LONG
+    return length, RECORD_OVERHEAD * -(-(size + length) // RECORD)
 
 
 class Splitter:
@@ -40,7 +49,7 @@ class Splitter:
         self.limit = limit
         self._rest: list[bytes] = []
         self._size = 0
-        self._need = LENGTH_PREFIX
+        self._need = SHORT
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now. OversizedMessage when one is announced that is too long."""
@@ -53,10 +62,16 @@ class Splitter:
             self._rest.clear()
         frames = []
         at, size = 0, len(data)
-        self._need = LENGTH_PREFIX
-        while size - at >= LENGTH_PREFIX:
-            start = at + LENGTH_PREFIX
+        self._need = SHORT
+        while size - at >= SHORT:
+            start = at + SHORT
             length = int.from_bytes(data[at:start], "little")
+            if length & _MARK:
+                if size - at < LONG:
+                    self._need = LONG
+                    break
+                start = at + LONG
+                length += (int.from_bytes(data[at + SHORT : start], "little") << _BITS) - _MARK
             if length > self.limit:
                 raise OversizedMessage(f"a frame of {length} bytes is announced, the limit is {self.limit}")
             end = start + length

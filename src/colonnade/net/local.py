@@ -29,8 +29,8 @@ class LocalWire:
         self._hub = hub
         self._party = party
 
-    def framing(self, size: int) -> int:
-        return 0
+    def framing(self, size: int) -> tuple[int, int]:
+        return 0, 0
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self._hub.deliver[self._party] = deliver

@@ -22,12 +22,12 @@ from colonnade.errors import (
     OversizedMessage,
     RefusedMessage,
     UnknownParty,
-    WrongRun,
 )
 from colonnade.messages import Abort, Bye, Message, decode, encode
-from colonnade.net.frame import ACK, DATA, HEADER_SIZE, RESEND, Header, pack, unpack
+from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, pack, unpack
 from colonnade.net.line import Line
 from colonnade.net.meter import Meter
+from colonnade.net.places import Places
 from colonnade.net.transport import Clock, M, Wire
 from colonnade.net.waiting import Waits
 
@@ -63,9 +63,8 @@ class Endpoint:
         self.deadline = deadline
         self._wire = wire
         self._checked = not wire.intact
-        self._run = run
         self._size_limit = size_limit
-        self._index = {party: i for i, party in enumerate(self.parties)}
+        self._places = Places(me, self.parties, run)
         self._lines = {peer: Line() for peer in self.peers}
         self._slots: dict[Key, dict[str, Message]] = {}
         self._queues: dict[type[Message], list[tuple[str, Message]]] = {}
@@ -98,7 +97,7 @@ class Endpoint:
         line = self._lines.get(to)
         if line is None:
             raise UnknownParty(f"{to!r} is not a peer of {self.me} in this run")
-        size = HEADER_SIZE + len(payload)
+        size = HEADER_LIMIT + len(payload)
         if size > self._size_limit:
             # before it gets a number: the peer would wait for a number that never comes
             raise OversizedMessage(
@@ -107,7 +106,7 @@ class Endpoint:
             )
         sequence = line.number()
         frame = pack(self._header(to, DATA, sequence), payload, checked=self._checked)
-        self.meter.sent(message, to, len(frame) + self._wire.framing(len(frame)))
+        self.meter.sent(message, to, len(frame), *self._wire.framing(len(frame)))
         if not self._wire.lossless:
             line.keep(sequence, frame)
             self._schedule_retry()
@@ -128,7 +127,7 @@ class Endpoint:
     def _header(self, to: str, kind: int, sequence: int) -> Header:
         line = self._lines[to]
         line.report()
-        return Header(self._run, self._index[self.me], self._index[to], kind, sequence, line.taken)
+        return Header(kind, self._places.to[to], sequence, line.taken)
 
     async def finish(self) -> None:
         """Say goodbye and wait until every peer has: then nobody needs this party any more."""
@@ -225,10 +224,8 @@ class Endpoint:
         if len(frame) > self._size_limit:
             raise OversizedMessage(f"a frame of {len(frame)} bytes from {sender} is over {self._size_limit}")
         header, payload = unpack(frame, demand=self._checked)
-        if header.run != self._run:
-            raise WrongRun(f"{sender} sent a frame of run {header.run:08x}, this is {self._run:08x}")
-        if header.sender != self._index[sender] or header.receiver != self._index[self.me]:
-            raise UnknownParty(f"a frame from {sender} names another sender or receiver")
+        if header.place != self._places.of[sender]:
+            raise self._places.refusal(sender, header.place)
         if header.kind > RESEND or header.acknowledged > line.sent:
             raise MalformedMessage(f"{sender} sent a frame of kind {header.kind} that makes no sense")
         if line.acknowledge(header.acknowledged):
@@ -257,7 +254,7 @@ class Endpoint:
             message = decode(payload)
         except RecursionError as error:
             raise MalformedMessage(f"{sender} sent a message that is nested too deep") from error
-        self.meter.received(len(frame) + self._wire.framing(len(frame)))
+        self.meter.received(len(frame) + sum(self._wire.framing(len(frame))))
         kind = type(message)
         if kind is Abort:
             self._acknowledge_last(sender)
@@ -315,7 +312,7 @@ class Endpoint:
             self._repeat(to, frame)
 
     def _repeat(self, to: str, frame: bytes) -> None:
-        self.meter.repeated(len(frame) + self._wire.framing(len(frame)))
+        self.meter.repeated(len(frame), *self._wire.framing(len(frame)))
         self._wire.send(to, frame)
 
     def _schedule_retry(self) -> None:

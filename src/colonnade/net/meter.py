@@ -1,6 +1,7 @@
 """Counts what leaves a party: messages and bytes, by kind, by topic and by peer, framing included.
 
-The payload, which is the arrays alone as they travel, is counted beside.
+Beside all bytes it counts the payload, which is the arrays alone as they travel, and what encryption adds
+(TLS records). The rest is our own framing.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ class Meter:
     """One party's books. Evaluation is measurement, not training, so it can be told apart by topic."""
 
     def __init__(self) -> None:
-        self._sent: dict[Key, list[int]] = {}
+        self._sent: dict[Key, list[int]] = {}  # messages, bytes, of these payload, and encryption
         self.overhead = 0
+        self._overhead_sealed = 0
         self.received_messages = 0
         self.received_bytes = 0
         self.refused: Counter[str] = Counter()
 
-    def sent(self, message: Message, to: str, size: int) -> None:
+    def sent(self, message: Message, to: str, frame: int, length: int, sealed: int) -> None:
+        """A frame with this message left, with a length before it and so much encryption around it."""
+        size = frame + length + sealed
         kind = type(message)
         # the tag's topic, not the tag itself, is the key: the books must not grow with the rounds
         key = (kind, getattr(message, "tag", 0) >> TOPIC_SHIFT, to)
@@ -34,15 +38,17 @@ class Meter:
             payload += getattr(message, name).nbytes
         entry = self._sent.get(key)
         if entry is None:
-            self._sent[key] = [1, size, payload]
+            self._sent[key] = [1, size, payload, sealed]
         else:
             entry[0] += 1
             entry[1] += size
             entry[2] += payload
+            entry[3] += sealed
 
-    def repeated(self, size: int) -> None:
+    def repeated(self, frame: int, length: int, sealed: int) -> None:
         """Acknowledgements and resends: bytes that carry no message of their own."""
-        self.overhead += size
+        self.overhead += frame + length + sealed
+        self._overhead_sealed += sealed
 
     def received(self, size: int) -> None:
         self.received_messages += 1
@@ -67,6 +73,11 @@ class Meter:
             if topic != Topic.EVALUATE:
                 totals[kind.__name__.lower()] += entry[2]
         return dict(sorted(totals.items()))
+
+    def sealed_bytes(self) -> int:
+        """What encryption added to all that is not evaluation."""
+        sent = sum(entry[3] for (_, topic, _), entry in self._sent.items() if topic != Topic.EVALUATE)
+        return sent + self._overhead_sealed
 
     def bytes_by_peer(self, *, evaluation: bool = False) -> dict[str, int]:
         totals: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """Many runs over one standing line per peer.
 
 A daemon keeps a line with every peer it knows, for as long as it lives; when one ends it is begun again.
-Runs come and go on top: a frame carries the number of its run, and goes to the endpoint of that run. Run 0
+Runs come and go on top: a frame carries its place in a run, and goes to the endpoint of that run. Run 0
 is the daemons' own talk, one endpoint per line. A line that ends fails every run on it; a line that was
 only interrupted is mended below, by the wire, and the runs are told that frames may be missing.
 """
@@ -20,8 +20,9 @@ from colonnade.net.certificates import Credentials
 from colonnade.net.channel import Address
 from colonnade.net.clock import RealClock
 from colonnade.net.frame import unpack
-from colonnade.net.framing import tls_framing
+from colonnade.net.framing import stream_framing
 from colonnade.net.mailbox import Endpoint
+from colonnade.net.places import Places
 from colonnade.net.port import Port
 from colonnade.net.tls import TlsEngine
 from colonnade.net.transport import Deliver, Lost, Restored
@@ -166,7 +167,7 @@ class Mux:
         except MalformedMessage:
             self.refused["MalformedMessage"] += 1
             return
-        tap = self._taps.get((header.run, sender))
+        tap = self._taps.get((header.place, sender))
         if tap is None:
             self.refused["WrongRun"] += 1
         else:
@@ -182,12 +183,13 @@ class RunWire:
 
     def __init__(self, mux: Mux, run: int, peers: tuple[str, ...]) -> None:
         self._mux = mux
-        self._keys = [(run, peer) for peer in peers]
+        places = Places(mux.me, (mux.me, *peers), run)
+        self._keys = [(places.of[peer], peer) for peer in peers]
         self._gone: set[str] = set()
         mux._taps.update(dict.fromkeys(self._keys, self))
 
-    def framing(self, size: int) -> int:
-        return tls_framing(size)
+    def framing(self, size: int) -> tuple[int, int]:
+        return stream_framing(size)
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self.deliver, self._lost, self.restored = deliver, lost, restored

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from colonnade.net.channel import Channel
-from colonnade.net.framing import HANG_UP, LENGTH_PREFIX, prefix
+from colonnade.net.framing import HANG_UP, prefix
 
 HIGH_WATER = 2**20
 
@@ -28,8 +28,9 @@ class Outbox:
 
     def put(self, frame: bytes) -> Awaitable[None] | None:
         """Take a frame; what comes back, if anything, is to be awaited before the next."""
-        self._pieces += (prefix(len(frame)), frame)
-        self._waiting += len(frame) + LENGTH_PREFIX
+        length = prefix(len(frame))
+        self._pieces += (length, frame)
+        self._waiting += len(length) + len(frame)
         if not self._scheduled and not self._full and self._channel is not None:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -85,7 +86,7 @@ class Outbox:
             return data
         count, size = 0, 0
         while size < self._together and count < len(self._pieces):
-            size += LENGTH_PREFIX + len(self._pieces[count + 1])
+            size += len(self._pieces[count]) + len(self._pieces[count + 1])
             count += 2
         data = b"".join(self._pieces[:count])
         del self._pieces[:count]

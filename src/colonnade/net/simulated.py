@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from colonnade.errors import PeerLost
-from colonnade.net.framing import tls_framing
+from colonnade.net.framing import stream_framing
 from colonnade.net.transport import Deliver, Lost, Restored
 
 
@@ -127,8 +127,8 @@ class SimulatedWire:
         self.lossless = self.intact = not hub.faults.any()
         self.retry_after = None if self.lossless else 0.25 + 4 * hub.link.latency_s
 
-    def framing(self, size: int) -> int:
-        return tls_framing(size)
+    def framing(self, size: int) -> tuple[int, int]:
+        return stream_framing(size)
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self._hub.deliver[self._party] = deliver
@@ -139,7 +139,7 @@ class SimulatedWire:
             asyncio.get_running_loop().call_at(at, self._hub.crash, self._party)
 
     def send(self, to: str, frame: bytes) -> None:
-        self._hub.carry(self._party, to, frame, self.framing(len(frame)))
+        self._hub.carry(self._party, to, frame, sum(self.framing(len(frame))))
 
     async def close(self) -> None:
         self._hub.deliver[self._party] = lambda sender, frame: None

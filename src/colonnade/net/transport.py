@@ -97,14 +97,14 @@ class Wire(Protocol):
     `intact`: a frame that arrives is as it was sent, so it needs no checksum.
     `retry_after`: seconds without an acknowledgement after which a frame is sent again; None where the
     wire itself says when frames may be missing (`Restored`).
-    `framing`: bytes that the wire itself adds to a frame of the given size.
+    `framing`: bytes that the wire itself adds to a frame of the given size: ours, and its encryption's.
     """
 
     lossless: bool
     intact: bool
     retry_after: float | None
 
-    def framing(self, size: int) -> int: ...
+    def framing(self, size: int) -> tuple[int, int]: ...
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None: ...
 

@@ -19,7 +19,7 @@ from colonnade.errors import CertificateError, ColonnadeError, NetworkError, Pee
 from colonnade.net.certificates import Credentials, names_in
 from colonnade.net.channel import CLOSE_S, Address, Channel, Engine
 from colonnade.net.connection import PROTOCOL, Connection
-from colonnade.net.framing import tls_framing
+from colonnade.net.framing import stream_framing
 from colonnade.net.outbox import Outbox
 from colonnade.net.transport import Deliver, Lost, Restored
 
@@ -87,8 +87,8 @@ class NetworkWire:
         self._all_gone = asyncio.Event()
         self._last_refusal = ""
 
-    def framing(self, size: int) -> int:
-        return tls_framing(size)
+    def framing(self, size: int) -> tuple[int, int]:
+        return stream_framing(size)
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self.deliver = deliver

@@ -5,7 +5,7 @@ Numbers are rounded for reading here and nowhere else; result.json keeps every d
 
 from __future__ import annotations
 
-from colonnade.result import Moment, Result
+from colonnade.result import Cost, Moment, Result
 
 NAMES = {
     "train_loss": "training loss",
@@ -47,6 +47,7 @@ def cost_rows(result: Result) -> list[Pair]:
         ("epochs, rounds", f"{cost.epochs:,}, {cost.rounds:,}"),
         ("messages", f"{cost.messages:,}"),
         ("bytes sent", size(cost.bytes_sent) + share),
+        ("of them", _parts(cost)),
         ("to evaluate", f"{size(cost.evaluation_bytes)} more, not counted above"),
         ("staleness", f"mean {late.mean:.2f}, 95% within {late.p95}, at most {late.max} updates"),
     ]
@@ -54,6 +55,13 @@ def cost_rows(result: Result) -> list[Pair]:
         refused = ", ".join(f"{count} {name}" for name, count in cost.refused.items())
         rows.append(("refused messages", refused))
     return rows
+
+
+def _parts(cost: Cost) -> str:
+    """What the bytes are."""
+    ours = cost.bytes_sent - cost.payload_bytes - cost.sealed_bytes
+    sealed = f", {size(cost.sealed_bytes)} TLS records" if cost.sealed_bytes else ""
+    return f"{size(cost.payload_bytes)} numbers, {size(ours)} framing{sealed}"
 
 
 def privacy_rows(result: Result) -> list[Pair]:
