@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from colonnade.bench import czofo, czofo_case, czofo_records
 from colonnade.bench.common import Bench
 from colonnade.bench.czofo_case import Case, Point, Record, job_of
-from colonnade.bench.czofo_cases import CASES, MLP, cases_of
+from colonnade.bench.czofo_cases import CASES, cases_of
 from colonnade.bench.czofo_data import balanced, blocks, dealt, prepared
 from colonnade.bench.czofo_paper import FRAMEWORKS
-from colonnade.bench.czofo_steps import KINDS, best, trials
+from colonnade.bench.czofo_steps import KINDS, MLP, best, trials
 from colonnade.cli.bench import bench as command
 from colonnade.combinations import preset_of
 from colonnade.data.table import RawTable

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from colonnade.bench import czofo_privacy
 from colonnade.bench.czofo_privacy import HEADS, privacy_rows
+from colonnade.bench.czofo_records import records
+from colonnade.bench.czofo_steps import NOISY, noisy
 
 
-def test_every_row_has_its_epsilon_and_only_exact_deltas_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_row_has_its_epsilon_and_only_exact_deltas_the_papers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     settings = {
         "train": {"epochs": 2, "batch": 50, "step": 0.05, "evaluate_every": 0},
         "cascade": {"directions": 5},
         "model": {"outputs": 4, "server": {"kind": "linear"}},
     }
     monkeypatch.setitem(czofo_privacy.SETTINGS, "digits", settings)
-    monkeypatch.setitem(czofo_privacy.NOISY, "digits", {"train": {"batch": 200}})
+    monkeypatch.setitem(NOISY, "digits", {4.0: noisy(0.05, 2, 200)})
     said: list[str] = []
-    rows = privacy_rows("digits", said.append, epsilons=(4.0,), rows=400)
+    rows = privacy_rows(
+        "digits", lambda cases: records(cases, tmp_path, said.append), epsilons=(4.0,), rows=400
+    )
     assert [row[:3] for row in rows] == [
         ["vafl", "none", None],
         ["czofo", "none", None],
@@ -25,7 +33,7 @@ def test_every_row_has_its_epsilon_and_only_exact_deltas_the_papers(monkeypatch:
         ["vafl", "labels", 4.0],
         ["czofo", "labels", 4.0],
     ]
-    assert len(said) == len(rows)
+    assert len(said) == 2 * len(rows)
     assert all(len(row) == len(HEADS) for row in rows)
     spent = [row[3] for row in rows]
     assert spent[:2] == [None, None]

@@ -68,7 +68,7 @@ def run(
         if name == "time":
             times(bench, measure, say, quick=quick)
         elif name == "privacy":
-            privacy(bench, say, quick=quick, device=device)
+            privacy(bench, measure, say, quick=quick)
         else:
             tables(bench, name, measure, say, quick=quick)
         bench.write(out)  # a full run takes long, and what is there can be read meanwhile

@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from colonnade.attacks.split_labels import gradients_heard
+from colonnade.attacks.transcript import Transcript
 from colonnade.bench.common import machine
 from colonnade.bench.czofo_data import experiment
 from colonnade.config import Job, job_from
@@ -22,10 +24,12 @@ from colonnade.data.table import Table
 from colonnade.errors import Aborted, Diverged
 from colonnade.federation import Setting, resolved
 from colonnade.party import Assignment, Share
+from colonnade.privacy.paper_epsilon import Observed
 from colonnade.result import Moment
-from colonnade.worlds import Progress, run_local
+from colonnade.worlds import Progress, WireTap, run_local, untapped
 
 Sections = dict[str, Any]
+CLIENT = "party-0"
 CALIBRATION = 20  # a case with a limit is first tried on one row in so many
 
 
@@ -41,6 +45,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     validation: bool = False
     world: str = "local"
     seed: int = 0
+    listening: bool = False  # keep what the paper's epsilon is computed from
     train: Sections = {}
     cascade: Sections = {}
     model: Sections = {}
@@ -76,10 +81,16 @@ class Record(msgspec.Struct, kw_only=True):
     points: list[Point]
     payload: dict[str, int]  # by kind; nothing if stopped before the parties could hand in their books
     messages: int | None
+    sealed: int | None = None  # bytes of TLS records, among the others; none in the local world
     seconds: float
     cpu_seconds: dict[str, float] = {}  # of every party's process, in the network world
     complete: bool = True
     ended: str = ""  # why, where it is not complete
+    rows: int | None = None  # of training
+    step: float = 0.0  # of the first client
+    answers: int = 0  # to all clients
+    epsilon: float | None = None  # spent, where replies are private
+    seen: Observed | None = None  # by the first client, where it listened
 
     @property
     def last(self) -> Point:
@@ -145,13 +156,14 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
 
     start, ended = time.monotonic(), ""
     shares: dict[str, Share] = {}
+    transcript = Transcript(CLIENT)
     try:
         if case.world == "network":
             from colonnade.processes import run_processes
 
             shares = run_processes(job, deal, None, None, heard)
         else:
-            shares = run_here(job, setting, heard)
+            shares = run_here(job, setting, heard, transcript.tap if case.listening else untapped)
     except Aborted:
         ended = "stopped by its time limit"
     except Diverged as error:
@@ -162,6 +174,7 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         device=device,
         points=points,
         payload=dict(sum((Counter(share.payload_by_kind) for share in shares.values()), Counter())),
+        sealed=sum(share.sealed_bytes for share in shares.values()) if shares else None,
         messages=sum(share.messages for share in shares.values()) if shares else None,
         seconds=time.monotonic() - start,
         cpu_seconds={party: share.cpu_seconds or 0.0 for party, share in shares.items()}
@@ -169,17 +182,29 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         else {},
         complete=bool(shares),
         ended=ended,
+        rows=rows,
+        step=shares[CLIENT].step if shares else 0.0,
+        answers=shares[CLIENT].rounds if shares else 0,
+        epsilon=shares[deal.active[0]].epsilon if shares else None,
+        seen=observed(transcript, job, setting) if case.listening and shares else None,
     )
 
 
-def run_here(job: Job, setting: Setting, progress: Progress) -> dict[str, Share]:
+def run_here(job: Job, setting: Setting, progress: Progress, tap: WireTap = untapped) -> dict[str, Share]:
     """All parties in this process, without the pooled comparison that a user's run has."""
     test = setting.test or {}
     given = {
         party: Assignment(job, table, test.get(party), setting.active)
         for party, table in setting.train.items()
     }
-    return run_local(given, progress)
+    return run_local(given, progress, tap)
+
+
+def observed(transcript: Transcript, job: Job, setting: Setting) -> Observed:
+    """The gradients of single rows that a client of `vafl` is told, which the paper's formula asks for."""
+    rows = setting.train[CLIENT].rows
+    heard = [gradients for _, gradients in gradients_heard(transcript, job, sorted(setting.train), rows)]
+    return Observed.of(np.concatenate(heard))
 
 
 def epochs_within(case: Case, setting: Setting, device: str, seconds: float) -> int:

@@ -13,12 +13,11 @@ from collections.abc import Callable
 import msgspec
 
 from colonnade.bench.czofo_case import Case, Sections
-from colonnade.bench.czofo_steps import CHOSEN, HUNDRED, ONE, THOUSAND
+from colonnade.bench.czofo_steps import CHOSEN, HUNDRED, MLP, NOISY, ONE, THOUSAND
 
 Row = tuple[str, str, Sections, Sections]  # name, algorithm, train, cascade
 
 LINEAR: Sections = {"outputs": 2, "server": {"kind": "linear"}}
-MLP: Sections = {"kind": "mlp", "hidden": [128], "outputs": 64, "server": {"kind": "mlp", "hidden": [128]}}
 CNN: Sections = {
     "kind": "cnn", "shape": [3, 32, 16], "channels": [64, 128, 256], "outputs": 10,
     "server": {"kind": "mlp", "hidden": [64]},
@@ -65,10 +64,9 @@ def mnist(part: str, quick: bool) -> list[Case]:
         _row("czofo, per sample", "czofo", "mnist", "sample", short, {**HUNDRED, "per": "sample"}),
         _row("czofo-coord", "czofo-coord", "mnist", "gradient", short, {}),
     ]
-    left_out = {"mnist2": ("syn-zoo-vfl", "zoo-vfl"), "mnist8": ("czofo, 4 bits", "czofo-coord")}.get(
-        part, ()
-    )
-    cases = _cases(part, "mnist", CLIENTS[part], [row for row in rows if row[0] not in left_out], MLP)
+    if not few:
+        rows = [row for row in rows if row[0] not in ("czofo, 4 bits", "czofo-coord")]
+    cases = _cases(part, "mnist", CLIENTS[part], rows, MLP)
     cases += [private(case) for case in cases if case.name == "vafl"]
     if quick:
         cases = [msgspec.structs.replace(case.shortened(3), rows=4000) for case in cases]
@@ -76,10 +74,10 @@ def mnist(part: str, quick: bool) -> list[Case]:
 
 
 def private(vafl: Case) -> Case:
-    """The same with noise on every gradient; large batches and few passes, as in `czofo_privacy`."""
+    """The same with noise on every gradient, at epsilon 8."""
     return msgspec.structs.replace(
-        vafl, name="vafl-dp", algorithm="vafl-dp", train={"step": 0.2, "epochs": 5, "batch": 1024},
-        cascade={"server_step": 0.2}, privacy={"mechanism": "gradient", "epsilon": 8.0},
+        vafl, name="vafl-dp", algorithm="vafl-dp", **NOISY["mnist"][8.0],
+        privacy={"mechanism": "gradient", "epsilon": 8.0},
     )  # fmt: skip
 
 

@@ -24,6 +24,14 @@ class Step(NamedTuple):
         return {"server_step": self.server, "optimizer": self.optimizer}
 
 
+def noisy(step: float, epochs: int, batch: int = 1024, optimizer: str = "sgd") -> dict[str, Sections]:
+    """Sections of a run whose gradients are noisy: one step for clients and server."""
+    return {
+        "train": {"step": step, "epochs": epochs, "batch": batch},
+        "cascade": Step(optimizer, step, step).cascade,
+    }
+
+
 class Kind(NamedTuple):
     """Algorithms that share a step: by which one it is found, with what, and what is tried."""
 
@@ -32,6 +40,7 @@ class Kind(NamedTuple):
     tried: tuple[Step, ...]
 
 
+MLP: Sections = {"kind": "mlp", "hidden": [128], "outputs": 64, "server": {"kind": "mlp", "hidden": [128]}}
 HUNDRED: Sections = {"directions": 100, "smoothing": "rademacher"}
 THOUSAND: Sections = {"directions": 1000, "smoothing": "rademacher", "forward_bits": 4, "backward_bits": 4}
 ONE: Sections = {"directions": 1}  # the paper's zeroth-order frameworks have a single direction
@@ -42,7 +51,7 @@ KINDS: dict[str, dict[str, Kind]] = {
         "gradient": Kind("vafl", {}, (Step("sgd", 0.2, 0.2), Step("sgd", 0.5, 0.5), *_ADAM[1:])),
         "local": Kind("c-vfl", {}, (Step("sgd", 0.1, 0.5), Step("adam", 2e-4, 1e-3), _ADAM[1])),
         "values": Kind(
-            "zoo-vfl", ONE, (Step("sgd", 0.005, 0.005), Step("sgd", 0.01, 0.01), Step("sgd", 0.02, 0.02))
+            "zoo-vfl", ONE, tuple(Step("sgd", step, step) for step in (5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02))
         ),
         "deltas": Kind("czofo", HUNDRED, (Step("sgd", 0.2, 0.3), *_ADAM[1:], Step("adam", 4e-3, 2e-3))),
         "sample": Kind("czofo", {**HUNDRED, "per": "sample"}, (Step("sgd", 0.5, 0.5), *_ADAM[1:])),
@@ -71,6 +80,12 @@ CHOSEN: dict[str, dict[str, Step]] = {
     },
 }
 
+# `vafl-dp`, by epsilon: noise on every gradient wants large batches, and the shorter steps the more there is
+NOISY: dict[str, dict[float, dict[str, Sections]]] = {
+    "a9a": {epsilon: {"train": {"batch": 1024}, "cascade": {}} for epsilon in (8.0, 4.0, 1.0)},
+    "mnist": {epsilon: noisy(0.2, 3) for epsilon in (8.0, 4.0, 1.0)},
+}
+
 
 def trials(dataset: str, model: Sections, *, clients: int, rows: int, epochs: int, batch: int) -> list[Case]:
     """One run for every step that is tried."""
@@ -83,6 +98,27 @@ def trials(dataset: str, model: Sections, *, clients: int, rows: int, epochs: in
         )
         for kind, how in KINDS[dataset].items()
         for step in how.tried
+    ]  # fmt: skip
+
+
+def noisy_trials(epsilon: float) -> list[Case]:
+    """Those of `vafl-dp` on MNIST."""
+    tried = [(step, 10, 1024, "sgd") for step in (0.01, 0.03, 0.1, 0.3, 1.0)]
+    tried += [
+        (0.1, 30, 1024, "sgd"),
+        (0.025, 10, 256, "sgd"),
+        (3e-4, 10, 1024, "adam"),
+        (1e-3, 10, 1024, "adam"),
+    ]
+    return [
+        Case(
+            part="steps noisy", name=f"epsilon {epsilon:g}, {optimizer} {step:g}, {epochs} epochs of {batch}",
+            algorithm="vafl-dp", dataset="mnist", validation=True,
+            train={**sections["train"], "evaluate_every": epochs}, cascade=sections["cascade"],
+            model=MLP, privacy={"mechanism": "gradient", "epsilon": epsilon},
+        )
+        for step, epochs, batch, optimizer in tried
+        if (sections := noisy(step, epochs, batch, optimizer))
     ]  # fmt: skip
 
 

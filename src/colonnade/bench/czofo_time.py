@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from colonnade.bench.common import Bench, Grid, Say
 from colonnade.bench.czofo_case import Case, Record, Sections
-from colonnade.bench.czofo_cases import MLP
 from colonnade.bench.czofo_paper import TIMES, TIMES_OF_CLIENTS
-from colonnade.bench.czofo_steps import ONE
+from colonnade.bench.czofo_steps import MLP, ONE
 from colonnade.config import SERVER
 from colonnade.data.datasets import available
 

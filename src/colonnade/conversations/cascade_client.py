@@ -41,6 +41,8 @@ Floats = NDArray[Any]
 
 # outputs of many rows travel in messages of about this many numbers
 STRETCH = 2**18
+# and are computed from so many at a time: enough to keep a GPU busy
+TAKEN = 2**20
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ class Client:
 
 def outputs_of(model: Model, w: Floats, X: Matrix, precision: str) -> Floats:
     """[rows, outputs], a stretch of rows at a time."""
-    size = max(1, STRETCH // max(1, model.parameters // 8))
+    size = max(1, TAKEN // int(X.shape[1]))
     stretches = range(0, int(X.shape[0]), size)
     parts = [model.forward(w[None], X[start : start + size])[0] for start in stretches]
     return np.concatenate(parts).astype(precision, copy=False)

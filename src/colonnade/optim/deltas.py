@@ -32,6 +32,7 @@ nothing (docs/algorithms/czofo.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -123,12 +124,14 @@ class Deltas:
         return found
 
 
+@lru_cache(maxsize=4)  # a run has one or two sizes of batches
 def _base(K: int, rows: int) -> NDArray[np.int64]:
     """[K, rows]: along which base evaluation k moves row b."""
     base: NDArray[np.int64] = (np.arange(K)[:, None] + np.arange(rows)) % K
     return base
 
 
+@lru_cache(maxsize=4)
 def _evaluation(K: int, rows: int) -> NDArray[np.int64]:
     """[K, rows]: which evaluation moves row b along base j."""
     evaluation: NDArray[np.int64] = (np.arange(K)[:, None] - np.arange(rows)) % K
