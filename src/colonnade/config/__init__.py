@@ -22,6 +22,7 @@ from colonnade.config.sections import (
     Secure,
     ServerModel,
     Train,
+    Training,
     World,
     numbered_parties,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Secure",
     "ServerModel",
     "Train",
+    "Training",
     "World",
     "job_from",
     "numbered_parties",

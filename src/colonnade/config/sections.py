@@ -27,6 +27,10 @@ def numbered_parties(parties: int) -> tuple[str, ...]:
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the job file."""
 
+    def digest(self) -> str:
+        """Two parties that hold the same digest mean the same thing."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
 
 class Data(Section, frozen=True):
     """Where the columns come from, who holds which, and how each party prepares its own."""
@@ -213,22 +217,23 @@ DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-class Job(Section, frozen=True, kw_only=True):
-    """Everything the parties agree on."""
+class Training(Section, frozen=True, kw_only=True):
+    """How a model is trained, wherever the columns come from: what every kind of job says alike."""
 
     algorithm: str
-    world: World = "local"
     seed: int = 0
-    data: Data
     train: Train = Train()
     direction: Direction = Direction()
     secure: Secure = Secure()
     network: Net = Net()
     kernel: Kernel = Kernel()
     cascade: Cascade = Cascade()
-    model: Models = Models()
     privacy: PrivacyTerms = PrivacyTerms()
 
-    def digest(self) -> str:
-        """Two parties that hold the same digest mean the same job."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+class Job(Training, frozen=True, kw_only=True):
+    """Everything the parties agree on."""
+
+    world: World = "local"
+    data: Data
+    model: Models = Models()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from colonnade.data.formats import suggest
 from colonnade.data.table import RawTable, load
 from colonnade.deploy.settings import Entry, Settings
-from colonnade.deploy.terms import Key, Split, digest_of
+from colonnade.deploy.terms import Key, Split
 from colonnade.errors import DataError
 
 Digests = NDArray[np.uint8]
@@ -144,7 +144,7 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
 
 def rules_of(keys: Sequence[Key]) -> str:
     """A name for a way of normalising: equal at two parties if they compare ids alike."""
-    return hashlib.sha256("".join(digest_of(key) for key in keys).encode()).hexdigest()[:32]
+    return hashlib.sha256("".join(key.digest() for key in keys).encode()).hexdigest()[:32]
 
 
 def commitment(ids: Digests, salt: bytes) -> bytes:

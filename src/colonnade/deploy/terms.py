@@ -7,7 +7,6 @@ the spelling: two files with the same digest ask for the same thing, and one dif
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Literal
 
@@ -15,16 +14,10 @@ import msgspec
 
 from colonnade.combinations import batches_in_flight, preset_of
 from colonnade.config import (
-    Cascade,
     Data,
-    Direction,
     Job,
-    Kernel,
-    Net,
-    PrivacyTerms,
     Section,
-    Secure,
-    Train,
+    Training,
     job_from,
     read_toml,
     readable,
@@ -90,28 +83,16 @@ class Use(Section, frozen=True):
     loss_seen_by: Literal["active", "all"] = "active"
 
 
-class Terms(Section, frozen=True, kw_only=True):
+class Terms(Training, frozen=True, kw_only=True):
     """A job between companies."""
 
     name: str
-    algorithm: str
-    seed: int = 0
     parties: dict[str, Member]
     align: Align = Align()
     split: Split = Split()
     prepare: Prepare = Prepare()
     use: Use = Use()
-    train: Train = Train()
-    direction: Direction = Direction()
-    secure: Secure = Secure()
-    kernel: Kernel = Kernel()
-    cascade: Cascade = Cascade()
     model: ModelTerms = ModelTerms()
-    privacy: PrivacyTerms = PrivacyTerms()
-    network: Net = Net()
-
-    def digest(self) -> str:
-        return digest_of(self)
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -141,20 +122,9 @@ class Terms(Section, frozen=True, kw_only=True):
         )
         preset = PRESETS.get(self.algorithm)
         usual = "smooth_hinge" if preset is not None and preset.conversation == "kernel" else "logistic"
-        return Job(
-            algorithm=self.algorithm,
-            world="network",
-            seed=self.seed,
-            data=data,
-            train=msgspec.structs.replace(self.train, loss=self.train.loss or usual),
-            direction=self.direction,
-            secure=self.secure,
-            kernel=self.kernel,
-            cascade=self.cascade,
-            model=self.model.for_job(),
-            privacy=self.privacy,
-            network=self.network,
-        )
+        alike = {name: getattr(self, name) for name in Training.__struct_fields__}
+        train = msgspec.structs.replace(self.train, loss=self.train.loss or usual)
+        return Job(**{**alike, "train": train}, world="network", data=data, model=self.model.for_job())
 
 
 class Scoring(Section, frozen=True, kw_only=True):
@@ -168,19 +138,12 @@ class Scoring(Section, frozen=True, kw_only=True):
     service: bool = False
     nonce: str = ""
 
-    def digest(self) -> str:
-        return digest_of(self)
-
 
 class Proposal(Section, frozen=True, kw_only=True):
     """What travels: exactly one of the two kinds of terms."""
 
     train: Terms | None = None
     score: Scoring | None = None
-
-
-def digest_of(section: Section) -> str:
-    return hashlib.sha256(msgspec.json.encode(section, order="deterministic")).hexdigest()
 
 
 def read_terms(path: Path) -> Terms:
