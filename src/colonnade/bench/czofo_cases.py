@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from colonnade.bench.czofo_case import Case, Sections
-from colonnade.bench.czofo_steps import CHOSEN, HUNDRED, MLP, NOISY, ONE, THOUSAND
+from colonnade.bench.czofo_steps import CHOSEN, HUNDRED, MLP, NOISY, ONE, THOUSAND, bits
 
 Row = tuple[str, str, Sections, Sections]  # name, algorithm, train, cascade
 
@@ -90,14 +90,14 @@ def cifar(part: str, quick: bool) -> list[Case]:
         _row("vafl", "vafl", "cifar10", "gradient", epochs, {}),
         _row("syn-zoo-vfl", "syn-zoo-vfl", "cifar10", "values", epochs, ONE),
         _row("zoo-vfl", "zoo-vfl", "cifar10", "values", epochs, ONE),
-        _row("czofo", "czofo", "cifar10", "deltas", epochs, {**THOUSAND, **bits(4, 4)}),
-        _row("czofo, 8 bits", "czofo", "cifar10", "deltas", epochs, {**THOUSAND, **bits(8, 8)}),
+        _row("czofo", "czofo", "cifar10", "deltas", epochs, {**THOUSAND, **bits(4, 4, "column")}),
+        _row("czofo, 8 bits", "czofo", "cifar10", "deltas", epochs, {**THOUSAND, **bits(8, 8, "column")}),
     ]
     if not quick:
         varied = [(q, 32, 32) for q in (1000, 500, 100)]
         varied += [(1000, up, 32) for up in (8, 4, 2, 1)] + [(1000, 32, down) for down in (8, 4, 2, 1)]
         for q, up, down in varied:
-            how = {**THOUSAND, "directions": q, **bits(up, down)}
+            how = {**THOUSAND, "directions": q, **bits(up, down, "column")}
             rows.append(_row(f"q = {q}, {up}/{down} bits", "czofo", "cifar10", "deltas", epochs, how))
     for _, _, train, _ in rows:
         train["batch"] = 128
@@ -105,10 +105,6 @@ def cifar(part: str, quick: bool) -> list[Case]:
     if quick:
         cases = [msgspec.structs.replace(case.shortened(3), rows=2000) for case in cases]
     return [*cases, *(networked(case, epochs=1, rows=2000) for case in cases if case.name == "czofo")]
-
-
-def bits(up: int, down: int) -> Sections:
-    return {"forward_bits": up, "backward_bits": down}
 
 
 def networked(case: Case, *, epochs: int, rows: int | None = None) -> Case:

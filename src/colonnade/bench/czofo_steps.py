@@ -42,7 +42,15 @@ class Kind(NamedTuple):
 
 MLP: Sections = {"kind": "mlp", "hidden": [128], "outputs": 64, "server": {"kind": "mlp", "hidden": [128]}}
 HUNDRED: Sections = {"directions": 100, "smoothing": "rademacher"}
-THOUSAND: Sections = {"directions": 1000, "smoothing": "rademacher", "forward_bits": 4, "backward_bits": 4}
+THOUSAND: Sections = {"directions": 1000, "smoothing": "rademacher"}
+
+
+def bits(up: int, down: int, per: str = "message") -> Sections:
+    """Of outputs and of replies; what of the outputs shares a range."""
+    shared = {"forward_range": per} if up < 32 and per != "message" else {}
+    return {"forward_bits": up, "backward_bits": down, **shared}
+
+
 ONE: Sections = {"directions": 1}  # the paper's zeroth-order frameworks have a single direction
 _ADAM = (Step("adam", 5e-4, 1e-3), Step("adam", 1e-3, 1e-3), Step("adam", 2e-3, 2e-3))
 
@@ -60,7 +68,7 @@ KINDS: dict[str, dict[str, Kind]] = {
         "gradient": Kind("vafl", {}, (Step("sgd", 0.05, 0.05), *_ADAM)),
         "local": Kind("c-vfl", {}, (Step("sgd", 0.01, 0.05), Step("adam", 2e-4, 1e-3), _ADAM[0])),
         "values": Kind("zoo-vfl", ONE, (Step("sgd", 0.001, 0.001), Step("sgd", 0.005, 0.005))),
-        "deltas": Kind("czofo", THOUSAND, (Step("sgd", 0.05, 0.05), *_ADAM)),
+        "deltas": Kind("czofo", {**THOUSAND, **bits(4, 4)}, (Step("sgd", 0.05, 0.05), *_ADAM)),
     },
 }  # fmt: skip
 
