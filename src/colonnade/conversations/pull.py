@@ -41,10 +41,10 @@ async def converse(context: Context) -> Outcome:
     pullers = context.active
     ahead = batches_in_flight(context.job, 1)
     with training(context, pullers, ahead) as trainer:
-        trainer.updates_per_round = len(pullers)
+        trainer.steps.updates_per_round = len(pullers)
         await trainer.tune()
         conversation = PullConversation(context, trainer, pullers)
-        trainer.progress = conversation.progress
+        trainer.steps.progress = conversation.progress
         await conversation.run()
     return trainer.outcome(conversation.rounds)
 

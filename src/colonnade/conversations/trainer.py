@@ -26,6 +26,7 @@ from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.conversations.joint import Joint
 from colonnade.conversations.plan import Plan
 from colonnade.conversations.schedule import Round, Schedule
+from colonnade.conversations.step_sizes import StepSizes
 from colonnade.conversations.tune import Tuner
 from colonnade.conversations.window import Window
 from colonnade.errors import Diverged
@@ -33,7 +34,6 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.optim.saga import Saga
 from colonnade.optim.sgd import Estimator, Sgd
-from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
 from colonnade.optim.svrg import Svrg
 
 Floats = NDArray[np.float64]
@@ -51,10 +51,8 @@ class Trainer:
     pool: ThreadPoolExecutor | None
     delays: Delays
     tuner: Tuner | None
-    progress: Callable[[], float]  # the part of the run's updates that is behind us
+    steps: StepSizes
     joint: Joint | None = None  # one H over all blocks
-    smoothness: Smoothness | None = None
-    updates_per_round: int = 1  # how many parties' updates make up one step of the whole model
     updates: int = 0
     exchanged: Counter[int] = field(default_factory=Counter)  # secure sums besides rounds, before a round
     _snapshots: int = 0
@@ -98,15 +96,15 @@ class Trainer:
             for batch, reply in thetas:  # one H needs the same v at every party, so rounds are not joined
                 self.joint.take(batch, reply)
         elif self.curvature is None:
-            await self.compute(self.block.step, thetas, self.faded_rate())
+            await self.compute(self.block.step, thetas, self.steps.faded_rate())
         else:
             v = self.block.estimate(thetas)
             if self.curvature.ready:
-                self.block.w -= self.faded_gamma() * self.curvature.local(v)
+                self.block.w -= self.steps.faded_gamma() * self.curvature.local(v)
             else:
-                self.block.w -= self.faded_rate() * v
-            self.curvature.first_order_step = self.rate()
-            self.curvature.watch(v, thetas[-1], self.gamma())
+                self.block.w -= self.steps.faded_rate() * v
+            self.curvature.first_order_step = self.steps.rate()
+            self.curvature.watch(v, thetas[-1], self.steps.gamma())
 
     async def _finished(self, numbers: Sequence[int]) -> None:
         finished = self.window.finished
@@ -139,52 +137,6 @@ class Trainer:
             raise Diverged(f"theta of round {number} is not finite; use a smaller step or step = 'auto'")
         return theta
 
-    # -- steps --------------------------------------------------------------------------------------
-
-    def rate(self) -> float:
-        """The first-order step for the delays seen lately."""
-        train = self.context.job.train
-        if self.smoothness is None:
-            return float(train.step)
-        saga = isinstance(self.block.estimator, Saga)
-        return automatic_step(self.smoothness, train.batch, self.schedule.rows, self.delay(), saga=saga)
-
-    def faded_rate(self) -> float:
-        """The first-order step of the next update."""
-        return self.rate() * (self._fade() if self.context.job.train.step == "auto" else 1.0)
-
-    def faded_gamma(self) -> float:
-        """The quasi-Newton step of the next update."""
-        return self.gamma() * (self._fade() if self.context.job.direction.step == "auto" else 1.0)
-
-    def _fade(self) -> float:
-        """With a constant step plain SGD never gets below its own noise.
-
-        Where the labels are far from what the columns explain that noise can be worse than no training at
-        all. So an automatic step falls to nothing in equal parts until the end of the run; the other
-        estimators need no such thing.
-        """
-        return 1.0 - self.progress() if isinstance(self.block.estimator, Sgd) else 1.0
-
-    def delay(self) -> int:
-        """The delays seen lately, in rounds in which every block is updated once.
-
-        A theta is as old as the oldest share in it, and another party's may be as old as the window lets it.
-        """
-        seen = -(-self.delays.recent() // self.updates_per_round)
-        return max(seen, self.window.ahead - 1)
-
-    def gamma(self) -> float:
-        """The quasi-Newton step for the delays seen lately."""
-        terms = self.context.job.direction
-        if terms.step != "auto":
-            return float(terms.step)
-        batch = self.context.job.train.batch
-        if self.joint is None:
-            return quasi_newton_step(batch, self.delay(), shared=False)
-        # the inner products that a step needs ride with the next round that is not under way yet
-        return quasi_newton_step(batch, self.delay() + self.window.ahead, shared=True)
-
     # -- pauses -------------------------------------------------------------------------------------
 
     async def pauses(self) -> None:
@@ -196,7 +148,7 @@ class Trainer:
         """How steep the objective is at the weights of now, before a round."""
         if self.tuner is not None:
             before = self.tuner.exchanges
-            self.smoothness = await self.tuner.measure(self.block.w if gate else None)
+            self.steps.smoothness = await self.tuner.measure(self.block.w if gate else None)
             self.exchanged[gate] += self.tuner.exchanges - before
         if self.joint is not None:
             before = self.joint.exchanges
@@ -210,8 +162,8 @@ class Trainer:
         if gate in {epoch * per_epoch for epoch in self.plan.snapshots}:
             await (self.pulled_snapshot(pullers) if pullers else self.snapshot())
         if self.curvature is not None and self.plan.pairs and (gate in self.plan.pairs or pullers):
-            self.curvature.first_order_step = self.rate()
-            self.exchanged[gate] += await self.curvature.pair(gate, self.gamma())
+            self.curvature.first_order_step = self.steps.rate()
+            self.exchanged[gate] += await self.curvature.pair(gate, self.steps.gamma())
 
     async def pulled_snapshot(self, pullers: tuple[str, ...]) -> None:
         """SVRG's full pass where nothing is sent back: every label holder pulls all scores for itself."""
@@ -286,7 +238,7 @@ class Trainer:
     def outcome(self, rounds: int | None = None) -> Outcome:
         return Outcome(
             weights={"w": self.block.w},
-            step=self.rate() if self.curvature is None and self.joint is None else self.gamma(),
+            step=self.steps.rate() if self.curvature is None and self.joint is None else self.steps.gamma(),
             rounds=self.rounds(self.window.base) if rounds is None else rounds,
             updates=self.updates,
             evaluation=self.evaluation,
@@ -340,6 +292,16 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
         context.train.X, schedule, estimators[chosen.estimator](), context.regularizer, train.l2, classes
     )
     sample = schedule.order(0)
+    delays = Delays(ahead - 1)  # k rounds under way are, on average, no later than that
+    steps = StepSizes(
+        job=job,
+        rows=rows,
+        window=window,
+        delays=delays,
+        estimator=chosen.estimator,
+        shared=pairs == "joint",
+        progress=lambda: min(1.0, window.finished / schedule.rounds),
+    )
     with _workers(train.threads, virtual=context.net.clock.virtual) as pool:
         trainer = Trainer(
             context=context,
@@ -350,12 +312,12 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
             curvature=Curvature(context, block, sample, pair_every) if pairs not in (None, "joint") else None,
             evaluation=context.evaluation(),
             pool=pool,
-            delays=Delays(ahead - 1),  # k rounds under way are, on average, no later than that
+            delays=delays,
             tuner=Tuner(context, sample) if train.step == "auto" and pairs != "joint" else None,
-            progress=lambda: min(1.0, window.finished / schedule.rounds),
+            steps=steps,
         )
         if pairs == "joint":
-            trainer.joint = Joint(context, block, sample, pair_every, Errands(ahead), trainer.faded_gamma)
+            trainer.joint = Joint(context, block, sample, pair_every, Errands(ahead), steps.faded_gamma)
         yield trainer
 
 
