@@ -17,6 +17,7 @@ from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
 from colonnade.federation import Run, Setting, federate, run_tables
 from colonnade.losses import LOSSES
+from colonnade.privacy import labels
 
 Floats = NDArray[np.float64]
 
@@ -359,3 +360,13 @@ def test_the_second_pass_sends_less_than_a_quarter_of_asking_again() -> None:
         return sent(2, cache) - sent(1, cache)
 
     assert second_pass(cache=True) < second_pass(cache=False) / 4
+
+
+def test_there_are_as_many_classes_as_the_job_says_whatever_noise_leaves_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(labels, "randomised", lambda codes, classes, epsilon: 0 * codes)
+    setting = random_setting(parties=2, active=1, classes=3, test_rows=50)
+    private = {"mechanism": "labels", "epsilon": 1.0}
+    done = run(setting, "fdskl", train={"loss": "softmax", "classes": 3}, privacy=private)
+    assert model(done)[2].shape[1:] == (3,)

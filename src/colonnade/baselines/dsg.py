@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 from colonnade.config import Kernel, Train
 from colonnade.data.table import Matrix
 from colonnade.losses import Loss
-from colonnade.models.bandwidth import (
-    bandwidth,
-    pair_distances,
-    sample_of,
-    sampled_pairs,
-    spread,
-    targets_of,
-)
+from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, RandomFeatures, phi
 from colonnade.optim.doubly import function_step, rate
 
@@ -50,13 +43,10 @@ def fit_dsg(
     n, M, B = int(X.shape[0]), min(kernel.block, features), train.batch
     rng = np.random.default_rng([seed, n])
     shape = KERNELS[kernel.kind]
-    classes = int(y.max()) + 1 if loss.task == "multiclass" else 1
-    fraction = kernel.fraction if kernel.sigma == "median" else 1.0
-    pairs = sampled_pairs(rng, n, fraction)
-    distance = pair_distances(shape, X, pairs)
-    targets = targets_of(y, classes)[sample_of(pairs)]
-    found = bandwidth(shape, distance, fraction, targets) if kernel.sigma == "median" else kernel.sigma
-    sigma = found or 1.0
+    classes = (train.classes or int(y.max()) + 1) if loss.task == "multiclass" else 1
+    sample = Sample.draw(rng, n, shape, kernel.sigma, kernel.fraction)
+    distance = sample.distances(X)
+    sigma = sample.bandwidth(distance, y, classes) or 1.0
     gamma = (
         function_step(loss, spread(shape, distance, sigma), min(B, n), M)
         if train.step == "auto"

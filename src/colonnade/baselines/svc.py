@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from colonnade.data.table import Matrix
-from colonnade.models.bandwidth import Fraction, bandwidth, pair_distances, sample_of, sampled_pairs
+from colonnade.models.bandwidth import Fraction, Sample
 from colonnade.models.random_features import KERNELS
 
 Floats = NDArray[np.float64]
@@ -18,9 +18,10 @@ Floats = NDArray[np.float64]
 
 def median_bandwidth(X: Matrix, y: Floats, fraction: Fraction, seed: int) -> float:
     """The Gaussian kernel's sigma that the federation would find, on pooled rows."""
-    kernel = KERNELS["gaussian"]
-    pairs = sampled_pairs(np.random.default_rng([seed, X.shape[0]]), int(X.shape[0]), fraction)
-    return bandwidth(kernel, pair_distances(kernel, X, pairs), fraction, y[sample_of(pairs)]) or 1.0
+    rows = int(X.shape[0])
+    rng = np.random.default_rng([seed, rows])
+    sample = Sample.draw(rng, rows, KERNELS["gaussian"], "median", fraction)
+    return sample.bandwidth(sample.distances(X), y) or 1.0
 
 
 def fit_svc(X: Matrix, y: Floats, *, sigma: float, C: float = 1.0) -> SVC:

@@ -23,7 +23,7 @@ from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.data.table import Matrix
 from colonnade.errors import JobError
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.models.bandwidth import bandwidth, sample_of, sampled_pairs
+from colonnade.models.bandwidth import Sample
 from colonnade.models.random_features import KERNELS
 
 Floats = NDArray[np.float64]
@@ -81,12 +81,12 @@ async def converse(context: Context) -> Outcome:
 def _bandwidth(context: Context, gram: Floats, squares: Floats) -> float:
     """As `colonnade.conversations.kernel_plan` finds it, from distances that are here already."""
     kernel, y = context.job.kernel, context.y
-    if kernel.sigma != "median":
-        return kernel.sigma
     assert y is not None  # noqa: S101  the evaluator holds the label
-    a, b = sampled_pairs(np.random.default_rng(context.job.seed), len(y), kernel.fraction)
+    rng = np.random.default_rng(context.job.seed)
+    sample = Sample.draw(rng, len(y), KERNELS["gaussian"], kernel.sigma, kernel.fraction)
+    a, b = sample.pairs
     distance = np.maximum(squares[a] + squares[b] - 2 * gram[a, b], 0.0)
-    return bandwidth(KERNELS["gaussian"], distance, kernel.fraction, y[sample_of((a, b))]) or 1.0
+    return sample.bandwidth(distance, y) or 1.0
 
 
 def _gaussian(gram: Floats, left: Floats, right: Floats, sigma: float) -> Floats:

@@ -26,14 +26,7 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.schedule import Schedule
 from colonnade.errors import DataError, JobError
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.models.bandwidth import (
-    bandwidth,
-    pair_distances,
-    sample_of,
-    sampled_pairs,
-    spread,
-    targets_of,
-)
+from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures
 from colonnade.optim.doubly import function_step
 
@@ -127,20 +120,19 @@ class Terms:
 async def agree_terms(context: Context) -> Terms:
     """The bandwidth from distances of sampled rows, unless it is given, and how many classes there are."""
     job, kernel = context.job.kernel, KERNELS[context.job.kernel.kind]
-    fraction = job.fraction if job.sigma == "median" else 1.0
     tag = tag_of(Topic.TUNE, 0)
     rng = np.random.default_rng([context.job.seed, SAMPLE])
-    pairs = sampled_pairs(rng, context.train.rows, fraction)
-    piece = pair_distances(kernel, context.train.X, pairs)
-    total = await context.sum.sum(piece, root=context.evaluator, tag=tag)
+    sample = Sample.draw(rng, context.train.rows, kernel, job.sigma, job.fraction)
+    total = await context.sum.sum(sample.distances(context.train.X), root=context.evaluator, tag=tag)
     if total is None:
         sigma, eigenvalue, classes = (await context.net.recv(Announce, context.evaluator, tag)).values
         return Terms(float(sigma), float(eigenvalue), int(classes))
     assert context.y is not None  # noqa: S101  the evaluator holds the label
     distance = np.maximum(total, 0.0)  # rounding can take a 0 below it
-    classes = 1 if context.loss.task != "multiclass" else int(context.y.max()) + 1
-    targets = targets_of(context.y, classes)[sample_of(pairs)]
-    found = bandwidth(kernel, distance, fraction, targets) if job.sigma == "median" else job.sigma
+    # as many classes as the job says: private labels may lack one
+    counted = context.job.train.classes or int(context.y.max()) + 1
+    classes = counted if context.loss.task == "multiclass" else 1
+    found = sample.bandwidth(distance, context.y, classes)
     if found is None:
         raise DataError("the sampled rows are all alike, so no bandwidth fits them; set kernel.sigma")
     eigenvalue = spread(kernel, distance, found)

@@ -8,6 +8,7 @@ needs no second fit: with G = (K + I)^-1 the error at a row left out is (G y)_i 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -20,11 +21,41 @@ from colonnade.models.random_features import Kernel, Matrix
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Fraction: TypeAlias = float | Literal["auto"]
+Sigma: TypeAlias = float | Literal["median"]
 
 PAIRS = 1024
 ROWS = 1024
 FRACTIONS = tuple(2 ** (k / 4) for k in range(-8, 5))  # 0.25 to 2
 CHUNK = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Pairs of rows from whose distances a bandwidth is found, unless it is given."""
+
+    kernel: Kernel
+    sigma: Sigma
+    fraction: Fraction
+    pairs: tuple[Indices, Indices]
+
+    @classmethod
+    def draw(
+        cls, rng: np.random.Generator, rows: int, kernel: Kernel, sigma: Sigma, fraction: Fraction
+    ) -> Sample:
+        if sigma != "median":
+            fraction = 1.0  # there is nothing to choose, and a few pairs tell how far the kernel reaches
+        return cls(kernel, sigma, fraction, sampled_pairs(rng, rows, fraction))
+
+    def distances(self, X: Matrix) -> Floats:
+        """What the columns of X add to the distance of every pair."""
+        return pair_distances(self.kernel, X, self.pairs)
+
+    def bandwidth(self, distance: Floats, y: Floats, classes: int = 1) -> float | None:
+        """From the distances over all columns; None if all rows are alike."""
+        if self.sigma != "median":
+            return self.sigma
+        targets = targets_of(y, classes)[sample_of(self.pairs)]
+        return bandwidth(self.kernel, distance, self.fraction, targets)
 
 
 def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tuple[Indices, Indices]:
