@@ -14,7 +14,6 @@ import hashlib
 import json
 import multiprocessing
 import resource
-import socket
 import tempfile
 import time
 from pathlib import Path
@@ -27,6 +26,7 @@ from colonnade.net.certificates import Credentials, issue, make_authority
 from colonnade.net.clock import RealClock
 from colonnade.net.engines import network_wire
 from colonnade.net.mailbox import Endpoint
+from colonnade.net.ports import free_ports
 from colonnade.secure.keys import agree
 
 OVERLAP = 0.8
@@ -74,10 +74,7 @@ def main() -> None:
         make_authority(Path(folder))
         for name in names:
             issue(Path(folder), name)
-        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in names]
-        ports = [each.getsockname()[1] for each in sockets]
-        for each in sockets:
-            each.close()
+        ports = free_ports(len(names))
         context = multiprocessing.get_context("spawn")
         out = context.Queue()
         work = (

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import multiprocessing
-import socket
 import tempfile
 import time
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from colonnade.net.clock import RealClock
 from colonnade.net.engines import network_wire
 from colonnade.net.local import LocalHub
 from colonnade.net.mailbox import Endpoint
+from colonnade.net.ports import free_ports
 
 ASKER, SERVER = PAIR = ("asker", "server")
 SIZES = (1024, 16 * 1024)
@@ -123,10 +123,8 @@ def run_party(kind: Network, me: str, folder: str, ports: tuple[int, int], scale
 
 
 def network(kind: Network, scale: float) -> Costs:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in PAIR]
-    ports = sockets[0].getsockname()[1], sockets[1].getsockname()[1]
-    for each in sockets:
-        each.close()
+    first, second = free_ports(2)
+    ports = first, second
     with tempfile.TemporaryDirectory() as folder:
         make_authority(folder)
         for me in PAIR:

@@ -13,13 +13,12 @@ import asyncio
 import csv
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,8 @@ from colonnade.errors import ColonnadeError, PeerUnreachable
 from colonnade.federation import Run, Setting, conclude
 from colonnade.losses import LOSSES
 from colonnade.net.certificates import issue, make_authority
+from colonnade.net.ports import free_ports
+from colonnade.processes import stop_all
 from colonnade.regularizers import REGULARIZERS
 
 # ten measures, each as mean, standard error and worst value over the nuclei of a sample
@@ -144,7 +145,7 @@ def lay_out(folder: Path) -> None:
     """Write every department's folder, as its people would: files, certificates, settings. And the job."""
     shutil.rmtree(folder / "parties", ignore_errors=True)
     _certify(folder)
-    ports = dict(zip(MEASURES, _free_ports(len(MEASURES)), strict=True))
+    ports = dict(zip(MEASURES, free_ports(len(MEASURES)), strict=True))
     bunch = load_breast_cancer()
     diagnosis = [str(bunch.target_names[k]) for k in bunch.target]
     new = set(np.random.default_rng(0).permutation(len(diagnosis))[:NEW].tolist())
@@ -210,14 +211,7 @@ def daemons(settings: dict[str, Settings]) -> Iterator[None]:
                 processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))  # noqa: S603
         yield
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        stop_all(processes)
 
 
 def wait_connected(settings: dict[str, Settings]) -> None:
@@ -319,14 +313,3 @@ def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
 def _ids(path: Path) -> list[str]:
     with path.open(newline="", encoding="utf-8") as file:
         return [row["patient"] for row in csv.DictReader(file)]
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        with closing(each):
-            pass
-    return ports

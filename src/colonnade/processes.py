@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +30,7 @@ from colonnade.data.deal import Deal
 from colonnade.data.store import save_hand
 from colonnade.errors import ColonnadeError, PeerLost
 from colonnade.net.certificates import issue, make_authority
+from colonnade.net.ports import free_ports
 from colonnade.party import Share
 from colonnade.result import Moment
 from colonnade.worker import Post
@@ -67,7 +67,8 @@ def lay_out(job: Job, dealt: Deal, target_loss: float | None, out: Path, authori
     make_authority(authority)
     for party in names:
         issue(authority, party)
-    addresses = dict(zip(names, _free_addresses(len(names)), strict=True))
+    ports = zip(names, free_ports(len(names)), strict=True)
+    addresses = {party: ("127.0.0.1", port) for party, port in ports}
     folders = {}
     for party, hand in dealt.hands.items():
         folder = folders[party] = out / "parties" / party
@@ -111,7 +112,7 @@ def stop_all(processes: list[subprocess.Popen[bytes]]) -> None:
             process.terminate()
     for process in processes:
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -157,12 +158,3 @@ def _relay(lines: IO[bytes], progress: Progress) -> None:
     with lines:
         for line in lines:
             progress(msgspec.json.decode(line, type=Moment))
-
-
-def _free_addresses(count: int) -> list[tuple[str, int]]:
-    """Loopback ports that nobody uses now."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [("127.0.0.1", each.getsockname()[1]) for each in sockets]

@@ -6,7 +6,6 @@ import csv
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,16 +17,9 @@ from typing import Any
 import numpy as np
 
 from colonnade.net.certificates import issue, make_authority
+from colonnade.net.ports import free_ports
 
 SOURCE = Path(__file__).parents[2] / "src"
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 @dataclass

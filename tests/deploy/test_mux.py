@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from tests.deploy.companies import connected, job, lay_out, settled, together, until
-from tests.deploy.consortium import free_ports
 from tests.net.proxy import Proxy
 
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import PeerUnreachable
 from colonnade.messages import Seal
+from colonnade.net.ports import free_ports
 
 PAIR = ("bank", "shop")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.deploy.companies import NAMES, job, lay_out, settled, together, until
-from tests.deploy.consortium import Consortium, free_ports
+from tests.deploy.consortium import Consortium
 
 from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
@@ -19,6 +19,7 @@ from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Proposal
 from colonnade.errors import JobError, PeerUnreachable, Refused
 from colonnade.net.certificates import issue
+from colonnade.net.ports import free_ports
 from colonnade.net.wire import NetworkWire
 
 ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity", "outputs"]\n'

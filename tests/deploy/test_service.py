@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.deploy.companies import connected, job, lay_out, settled, together, until
-from tests.deploy.consortium import free_ports
 from tests.deploy.joined import ids_of
 
 from colonnade.deploy import control, monitor
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import Serve
+from colonnade.net.ports import free_ports
 
 aiohttp = pytest.importorskip("aiohttp")
 

@@ -21,7 +21,6 @@ from tests.net.worlds import (
     certificates,
     credentials,
     endpoint,
-    free_ports,
     wire_of,
 )
 
@@ -38,6 +37,7 @@ from colonnade.messages import Backward, Piece, Stop
 from colonnade.net.certificates import Credentials, issue
 from colonnade.net.clock import RealClock
 from colonnade.net.mailbox import Endpoint
+from colonnade.net.ports import free_ports
 from colonnade.net.wire import NetworkWire
 
 PAIR = PARTIES[:2]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import socket
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from colonnade.net.clock import RealClock, VirtualClock
 from colonnade.net.grpc import GrpcEngine
 from colonnade.net.local import LocalHub
 from colonnade.net.mailbox import Endpoint
+from colonnade.net.ports import free_ports
 from colonnade.net.simulated import Faults, Link, SimulatedHub
 from colonnade.net.tls import TlsEngine
 from colonnade.net.transport import Clock, Wire
@@ -53,15 +53,6 @@ def certificates() -> Path:
 
 def credentials(party: str, parties: tuple[str, ...] = PARTIES) -> Credentials:
     return Credentials.load(certificates(), party, parties)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def addresses(parties: tuple[str, ...]) -> dict[str, tuple[str, int]]:

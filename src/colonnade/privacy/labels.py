@@ -8,8 +8,8 @@ was released once. Nothing has to be clipped, counted or trusted about the proto
 e^epsilon / (e^epsilon + k - 1), else one of the others takes its place, all equally likely. Any label makes
 any answer at most e^epsilon times as likely as any other label does: pure epsilon, delta 0. The most probable
 class of the noisy label is that of the true one, so predictions need no correction; probabilities are drawn
-to the middle. A number (regression) is clipped to [-clip, clip] and gets Gaussian noise, once. How many classes
-there are is no secret: the job says it (`train.classes`), and where it does not, whoever deals the data does.
+to the middle. A number (regression) is clipped to [-clip, clip] and gets Gaussian noise, once. How many
+classes there are is no secret: the job says it (`train.classes`), or whoever deals the data writes it there.
 
 `NoisyLabels` (mechanism = "gradient"), anew for every reply: a label becomes a point (one-hot, +-1, or the
 clipped number) and gets Gaussian noise. The derivative of the loss is linear in it (`Head.dz`), dL/dz = p - y
