@@ -26,6 +26,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("party",),
     ("worlds", "worker"),
     ("processes",),
+    ("setting",),
+    ("comparison", "disclosures"),
     ("federation",),
     ("report", "attacks"),
     ("estimators",),

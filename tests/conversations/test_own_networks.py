@@ -10,7 +10,7 @@ import pytest
 from tests.oracles.modules import Residual, top
 from tests.oracles.tables import random_setting, run
 
-from colonnade import federation
+from colonnade import comparison
 from colonnade.federation import Setting
 from colonnade.models.network import Layered, Network, network_of
 
@@ -28,7 +28,7 @@ BROUGHT: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """These runs are judged by other means, and Adam on all columns takes seconds."""
-    monkeypatch.setitem(federation.POOLED, "cascade", lambda job, setting: federation.Pooled(0.0, {}))
+    monkeypatch.setitem(comparison.POOLED, "cascade", lambda job, setting: comparison.Pooled(0.0, {}))
 
 
 def trained(setting: Setting, algorithm: str, loss: str, model: dict[str, Any]) -> Any:

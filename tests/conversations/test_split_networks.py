@@ -12,7 +12,7 @@ from tests.oracles import split
 from tests.oracles.tables import pooled, random_job, random_setting, run
 from tests.oracles.zeroth import batches
 
-from colonnade import federation
+from colonnade import comparison
 from colonnade.attacks.transcript import Transcript
 from colonnade.data.table import Table
 from colonnade.errors import JobError
@@ -33,7 +33,7 @@ FRAMEWORKS = ("czofo", "czofo-central", "czofo-coord", "split", "vafl", "c-vfl")
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """These runs are judged by other means, and Adam on all columns takes seconds."""
-    monkeypatch.setitem(federation.POOLED, "cascade", lambda job, setting: federation.Pooled(0.0, {}))
+    monkeypatch.setitem(comparison.POOLED, "cascade", lambda job, setting: comparison.Pooled(0.0, {}))
 
 
 def bottom() -> torch.nn.Sequential:

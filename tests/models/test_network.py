@@ -10,7 +10,7 @@ import torch
 from tests.oracles import split
 from tests.oracles.tables import random_setting, run
 
-from colonnade import federation
+from colonnade import comparison
 from colonnade.errors import JobError
 from colonnade.losses import LOSSES
 from colonnade.models import backend
@@ -20,7 +20,7 @@ from colonnade.models.network import Layered, cnn, mlp, network_of
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """These runs are judged by other means, and Adam on all columns takes seconds."""
-    monkeypatch.setitem(federation.POOLED, "cascade", lambda job, setting: federation.Pooled(0.0, {}))
+    monkeypatch.setitem(comparison.POOLED, "cascade", lambda job, setting: comparison.Pooled(0.0, {}))
 
 
 NETWORKS: dict[str, Any] = {

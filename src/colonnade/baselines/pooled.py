@@ -24,9 +24,11 @@ class PooledFit:
     w: Floats
     loss: float
 
+    def scores(self, X: Matrix) -> Floats:
+        return rows_of(X).scores(0, int(X.shape[0]), self.w)
+
     def metrics(self, loss: Loss, X_test: Matrix, y_test: Floats, penalty: float) -> dict[str, float]:
-        z = rows_of(X_test).scores(0, X_test.shape[0], self.w)
-        return {"train_loss": self.loss, **metrics_of(loss, z, y_test, penalty)}
+        return {"train_loss": self.loss, **metrics_of(loss, self.scores(X_test), y_test, penalty)}
 
 
 def pool(blocks: list[Matrix]) -> Matrix:
