@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colonnade.combinations import preset_of
 from colonnade.config import Job
-from colonnade.secure.tree import unsafe_reason
+from colonnade.secure.hosts import unsafe_reason
 
 # what dL/dz says of its row, by the loss
 THETA = {

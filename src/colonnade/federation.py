@@ -22,7 +22,7 @@ from colonnade.losses import LOSSES
 from colonnade.party import Assignment, Share
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
-from colonnade.secure.tree import unsafe_reason
+from colonnade.secure.hosts import unsafe_reason
 from colonnade.setting import Setting, label_holders, labelled, prepared
 from colonnade.worlds import Progress, WireTap, run_local, run_simulated, untapped
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.secure.tree import Join, Schedule, Tree
+from colonnade.secure.hosts import Join, Schedule, Tree
 
 Shape = int | tuple["Shape", "Shape"]
 

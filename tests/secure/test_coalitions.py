@@ -21,7 +21,7 @@ from colonnade.secure.coalitions import (
     smallest_leaking_coalition,
     tree_graph,
 )
-from colonnade.secure.tree import Join, Schedule, Tree, choose_schedule, tree_is_safe
+from colonnade.secure.hosts import Join, Schedule, Tree, choose_schedule, tree_is_safe
 
 
 @st.composite

@@ -18,16 +18,8 @@ from colonnade.errors import DeadlineExceeded, SumError
 from colonnade.messages import Branch, Topic, tag_of, topic_of
 from colonnade.net.mailbox import Endpoint
 from colonnade.secure.coalitions import tree_graph
-from colonnade.secure.tree import (
-    STEP,
-    Schedule,
-    TreeSum,
-    branch_tag,
-    choose_schedule,
-    error_bound,
-    mask_size,
-    unsafe_reason,
-)
+from colonnade.secure.hosts import Schedule, choose_schedule, unsafe_reason
+from colonnade.secure.tree import STEP, TreeSum, branch_tag, error_bound, mask_size
 
 
 @given(schedules(at_most=6), st.integers(0, 99))

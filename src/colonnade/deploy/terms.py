@@ -27,7 +27,7 @@ from colonnade.config import (
 from colonnade.deploy.model_terms import ModelTerms, check_models, refuse_code
 from colonnade.errors import JobError
 from colonnade.presets import PRESETS
-from colonnade.secure.tree import unsafe_reason
+from colonnade.secure.hosts import unsafe_reason
 
 SUPPORTED = ("backward", "pull", "kernel", "cascade")
 MOST = 8

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import gcd
 
-from colonnade.secure.tree import Schedule, choose_schedule
+from colonnade.secure.hosts import Schedule, choose_schedule
 
 Form = Mapping[int, int]
 """A linear form: unknown -> coefficient. Unknowns 0..q-1 are the parties' values, the rest are masks."""
