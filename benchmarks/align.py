@@ -26,7 +26,7 @@ from colonnade.net.certificates import Credentials, issue, make_authority
 from colonnade.net.clock import RealClock
 from colonnade.net.engines import network_wire
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.ports import free_ports
+from colonnade.net.loopback import free_ports
 from colonnade.secure.keys import agree
 
 OVERLAP = 0.8

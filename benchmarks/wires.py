@@ -26,7 +26,7 @@ from colonnade.net.clock import RealClock
 from colonnade.net.engines import network_wire
 from colonnade.net.local import LocalHub
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.ports import free_ports
+from colonnade.net.loopback import free_ports
 
 ASKER, SERVER = PAIR = ("asker", "server")
 SIZES = (1024, 16 * 1024)

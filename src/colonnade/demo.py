@@ -40,7 +40,7 @@ from colonnade.errors import ColonnadeError, PeerUnreachable
 from colonnade.federation import Run, Setting, conclude
 from colonnade.losses import LOSSES
 from colonnade.net.certificates import issue, make_authority
-from colonnade.net.ports import free_ports
+from colonnade.net.loopback import free_ports
 from colonnade.processes import stop_all
 from colonnade.regularizers import REGULARIZERS
 

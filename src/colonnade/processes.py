@@ -30,7 +30,7 @@ from colonnade.data.deal import Deal
 from colonnade.data.store import save_hand
 from colonnade.errors import ColonnadeError, PeerLost
 from colonnade.net.certificates import issue, make_authority
-from colonnade.net.ports import free_ports
+from colonnade.net.loopback import free_ports
 from colonnade.party import Share
 from colonnade.result import Moment
 from colonnade.worker import Post

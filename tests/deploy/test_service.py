@@ -15,7 +15,7 @@ from tests.deploy.joined import ids_of
 from colonnade.deploy import control, monitor
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import Serve
-from colonnade.net.ports import free_ports
+from colonnade.net.loopback import free_ports
 
 aiohttp = pytest.importorskip("aiohttp")
 

@@ -36,8 +36,8 @@ from colonnade.errors import (
 from colonnade.messages import Backward, Piece, Stop
 from colonnade.net.certificates import Credentials, issue
 from colonnade.net.clock import RealClock
+from colonnade.net.loopback import free_ports
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.ports import free_ports
 from colonnade.net.wire import NetworkWire
 
 PAIR = PARTIES[:2]

@@ -18,8 +18,8 @@ from colonnade.net.channel import Engine
 from colonnade.net.clock import RealClock, VirtualClock
 from colonnade.net.grpc import GrpcEngine
 from colonnade.net.local import LocalHub
+from colonnade.net.loopback import free_ports
 from colonnade.net.mailbox import Endpoint
-from colonnade.net.ports import free_ports
 from colonnade.net.simulated import Faults, Link, SimulatedHub
 from colonnade.net.tls import TlsEngine
 from colonnade.net.transport import Clock, Wire

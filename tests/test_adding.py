@@ -1,0 +1,65 @@
+"""The guide to adding an algorithm is followed to the letter: its code is read from the page and run."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.oracles.tables import pooled, random_setting, run, weights
+
+from colonnade import comparison, party
+from colonnade.conversations import trainer
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import Mark
+from colonnade.losses import LOSSES
+from colonnade.messages import Announce, Topic, tag_of
+from colonnade.presets import PRESETS, Preset
+
+PAGE = Path(__file__).parents[1] / "docs" / "adding-an-algorithm.md"
+
+
+def shown(name: str) -> Any:
+    """What the page's code block that defines `name` makes of it."""
+    blocks = re.findall(r"(?:^(?:    .*)?\n)+", PAGE.read_text("utf-8"), re.MULTILINE)
+    (block,) = [block for block in blocks if re.search(rf"^    (?:class|async def) {name}\b", block, re.M)]
+    known = {"np": np, "Context": Context, "Outcome": Outcome, "Mark": Mark, "Announce": Announce}
+    space: dict[str, Any] = {**known, "Topic": Topic, "tag_of": tag_of}
+    exec(textwrap.dedent(block), space)  # noqa: S102  our own documentation
+    return space[name]
+
+
+def test_a_new_row_is_an_algorithm(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Preset("mine", "a new row", "none", "backward", "sync", "saga")
+    monkeypatch.setitem(PRESETS, "mine", row)
+    setting = random_setting()
+    np.testing.assert_array_equal(weights(run(setting, "mine")), weights(run(setting, "vfb-saga")))
+
+
+def test_a_new_estimator_is_three_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting, train = random_setting(), {"batch": 120, "epochs": 1, "step": 0.5, "l2": 0.0}
+    monkeypatch.setattr(trainer, "Sgd", shown("Clipped"))
+    X, y = pooled(setting)
+    clipped = np.clip(LOSSES["squared"].dz(np.zeros(len(y)), y), -0.5, 0.5)
+    done = run(setting, "vfb-sgd", train={**train, "loss": "squared"})
+    np.testing.assert_allclose(weights(done), -0.5 * X.T @ clipped / len(y), atol=1e-7)
+
+
+@pytest.mark.parametrize("world", ["simulated", "local"])
+def test_a_new_conversation_is_one_function(monkeypatch: pytest.MonkeyPatch, world: str) -> None:
+    row: Any = Preset("mine", "gradient descent", "none", "descent", "sync")  # type: ignore[arg-type]
+    monkeypatch.setitem(PRESETS, "mine", row)
+    monkeypatch.setitem(party.CONVERSATIONS, "descent", shown("converse"))
+    monkeypatch.setitem(comparison.POOLED, "descent", comparison.POOLED["backward"])
+    setting = random_setting(test_rows=60)
+    done = run(setting, "mine", world=world, train={"epochs": 50, "step": 1.0, "l2": 0.01})
+    X, y = pooled(setting)
+    w = np.zeros(X.shape[1])
+    for _ in range(50):
+        w -= X.T @ LOSSES["logistic"].dz(X @ w, y) / len(y) + 0.01 * w
+    np.testing.assert_allclose(weights(done), w, atol=1e-6)
+    assert done.result.metrics["test_accuracy"] > 0.9
+    assert done.result.cost.bytes_by_kind.keys() >= {"piece", "announce"}

@@ -1,0 +1,154 @@
+"""The documentation names what exists: files, modules, commands, options, keys, algorithms."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+from tests.test_layers import RANK
+
+from colonnade.cli import main
+from colonnade.config import Job, Section, refuse_unknown
+from colonnade.deploy.settings import Settings
+from colonnade.deploy.terms import Terms
+from colonnade.errors import JobError
+from colonnade.presets import PRESETS
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+TEXTS = {page: page.read_text("utf-8") for page in PAGES}
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+SOURCE = [path.relative_to(ROOT / "src/colonnade").as_posix() for path in ROOT.glob("src/colonnade/**/*.py")]
+# named in the changelog's history, which keeps the names of its day
+CHANGELOG = ROOT / "CHANGELOG.md"
+
+
+def words(page: Path) -> list[str]:
+    """What stands between backquotes."""
+    return re.findall(r"`([^`\n]+)`", TEXTS[page])
+
+
+def code(page: Path) -> list[str]:
+    """The blocks of code: lines set in by four spaces, a line apart from the text above."""
+    return [block[0] for block in re.finditer(r"(?:^ {4}\S.*\n(?:^(?: {4}.*)?\n)*)", TEXTS[page], re.M)]
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", TEXTS[page]):
+        assert (page.parent / target).exists(), target
+
+
+@every_page
+def test_files_that_are_named_exist(page: Path) -> None:
+    if page == CHANGELOG:
+        return
+    for word in words(page):
+        for name in re.findall(r"^(?:python )?([\w/.-]+\.(?:py|md|c|service))(?:::\w+)?\b", word):
+            known = (ROOT / name).exists() or any(f"/{path}".endswith(f"/{name}") for path in SOURCE)
+            assert known or (page.parent / name).exists(), word
+    for name in re.findall(r"\b(?:tests|docs|benchmarks|examples)/[\w/.-]*\w", TEXTS[page]):
+        assert (ROOT / name).exists(), name
+
+
+@every_page
+def test_modules_that_are_named_exist(page: Path) -> None:
+    for name in re.findall(r"`colonnade\.([\w.]+)`", TEXTS[page]):
+        module, _, attribute = f"colonnade.{name}".rpartition(".")
+        try:
+            importlib.import_module(f"colonnade.{name}")
+        except ModuleNotFoundError:
+            assert hasattr(importlib.import_module(module), attribute), name
+
+
+@every_page
+def test_commands_and_their_options_exist(page: Path) -> None:
+    """Also `colonnade party / train`, which is two commands."""
+    for line in re.findall(r"(?:^ {4}|`|/)colonnade ([a-z][^`\n#]*)", TEXTS[page], re.M):
+        first, *rest = re.split(r"  |\n", line)[0].split()
+        names = [first, *(word for word in rest if word.isalpha())] if "/" in rest else [first]
+        for name in names:
+            command = main.commands.get(name)
+            if isinstance(command, click.Group) and rest:
+                command = command.commands.get(rest[0])
+            assert command is not None, line
+            options = {option for each in command.params for option in each.opts}
+            assert {word for word in rest if word.startswith("-")} <= options, line
+
+
+def jobs(page: Path) -> list[dict[str, object]]:
+    found = []
+    for block in code(page):
+        try:
+            plain = tomllib.loads("\n".join(line[4:] for line in block.splitlines()))
+        except tomllib.TOMLDecodeError:
+            continue
+        found.append(plain)
+    return found
+
+
+KINDS: tuple[type[Section], ...] = (Job, Terms, Settings)
+
+
+def keys(kind: type[msgspec.Struct]) -> dict[str, set[str]]:
+    """The sections below a struct, by name, with their keys."""
+    found: dict[str, set[str]] = {}
+    for field in msgspec.structs.fields(kind):
+        for inner in re.findall(r"<class '(colonnade\.[\w.]+)'>|(colonnade\.[\w.]+)", repr(field.type)):
+            module, _, name = (inner[0] or inner[1]).rpartition(".")
+            section = getattr(importlib.import_module(module), name)
+            found.setdefault(field.name, set()).update(section.__struct_fields__)
+            for deeper, names in keys(section).items():
+                found.setdefault(deeper, set()).update(names)
+    return found
+
+
+@every_page
+def test_keys_of_jobs_and_settings_exist(page: Path) -> None:
+    """Every block that is TOML is a part of a job, of a job between companies, or of a party's settings."""
+    for plain in jobs(page):
+        complaints = []
+        for kind in KINDS:
+            try:
+                refuse_unknown(plain, kind, page.name)
+            except JobError as error:
+                complaints.append(str(error))
+        assert len(complaints) < len(KINDS), complaints
+
+
+@every_page
+def test_keys_in_the_text_exist(page: Path) -> None:
+    """`train.batch` names a section and a key that it has; `batch = 256` a key of some section."""
+    if page == CHANGELOG:
+        return
+    sections: dict[str, set[str]] = {}
+    for kind in KINDS:
+        for section, names in {**keys(kind), "": set(kind.__struct_fields__)}.items():
+            sections.setdefault(section, set()).update(names)
+    for section, key in re.findall(r"`(\w+)\.(\w+)(?: = [^`]*)?`", TEXTS[page]):
+        assert section not in sections or key in {"py", *sections[section]}, f"{section}.{key}"
+    for key in re.findall(r"`([a-z_]{3,}) = [^`]+`", TEXTS[page]):
+        assert any(key in names for names in sections.values()), key
+
+
+def test_every_algorithm_has_a_page() -> None:
+    text = "".join(text for page, text in TEXTS.items() if page.parent.name == "algorithms")
+    patterns = [re.escape(word).replace(r"\*", r"[\w-]*") for word in re.findall(r"`([a-z0-9*-]+)`", text)]
+    for name in PRESETS:
+        assert any(re.fullmatch(pattern, name) for pattern in patterns), name
+
+
+def test_the_map_has_every_part_in_the_order_of_the_layers() -> None:
+    """Words of a line of the map up to the first gap of three spaces are parts of the package."""
+    text = TEXTS[ROOT / "docs" / "architecture.md"].partition("## Layers")[2].partition("## ")[0]
+    lines = re.findall(r"^ {4}(\S.*?) {3}", text, re.M)
+    named = [word.rstrip("/") for line in lines for word in line.split()]
+    assert sorted(named) == sorted(RANK)
+    ranks = [RANK[name] for name in named]
+    assert ranks == sorted(ranks)
