@@ -12,9 +12,9 @@ import colonnade
 ROOT = Path(colonnade.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "presets"),
     ("config", "messages"),
-    ("presets", "losses", "regularizers", "result"),
+    ("losses", "regularizers", "result"),
     ("metrics", "data", "combinations"),
     ("models",),
     ("optim",),

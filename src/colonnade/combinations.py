@@ -9,6 +9,7 @@ import difflib
 from typing import Literal, NamedTuple
 
 from colonnade.config import Direction, Job, Model, Models, ServerModel
+from colonnade.config.sections import USUAL_BATCH
 from colonnade.errors import JobError
 from colonnade.presets import PRESETS, Bits, Preset
 
@@ -181,7 +182,7 @@ def refuse_cascade(job: Job, preset: Preset) -> None:
 def check_linear(job: Job, preset: Preset) -> None:
     """Choices that say something only to linear scores, or only to some of their algorithms."""
     train, name = job.train, preset.name
-    if preset.conversation not in ("backward", "pull"):
+    if not preset.linear:
         for key in ("estimator", "direction"):
             if (value := getattr(train, key)) is not None:
                 raise JobError(
@@ -240,6 +241,20 @@ def check_kernel(job: Job, preset: Preset) -> None:
 def pairs_of(job: Job) -> Literal["joint", "hvp", "batch", "paper"]:
     """Where the curvature comes from: the kind that pays in the conversation, unless the job says."""
     return job.direction.pairs or ("hvp" if preset_of(job).conversation == "pull" else "joint")
+
+
+def batch_of(job: Job, rows: int) -> int:
+    """The most rows of a batch.
+
+    What a linear model needs is steps, so unless the job says otherwise a pass over few rows has as many
+    batches as one over many: some 400, or 100 that are worth a quasi-Newton direction each.
+    """
+    if job.train.batch is not None:
+        return job.train.batch
+    if not preset_of(job).linear:
+        return USUAL_BATCH
+    wanted = 100 if choices_of(job).direction == "lbfgs" else 400
+    return max(8, min(USUAL_BATCH, rows // wanted))
 
 
 def batches_in_flight(job: Job, active: int) -> int:

@@ -53,8 +53,8 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         self,
         algorithm: str = "vfb2-sgd",
         *,
-        epochs: int = 10,
-        batch: int = 256,
+        epochs: int | None = None,
+        batch: int | None = None,
         step: float | str = "auto",
         l2: float = 1e-4,
         loss: str | None = None,
@@ -134,8 +134,8 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
                 "and `colonnade run` for parties that are processes of their own"
             )
         keys = ("epochs", "batch", "step", "l2", "regularizer", "ahead", "threads")
-        train = {key: _plain(getattr(self, key)) for key in keys}
-        if isinstance(train["step"], int) and not isinstance(train["step"], bool):
+        train = {key: _plain(getattr(self, key)) for key in keys if getattr(self, key) is not None}
+        if isinstance(train.get("step"), int) and not isinstance(train["step"], bool):
             train["step"] = float(train["step"])
         data = {"train": "parties", "parties": len(parties.tables), "active": list(parties.active)}
         job = job_from(

@@ -31,6 +31,11 @@ class Preset:
     local_steps: int = 1
     private: bool = False
 
+    @property
+    def linear(self) -> bool:
+        """A linear model, trained a small step at a time."""
+        return self.conversation in ("backward", "pull")
+
 
 EstimatorName = Literal["sgd", "svrg", "saga"]
 ScheduleName = Literal["async", "sync"]

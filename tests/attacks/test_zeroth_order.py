@@ -10,6 +10,7 @@ from tests.oracles.tables import random_job, random_setting
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Found, Probe, judge, passive, read_off
+from colonnade.combinations import batch_of
 from colonnade.config import Job
 from colonnade.conversations.cascade_client import Passes, Walk
 from colonnade.federation import Setting
@@ -27,7 +28,7 @@ def attack(setting: Setting, job: Job, *, probing: bool = False) -> tuple[Found,
     transcript = Transcript(CLIENT)
     models: dict[str, Model] = {}
     if probing:
-        walk = Walk(Passes(rows, job.train.batch, (job.seed, names.index(CLIENT) + 1)))
+        walk = Walk(Passes(rows, batch_of(job, rows), (job.seed, names.index(CLIENT) + 1)))
         private = job.privacy.mechanism != "none"
         probe = Probe(walk, rows, job.cascade.directions + 1, 1 if private else DIGITS)
         models[CLIENT] = probe

@@ -13,6 +13,7 @@ import pytest
 from tests.oracles.sgd import SCALAR_LOSSES, objective, pooled_sgd
 from tests.oracles.tables import pooled, random_setting, run, weights
 
+from colonnade.combinations import batch_of
 from colonnade.federation import Run, Setting
 from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS
@@ -36,7 +37,7 @@ def oracle(setting: Setting, done: Run, steps: list[float] | None = None) -> tup
         regularizer,
         l2=train.l2,
         step=steps or done.result.step[setting.active[0]],
-        batch=train.batch,
+        batch=batch_of(done.job, len(y)),
         epochs=train.epochs,
         seed=done.job.seed,
         reshuffle=train.reshuffle,

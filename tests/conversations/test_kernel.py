@@ -11,6 +11,7 @@ from tests.oracles.dsg import pooled_dsg
 from tests.oracles.tables import pooled, random_job, random_setting, run
 
 from colonnade.baselines.svc import median_bandwidth
+from colonnade.combinations import batch_of
 from colonnade.config import job_from
 from colonnade.conversations.kernel_plan import plan_of
 from colonnade.data.table import Table
@@ -61,7 +62,7 @@ def oracle(done: Run, setting: Setting) -> Floats:
         b,
         l2=train.l2,
         step=float(train.step),
-        batch=train.batch,
+        batch=batch_of(done.job, len(y)),
         block=kernel.block,
         epochs=train.epochs,
         seed=done.job.seed,

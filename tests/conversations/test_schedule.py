@@ -33,14 +33,26 @@ def test_every_epoch_covers_every_row_exactly_once(schedule: Schedule) -> None:
 
 @given(schedules)
 @settings(max_examples=60)
-def test_every_batch_is_full_except_the_last_of_an_epoch(schedule: Schedule) -> None:
-    for number in range(schedule.rounds):
-        batch = schedule.round(number)
-        assert batch.number == number
-        assert batch.size == batch.end - batch.start
-        last = number % schedule.per_epoch == schedule.per_epoch - 1
-        remainder = schedule.rows % schedule.batch or schedule.batch
-        assert batch.size == (min(remainder, schedule.rows) if last else schedule.batch)
+def test_a_pass_is_cut_into_equal_batches(schedule: Schedule) -> None:
+    for epoch in range(schedule.epochs):
+        numbers = range(epoch * schedule.per_epoch, (epoch + 1) * schedule.per_epoch)
+        batches = [schedule.round(number) for number in numbers]
+        assert [batch.number for batch in batches] == list(numbers)
+        expected = np.array_split(np.arange(schedule.rows), schedule.per_epoch)
+        for batch, rows in zip(batches, expected, strict=True):
+            assert (batch.start, batch.end) == (rows[0], rows[-1] + 1)
+        assert schedule.largest == batches[0].size == max(batch.size for batch in batches) <= schedule.batch
+
+
+@given(schedules, st.integers(0, 20))
+@settings(max_examples=60)
+def test_with_an_offset_a_pass_begins_later_and_has_the_same_batches(schedule: Schedule, offset: int) -> None:
+    numbers = range(schedule.per_epoch)
+    plain = [schedule.round(number) for number in numbers]
+    shifted = [schedule.round(number, offset) for number in numbers]
+    assert [batch.number for batch in shifted] == list(numbers)
+    assert {(batch.start, batch.end) for batch in shifted} == {(batch.start, batch.end) for batch in plain}
+    assert shifted[0].start == plain[offset % len(plain)].start
 
 
 @given(schedules)

@@ -11,6 +11,7 @@ from tests.oracles.sgd import objective
 from tests.oracles.tables import pooled, random_setting, run, weights
 from tests.oracles.variance_reduced import Problem, pooled_saga, pooled_svrg
 
+from colonnade.combinations import batch_of
 from colonnade.federation import Run, Setting
 from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS
@@ -31,7 +32,7 @@ def problem_of(setting: Setting, done: Run) -> Problem:
         REGULARIZERS[train.regularizer],
         l2=train.l2,
         step=float(train.step),
-        batch=train.batch,
+        batch=batch_of(done.job, len(y)),
         seed=done.job.seed,
         classes=classes,
     )

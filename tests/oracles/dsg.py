@@ -38,8 +38,7 @@ def pooled_dsg(
     rounds, t = -(-n // batch) * epochs, 0
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch]).permutation(n)
-        for start in range(0, n, batch):
-            rows = order[start : start + batch]
+        for rows in np.array_split(order, -(-n // batch)):
             gamma = step * (1 - t / rounds) if falling else step
             f = np.zeros((len(rows), *outputs))
             for i in range(D):

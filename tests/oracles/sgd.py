@@ -29,7 +29,7 @@ def pooled_sgd(
     seed: int,
     reshuffle: bool = True,
 ) -> Floats:
-    """Weights after `epochs` shuffled passes from zero; the last batch of a pass may be smaller.
+    """Weights after `epochs` shuffled passes from zero; every pass is cut into equal batches.
 
     Several steps, one for each pass, are automatic ones: they fade until the end of the run.
     """
@@ -38,8 +38,7 @@ def pooled_sgd(
     number, rounds = 0, epochs * -(-n // batch)
     for epoch in range(epochs):
         order = np.random.default_rng([seed, epoch if reshuffle else 0]).permutation(n)
-        for start in range(0, n, batch):
-            rows = order[start : start + batch]
+        for rows in np.array_split(order, -(-n // batch)):
             theta = loss.dz(X[rows] @ w, y[rows])
             rate = step if isinstance(step, float) else step[epoch] * (1 - number / rounds)
             w = w - rate * (X[rows].T @ theta / len(rows) + l2 * regularizer.gradient(w))

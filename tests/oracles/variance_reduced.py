@@ -43,8 +43,7 @@ class Problem:
 
     def batches(self, epoch: int) -> Iterator[Rows]:
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.y))
-        for start in range(0, len(order), self.batch):
-            yield order[start : start + self.batch]
+        yield from np.array_split(order, -(-len(order) // self.batch))
 
     def everything(self) -> Rows:
         return np.arange(len(self.y))
@@ -91,7 +90,7 @@ def pooled_svrg(problem: Problem, passes: int, bfgs: QuasiNewton | None = None) 
             if anchor is not None:
                 v += problem.gradients(anchor, problem.everything()).mean(axis=0)
                 v -= problem.gradients(anchor, rows).mean(axis=0)
-            w = w - problem.step * v if bfgs is None else bfgs.after(number, w, v, len(rows))
+            w = w - problem.step * v if bfgs is None else bfgs.after(number, w, v)
             number += 1
         epoch += 1
     return w
@@ -120,13 +119,13 @@ class QuasiNewton:
             self.memory.pin(*self.pins[number])
             self._coming.pop(number, None)  # its inner products belonged to the pins before
 
-    def after(self, number: int, w: Floats, v: Floats, rows: int) -> Floats:
+    def after(self, number: int, w: Floats, v: Floats) -> Floats:
         if number in self._coming:
             self.memory.add(*self._coming.pop(number), 0.0)
         last = np.zeros_like(w) if self._last is None else self._last
         if self._step is not None:
             w = w - self._step
-        self._step = self.gamma * self.memory.direction(v * rows / self.problem.batch)
+        self._step = self.gamma * self.memory.direction(v)
         if (number + 1) % self.every == 0:
             self._coming[number + 2] = (w - last, hessian_times(self.problem, w, w - last))
             self._last = w

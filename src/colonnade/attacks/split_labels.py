@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Found, judge
-from colonnade.combinations import bits_of, preset_of
+from colonnade.combinations import batch_of, bits_of, preset_of
 from colonnade.compress.quantize import Quantizer
 from colonnade.config import Job
 from colonnade.conversations.cascade_client import Passes, Walk
@@ -35,7 +35,7 @@ def gradients_heard(
     """The rows of every reply and dL/dh of each of them; the client knows its own batches."""
     preset, party = preset_of(job), transcript.party
     own = sorted(parties).index(party) + 1 if preset.schedule == "async" else 0
-    walk, bits = Walk(Passes(rows, job.train.batch, (job.seed, own))), bits_of(job, preset)[1]
+    walk, bits = Walk(Passes(rows, batch_of(job, rows), (job.seed, own))), bits_of(job, preset)[1]
     outputs = job.model.parties.get(party, job.model).outputs
     for _, message in transcript.heard:
         if not isinstance(message, Reply) or not message.values.size:

@@ -28,7 +28,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsqr
 
 from colonnade.attacks.transcript import Transcript
-from colonnade.combinations import preset_of
+from colonnade.combinations import batch_of, preset_of
 from colonnade.config import Job
 from colonnade.conversations.cascade_client import Passes, Walk
 from colonnade.data.table import Matrix
@@ -70,7 +70,7 @@ class Found:
 def exchanges(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Iterator[Exchange]:
     """Questions and answers matched; the client knows its own batches."""
     own = sorted(parties).index(transcript.party) + 1 if preset_of(job).schedule == "async" else 0
-    walk = Walk(Passes(rows, job.train.batch, (job.seed, own)))
+    walk = Walk(Passes(rows, batch_of(job, rows), (job.seed, own)))
     replies = {m.tag: m.values for _, m in transcript.heard if isinstance(m, Reply)}
     for _, message in transcript.said:
         if isinstance(message, Upload) and replies.get(message.tag, np.zeros(0)).size:

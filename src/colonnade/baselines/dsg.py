@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.config import Kernel, Train
+from colonnade.config.sections import USUAL_BATCH
 from colonnade.data.table import Matrix
 from colonnade.losses import Loss
 from colonnade.models.bandwidth import Sample, spread
@@ -40,7 +41,7 @@ def fit_dsg(
     X: Matrix, y: Floats, loss: Loss, kernel: Kernel, train: Train, *, features: int, seed: int
 ) -> DsgFit:
     """Train on pooled rows; `features` is the cap, a multiple of the block."""
-    n, M, B = int(X.shape[0]), min(kernel.block, features), train.batch
+    n, M, B = int(X.shape[0]), min(kernel.block, features), train.batch or USUAL_BATCH
     rng = np.random.default_rng([seed, n])
     shape = KERNELS[kernel.kind]
     classes = (train.classes or int(y.max()) + 1) if loss.task == "multiclass" else 1
@@ -62,12 +63,11 @@ def fit_dsg(
     outputs = () if classes == 1 else (classes,)
     alpha: Floats = np.zeros((D, *outputs))
     velocity = np.zeros_like(alpha)
-    rounds = -(-n // B) * train.epochs
+    per_epoch = -(-n // B)
+    rounds = per_epoch * train.epochs
     t = 0
     for _ in range(train.epochs):
-        order = rng.permutation(n)
-        for start in range(0, n, B):
-            rows = order[start : start + B]
+        for rows in np.array_split(rng.permutation(n), per_epoch):
             known = min(t * M, D)
             batch = values[rows]
             theta = loss.dz(batch[:, :known] @ alpha[:known], y[rows])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.combinations import preset_of, smoothing_kind
+from colonnade.combinations import batch_of, preset_of, smoothing_kind
 from colonnade.config import Job
 from colonnade.data.table import Matrix, Table
 from colonnade.losses import LOSSES
@@ -115,14 +115,16 @@ def by_values(stack: Stack, *, step: float) -> Stack:
     if stack.head.w.size:
         own = ZerothStep(stack.head, smoothing, np.random.default_rng([job.seed, 0, 5]), measured)
     n = len(stack.y)
-    per_epoch = -(-n // train.batch)
-    for number in range(train.epochs * per_epoch):
+    batch = batch_of(job, n)
+    per_epoch = -(-n // batch)
+    rounds = train.epochs * per_epoch
+    for number in range(rounds):
         epoch, position = divmod(number, per_epoch)
         if position == 0:
             order = np.random.default_rng([job.seed, 0, epoch]).permutation(n)
-        rows = order[position * train.batch : (position + 1) * train.batch]
+        rows = order[position * batch : (position + 1) * batch]
         y = stack.y[rows]
-        left = 1 - (number + 1) / (train.epochs * per_epoch) if asked.decay == "linear" else 1.0
+        left = 1 - (number + 1) / rounds if asked.decay == "linear" else 1.0
         queries = [
             client.ask(w, X[rows]) for client, w, X in zip(clients, stack.w, stack.blocks, strict=True)
         ]
@@ -157,7 +159,7 @@ class Adam:
 
 def by_gradient(stack: Stack) -> Stack:
     """Adam on everything, by back-propagation."""
-    batch = min(256, stack.job.train.batch)
+    batch = min(256, batch_of(stack.job, len(stack.y)))
     epochs = max(EPOCHS, -(-STEPS * batch // len(stack.y)))
     head, regularizer = stack.head, REGULARIZERS[stack.job.train.regularizer]
     assert isinstance(head.model, Differentiable)  # noqa: S101  the caller looked

@@ -13,6 +13,7 @@ from typing import Any
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Found, Probe, judge, passive, read_off
 from colonnade.bench.common import Bench, Grid, Say
+from colonnade.combinations import batch_of
 from colonnade.config import Job, job_from
 from colonnade.conversations.cascade_client import Passes, Walk
 from colonnade.federation import Setting
@@ -61,7 +62,7 @@ def privacy(bench: Bench, say: Say, *, setting: Setting, quick: bool) -> None:
 def probe_run(job: Job, setting: Setting) -> Found:
     """The same run with one client that asks what it wants to know."""
     names, n = sorted(setting.train), setting.train[CLIENT].rows
-    walk = Walk(Passes(n, job.train.batch, (job.seed, names.index(CLIENT) + 1)))
+    walk = Walk(Passes(n, batch_of(job, n), (job.seed, names.index(CLIENT) + 1)))
     private = job.privacy.mechanism != "none"
     probe = Probe(walk, n, job.cascade.directions + 1, 1 if private else DIGITS)
     transcript = Transcript(CLIENT)

@@ -19,6 +19,7 @@ from colonnade.attacks.split_labels import gradients_heard
 from colonnade.attacks.transcript import Transcript
 from colonnade.bench.common import machine
 from colonnade.bench.czofo_data import experiment
+from colonnade.combinations import batch_of
 from colonnade.config import Job, job_from
 from colonnade.data.table import Table
 from colonnade.errors import Aborted, Diverged
@@ -144,7 +145,7 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         case = case.shortened(epochs_within(case, setting, device, left))
     job = job_of(case, len(deal.labels.classes), device)
     rows = setting.train[deal.active[0]].rows
-    per_epoch = case.clients * -(-rows // job.train.batch)
+    per_epoch = case.clients * -(-rows // batch_of(job, rows))
     points: list[Point] = []
 
     def heard(moment: Moment) -> None:

@@ -44,7 +44,7 @@ def check(job: Job, where: str) -> None:
     if not 0 < data.test_fraction < 1:
         refuse(f"data.test_fraction: {data.test_fraction} is not between 0 and 1")
     for key, value in (("epochs", train.epochs), ("batch", train.batch), ("threads", train.threads)):
-        if value < 1:
+        if value is not None and value < 1:
             refuse(f"train.{key}: {value} is not a positive number")
     if train.ahead is not None and train.ahead < 1:
         refuse(f"train.ahead: {train.ahead} is not a positive number of batches in flight")

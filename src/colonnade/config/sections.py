@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from colonnade.presets import PRESETS
+
 World = Literal["simulated", "local", "network"]
 Device = Literal["cpu", "cuda", "auto"]
 
@@ -65,11 +67,14 @@ class Data(Section, frozen=True):
         return ((SERVER,) if self.server == "apart" else ()) + numbered_parties(self.parties or 0)
 
 
+USUAL_BATCH = 256
+
+
 class Train(Section, frozen=True):
     """The objective and how it is minimised."""
 
     epochs: int = 10
-    batch: int = 256
+    batch: int | None = None  # the most rows of a batch; None: what suits the number of rows, see `batch_of`
     step: float | Literal["auto"] = "auto"
     l2: float = 1e-4
     loss: Literal["logistic", "squared", "smooth_hinge", "softmax"] | None = None
@@ -210,6 +215,8 @@ class Kernel(Section, frozen=True):
 
 # what an algorithm takes where the job is silent and the usual value would not do
 DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
+    # passes of a linear model are cheap, and it wants some
+    **{preset.name: {"train": {"epochs": 30}} for preset in PRESETS.values() if preset.linear},
     "fdskl": {"train": {"epochs": 40}},
     "czofo": {"cascade": {"directions": 100}},
     "czofo-central": {"cascade": {"directions": 100}},

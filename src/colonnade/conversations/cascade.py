@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.combinations import batches_in_flight, bits_of, smoothing_kind
+from colonnade.combinations import batch_of, batches_in_flight, bits_of, smoothing_kind
 from colonnade.compress.protocol import Plain
 from colonnade.compress.quantize import Quantizer
 from colonnade.compress.topk import TopK
@@ -194,9 +194,9 @@ async def first_pass(context: Context, client: Client | None) -> Table | None:
 
 def passes(context: Context, party: str) -> Passes:
     """The synchronous schedule has one order for all; otherwise every client has its own."""
-    job = context.job
+    job, rows = context.job, context.train.rows
     own = context.net.parties.index(party) + 1 if context.preset.schedule == "async" else 0
-    return Passes(context.train.rows, job.train.batch, (job.seed, own))
+    return Passes(rows, batch_of(job, rows), (job.seed, own))
 
 
 def decaying(context: Context, base: float, total: int) -> Callable[[int], float]:

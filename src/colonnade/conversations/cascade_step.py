@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import batch_of
 from colonnade.conversations.cascade_client import Client
 from colonnade.conversations.context import Context
 from colonnade.messages import Announce, Topic, tag_of
@@ -63,7 +64,8 @@ async def agree_on_steps(context: Context, client: Client | None, *, clients: in
         told = await net.gather(Announce, up)
         joint = largest + sum(float(message.values[0]) for message in told.values())
         # as many answers as the clients have batches in all epochs; the quick may get more of them
-        total = job.train.epochs * -(-context.train.rows // job.train.batch) * clients
+        rows = context.train.rows
+        total = job.train.epochs * -(-rows // batch_of(job, rows)) * clients
         await net.broadcast(Announce(down, np.array([joint, float(total)])))
     else:
         await net.send(context.evaluator, Announce(up, np.array([largest])))

@@ -85,8 +85,7 @@ class Joint:
         theta, answers = self._split(batch, reply)
         v = self.block.estimate([(batch, theta)])
         self.errands.settle(batch.number, answers)
-        # a short batch is a noisier one
-        self._ask_step(batch.number, v * (batch.size / self.context.job.train.batch))
+        self._ask_step(batch.number, v)
         if (batch.number + 1) % self.every == 0:
             self._ask_pair(batch.number)
 

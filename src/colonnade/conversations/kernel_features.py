@@ -108,5 +108,5 @@ class Projections:
     def _tag(self, number: int, owner: int, stretch: int) -> int:
         """Tags of projections lie above those of the scores, which have the number of their round."""
         schedule, owners = self._plan.schedule, len(self._plan.owners)
-        most = -(-self._plan.features * schedule.batch // STRETCH) + 1
+        most = -(-self._plan.features * schedule.largest // STRETCH) + 1
         return tag_of(Topic.TRAIN, schedule.rounds + (number * owners + owner) * most + stretch)

@@ -21,6 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.combinations import batch_of
 from colonnade.config import Job
 from colonnade.conversations.context import Context
 from colonnade.conversations.schedule import Schedule
@@ -88,7 +89,7 @@ def _order(schedule: Schedule, epoch: int) -> NDArray[np.int64]:
 
 def plan_of(job: Job, rows: int, active: tuple[str, ...]) -> Plan:
     train, kernel = job.train, job.kernel
-    schedule = Schedule(rows, train.batch, train.epochs, job.seed, active)
+    schedule = Schedule(rows, batch_of(job, rows), train.epochs, job.seed, active)
     affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
     cap = affordable if kernel.features == "auto" else kernel.features
     block = min(kernel.block, cap)
@@ -145,8 +146,7 @@ def step_of(context: Context, plan: Plan, terms: Terms, delay: int) -> float:
     train = context.job.train
     if train.step != "auto":
         return float(train.step)
-    batch = min(train.batch, context.train.rows)
-    return function_step(context.loss, terms.spread, batch, plan.block, delay)
+    return function_step(context.loss, terms.spread, plan.schedule.largest, plan.block, delay)
 
 
 def draw_features(context: Context, plan: Plan, terms: Terms) -> list[RandomFeatures]:

@@ -221,11 +221,8 @@ class PullConversation:
 
     def batch(self, puller: str, number: int) -> Round:
         """All read the rows of an epoch in one order, each from a place of its own."""
-        per_epoch = self.plan.per_epoch
-        epoch, position = divmod(number, per_epoch)
-        offset = self.pullers.index(puller) * per_epoch // len(self.pullers)
-        start = (position + offset) % per_epoch * self.schedule.batch
-        return Round(number, epoch, start, min(start + self.schedule.batch, self.schedule.rows))
+        offset = self.pullers.index(puller) * self.plan.per_epoch // len(self.pullers)
+        return self.schedule.round(number, offset)
 
     async def measure(self) -> bool:
         """The model after this stint; True when the run is over."""

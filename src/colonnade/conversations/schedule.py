@@ -27,7 +27,10 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Every epoch is one shuffled pass over the rows, cut into batches; dominators take turns.
+    """Every epoch is one shuffled pass over the rows, cut into equal batches; dominators take turns.
+
+    `batch` is the most rows of a batch. A short one at the end would be a noisy one that makes a whole step:
+    SAGA diverges on it.
 
     Where rows are not shuffled anew, all epochs have the order of the first, and no party needs a copy of
     its rows for every epoch.
@@ -55,10 +58,18 @@ class Schedule:
     def order(self, epoch: int) -> NDArray[np.int64]:
         return _shuffle(self.rows, self.seed, self.shuffle(epoch))
 
-    def round(self, number: int) -> Round:
+    @cached_property
+    def largest(self) -> int:
+        """The rows of the first batch of a pass; no other has more, or less by more than one."""
+        return -(-self.rows // self.per_epoch)
+
+    def round(self, number: int, offset: int = 0) -> Round:
+        """The batch of a round; with an offset the pass begins that many batches later, and ends before."""
         epoch, position = divmod(number, self.per_epoch)
-        start = position * self.batch
-        return Round(number, epoch, start, min(start + self.batch, self.rows))
+        position = (position + offset) % self.per_epoch
+        size, longer = divmod(self.rows, self.per_epoch)
+        start = position * size + min(position, longer)
+        return Round(number, epoch, start, start + size + (position < longer))
 
     def dominator(self, number: int) -> str:
         return self.dominators[number % len(self.dominators)]

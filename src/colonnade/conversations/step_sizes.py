@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from colonnade.config import Job
 from colonnade.conversations.block import Delays
+from colonnade.conversations.schedule import Schedule
 from colonnade.conversations.window import Window
 from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
 
@@ -14,7 +15,7 @@ from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
 @dataclass
 class StepSizes:
     job: Job
-    rows: int
+    schedule: Schedule
     window: Window
     delays: Delays
     estimator: str
@@ -29,11 +30,12 @@ class StepSizes:
         if self.smoothness is None:
             return float(train.step)
         saga = self.estimator == "saga"
-        return automatic_step(self.smoothness, train.batch, self.rows, self.delay(), saga=saga)
+        batch, rows = self.schedule.largest, self.schedule.rows
+        return automatic_step(self.smoothness, batch, rows, self.delay(), saga=saga)
 
     def gamma(self) -> float:
         """The quasi-Newton step for the delays seen lately."""
-        terms, batch = self.job.direction, self.job.train.batch
+        terms, batch = self.job.direction, self.schedule.largest
         if terms.step != "auto":
             return float(terms.step)
         if not self.shared:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.combinations import choices_of, pairs_of
+from colonnade.combinations import batch_of, choices_of, pairs_of
 from colonnade.conversations.block import Block, Delays, Thetas
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.direction import Curvature
@@ -269,8 +269,9 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
     job, train = context.job, context.job.train
     chosen = choices_of(job)
     rows = context.train.rows
-    per_epoch = -(-rows // train.batch)
-    pair_every = job.direction.every or max(10, 5120 // train.batch)
+    batch = batch_of(job, rows)
+    per_epoch = -(-rows // batch)
+    pair_every = job.direction.every or max(10, 5120 // batch)
     pairs = pairs_of(job) if chosen.direction == "lbfgs" else None
     plan = Plan.of(
         train.epochs,
@@ -279,7 +280,7 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
         tune=train.step == "auto" or pairs == "joint",
         pair_every=pair_every if pairs == "batch" else None,
     )
-    schedule = Schedule(rows, train.batch, plan.epochs, job.seed, dominators, train.reshuffle)
+    schedule = Schedule(rows, batch, plan.epochs, job.seed, dominators, train.reshuffle)
     window = Window(ahead, schedule.rounds, plan.gates)
     classes = (train.classes,) if train.classes else ()
     width = (context.train.width, *classes)
@@ -295,7 +296,7 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
     delays = Delays(ahead - 1)  # k rounds under way are, on average, no later than that
     steps = StepSizes(
         job=job,
-        rows=rows,
+        schedule=schedule,
         window=window,
         delays=delays,
         estimator=chosen.estimator,
