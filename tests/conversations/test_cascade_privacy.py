@@ -68,7 +68,7 @@ def test_more_epsilon_is_a_better_model() -> None:
     train = {"epochs": 10, "batch": 500, "step": 0.5}
     found = [
         run(setting, "synrevel-gau", train=train, privacy={**TERMS, "epsilon": epsilon}).result.metrics
-        for epsilon in (0.1, 2.0)
+        for epsilon in (0.02, 8.0)  # far enough apart for chance to make no difference
     ]
     assert found[1]["train_loss"] < 0.8 * found[0]["train_loss"]
 
