@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -83,9 +84,18 @@ def test_anything_else_is_exit_1(monkeypatch: pytest.MonkeyPatch, error: Excepti
     assert says in line
 
 
-@pytest.mark.parametrize("command", ["run", "demo", "algorithms", "datasets", "certs"])
+def commands(group: click.Group) -> list[str]:
+    """Every command that does something, with the group it belongs to."""
+    return [
+        f"{name} {inner}".rstrip()
+        for name, each in group.commands.items()
+        for inner in (commands(each) if isinstance(each, click.Group) else [""])
+    ]
+
+
+@pytest.mark.parametrize("command", commands(main))
 def test_every_command_has_an_example(command: str) -> None:
-    done = CliRunner().invoke(main, [command, "--help"])
+    done = CliRunner().invoke(main, [*command.split(), "--help"])
     assert done.exit_code == 0
     assert "Example:" in done.stdout
     assert f"colonnade {command}" in done.stdout

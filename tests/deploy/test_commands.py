@@ -60,9 +60,27 @@ def test_check_says_what_is_offered(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:-1], lines[-1].split(",")[0] + ","]) + "\n")
     assert "visits lacks 1" in run("party", "--check", "-c", str(consortium.config("shop"))).stdout
+    key = tmp_path / "bank" / "certificates" / "bank.key"
+    key.chmod(0o644)
+    done = run("party", "--check", "-c", str(consortium.config("bank")))
+    assert f"{key} can be read by other users of this machine" in done.stdout
     (tmp_path / "bank" / "certificates" / "shop.crt").unlink()
     done = run("party", "--check", "-c", str(consortium.config("bank")))
     assert (done.exit_code, "shop.crt cannot be read" in done.stderr) == (2, True)
+
+
+def test_check_finds_what_a_run_would_refuse(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    config = consortium.config("bank")
+    right, file = config.read_text(), tmp_path / "bank" / "customers.csv"
+    config.write_text(right.replace('id = "id"', 'id = "identity"'))
+    done = run("party", "--check", "-c", str(config))
+    assert (done.exit_code, "no id column 'identity'; " in done.stderr) == (2, True)
+    config.write_text(right)
+    header, first, *rest = file.read_text().splitlines()
+    file.write_text("\n".join([header, first, first, *rest]) + "\n")
+    done = run("party", "--check", "-c", str(config))
+    assert (done.exit_code, "ids must be unique" in done.stderr) == (2, True)
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
@@ -71,7 +89,11 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     stored(tmp_path / "bank" / "runs" / "models")
     ids = tmp_path / "ids.csv"
     ids.write_text("number\n1\n")
+    none = tmp_path / "header.csv"
+    none.write_text("id\n")
     cases = [
+        (("predict", "repaid", str(none)), "header.csv: the file has a header but no rows"),
+        (("predict", "repaid", str(ids), "--out", "nowhere/x.csv"), "there is no folder nowhere"),
         (("predict", "repaid", str(ids)), "no id column 'id'"),
         (("predict", "repaid", str(tmp_path / "none.csv")), "there is no such file"),
         (("predict", "repaid", str(ids), "--out", "x.json"), "written as .csv or .parquet"),

@@ -18,6 +18,10 @@ def budget(config: Path, as_json: bool) -> None:
     """Show the privacy budget of this party's labels: spent, reserved by runs, left.
 
     The budget is policy.epsilon (and policy.delta) in the party's settings; runs add up.
+
+    \b
+    Example:
+      colonnade budget --config party.toml
     """
     import msgspec
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,9 +127,11 @@ def _show_files(terminal: Console, out: Path) -> None:
     terminal.print(table(["where things are", ""], [(name, str(path)) for name, path in files]))
     terminal.print()
     clinic = parties / "clinic" / "party.toml"
+    # as it was called, where its name alone would not be found (`make demo`)
+    colonnade = "colonnade" if shutil.which("colonnade") else sys.argv[0]
     ideas = [
-        (f"colonnade models show diagnosis --config {clinic}", "the clinic's share of the model"),
-        (f"colonnade party --check --config {clinic}", "what the clinic offers"),
-        ("colonnade run --help", "your own files on one machine, any algorithm"),
+        (f"{colonnade} models show diagnosis --config {clinic}", "the clinic's share of the model"),
+        (f"{colonnade} party --check --config {clinic}", "what the clinic offers"),
+        (f"{colonnade} run --help", "your own files on one machine, any algorithm"),
     ]
     terminal.print(table(["try next", ""], ideas))

@@ -21,7 +21,12 @@ def models() -> None:
 @CONFIG
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 def list_(config: Path, as_json: bool) -> None:
-    """List the shares that are stored here, the oldest first."""
+    """List the shares that are stored here, the oldest first.
+
+    \b
+    Example:
+      colonnade models list --config party.toml
+    """
     from colonnade.deploy.settings import read_settings
     from colonnade.deploy.shares import listing
 
@@ -44,7 +49,12 @@ def list_(config: Path, as_json: bool) -> None:
 @click.argument("model")
 @CONFIG
 def show(model: str, config: Path) -> None:
-    """Show the manifest of MODEL (a name means the newest) after checking its files."""
+    """Show the manifest of MODEL (a name means the newest) after checking its files.
+
+    \b
+    Example:
+      colonnade models show credit --config party.toml
+    """
     import msgspec
 
     from colonnade.deploy.settings import read_settings

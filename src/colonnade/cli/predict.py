@@ -41,6 +41,8 @@ def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: st
     out = out or Path("scores.csv")
     if out.suffix not in (".csv", ".parquet"):
         raise DataError(f"{out}: scores are written as .csv or .parquet")
+    if not out.absolute().parent.is_dir():
+        raise DataError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
     settings = read_settings(config)
     keys = _keys(settings, find(settings.state / "models", model).terms.parties[settings.name].data, data)
     columns = _read(ids_file, keys)
@@ -83,6 +85,8 @@ def _read(path: Path, keys: tuple[str, ...]) -> list[list[str]]:
     for key in keys:
         if key not in table.column_names:
             raise DataError(f"{path}: no id column '{key}'; {suggest(key, table.column_names)}")
+    if not table.num_rows:
+        raise DataError(f"{path}: the file has a header but no rows")
     return [[str(value) for value in table[key].cast(pa.string()).to_pylist()] for key in keys]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -42,7 +43,7 @@ def job_from(plain: dict[str, Any], where: str = "job") -> Job:
     try:
         job = msgspec.convert(with_defaults(plain), Job)
     except msgspec.ValidationError as error:
-        raise JobError(f"{where}: {readable(str(error))}") from error
+        raise JobError(f"{where}: {readable(str(error), Job)}") from error
     check(job, where)
     return job
 
@@ -72,12 +73,40 @@ def refuse_unknown(plain: Any, kind: type[Section], where: str, path: str = "") 
             refuse_unknown(value, inner, where, f"{path}{key}.")
 
 
-def readable(text: str) -> str:
-    """msgspec's own words, with the place in the job's notation: `$.train.batch` is train.batch."""
+def readable(text: str, kind: type[Section]) -> str:
+    """msgspec's own words, `$.train.batch` as train.batch, and which values there are.
+
+    >>> readable("Invalid enum value 'moon' - at `$.world`", Job)
+    "world: 'moon' is not one of 'simulated', 'local', 'network'"
+    >>> readable("Object missing required field `data`", Job)
+    'data: this key is missing'
+    >>> readable("Invalid enum value 'fast' - at `$.train.step`", Job)
+    "train.step: 'fast' is not one of a number, 'auto'"
+    """
     what, _, place = text.partition(" - at `$")
-    if not place:
-        return what
-    return f"{place.rstrip('`').lstrip('.')}: {what[0].lower()}{what[1:]}"
+    place = place.rstrip("`").lstrip(".")
+    if lacking := re.fullmatch(r"Object missing required field `(\w+)`", what):
+        return f"{place}{'.' if place else ''}{lacking[1]}: this key is missing"
+    if (wrong := re.fullmatch(r"Invalid enum value (.+)", what)) and (known := _choices(kind, place)):
+        what = f"{wrong[1]} is not one of {', '.join(known)}"
+    return f"{place}: {what[0].lower()}{what[1:]}" if place else what
+
+
+def _choices(kind: Any, place: str) -> list[str]:
+    """What may stand at a place: `train.loss`, or `align.keys[0].kind` in any of a list."""
+    for name in re.findall(r"\w+", re.sub(r"\[.*?\]", "", place)):
+        sections = [part for part in _parts(kind) if isinstance(part, type) and issubclass(part, Section)]
+        kind = {field.name: field.type for each in sections for field in msgspec.structs.fields(each)}[name]
+    choices: list[str] = []
+    for part in _parts(kind):
+        choices += ["a number"] if part in (int, float) else []
+        choices += map(repr, get_args(part)) if get_origin(part) is Literal else []
+    return choices
+
+
+def _parts(kind: Any) -> list[Any]:
+    """A type and all it is made of: `dict[str, float | None]` has five parts."""
+    return [kind, *(inner for part in get_args(kind) for inner in _parts(part))]
 
 
 def _rooted_models(models: Models, folder: Path) -> Models:

@@ -143,7 +143,9 @@ def _column(path: Path, name: str, column: Any) -> Any:
         return pc.fill_null(column.cast(pa.string()), "").to_numpy().astype(object)
     numbers = column.cast(pa.float64(), safe=False).to_numpy()
     if np.isinf(numbers).any():
-        raise DataError(f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite")
+        raise DataError(
+            f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite; correct it"
+        )
     return numbers
 
 

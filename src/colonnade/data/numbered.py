@@ -30,7 +30,7 @@ def read_libsvm(path: Path, n_features: int | None) -> Parsed:
     if bad.any():
         k = int(bad.argmax())
         row = int(np.searchsorted(X.indptr, k, side="right"))
-        raise DataError(f"{path}: column 'f{X.indices[k] + 1}', row {row} is infinite")
+        raise DataError(f"{path}: column 'f{X.indices[k] + 1}', row {row} is infinite; correct it")
     sparse = int32(csr_array((X.data, X.indices, X.indptr), shape=X.shape))
     columns = tuple(f"f{j}" for j in range(1, X.shape[1] + 1))
     # 12 bytes a stored value against 8 a cell: a file more than 2/3 full is smaller as an array

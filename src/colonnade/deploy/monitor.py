@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import address
-from colonnade.errors import JobError
+from colonnade.net.channel import cannot_listen
 
 LIMIT = 8192
 PATIENCE_S = 5.0
@@ -22,8 +22,7 @@ async def serve(daemon: Daemon) -> asyncio.Server:
     try:
         return await asyncio.start_server(lambda r, w: _answer(daemon, r, w), host, port, limit=LIMIT)
     except OSError as error:
-        text = f"monitor: cannot listen on {daemon.settings.monitor}: {error.strerror}; choose another port"
-        raise JobError(text) from error
+        raise cannot_listen("monitor:", str(daemon.settings.monitor), error) from error
 
 
 async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

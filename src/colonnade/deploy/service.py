@@ -34,6 +34,7 @@ from colonnade.deploy.rows import digests
 from colonnade.deploy.settings import Serve, address
 from colonnade.errors import CertificateError, ColonnadeError, DataError, JobError, ShareError
 from colonnade.messages import Score
+from colonnade.net.channel import cannot_listen
 
 log = logging.getLogger("colonnade.service")
 
@@ -87,10 +88,7 @@ class Service:
             await web.TCPSite(self._runner, host, port, ssl_context=self._tls()).start()
         except OSError as error:
             await self._runner.cleanup()
-            text = (
-                f"serve.listen: cannot listen on {self._serve.listen}: {error.strerror}; choose another port"
-            )
-            raise JobError(text) from error
+            raise cannot_listen("serve.listen:", self._serve.listen, error) from error
         self._keeper = asyncio.ensure_future(self._keep())
         log.info("scores of %s at %s", self._serve.model, self._serve.listen)
 

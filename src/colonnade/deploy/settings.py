@@ -140,7 +140,7 @@ def read_settings(path: Path) -> Settings:
     try:
         settings = msgspec.convert({**plain, "folder": str(path.resolve().parent)}, Settings)
     except msgspec.ValidationError as error:
-        raise JobError(f"{path}: {readable(str(error))}") from error
+        raise JobError(f"{path}: {readable(str(error), Settings)}") from error
     _check(settings, str(path))
     return settings
 

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from colonnade.data.table import RawTable, load
+import numpy as np
+
+from colonnade.data.table import RawTable
 from colonnade.deploy.ledger import Ledger
+from colonnade.deploy.rows import read_with_ids
 from colonnade.deploy.settings import Settings
+from colonnade.deploy.terms import Key
+from colonnade.errors import DataError
 
 
 def survey(settings: Settings) -> Iterator[str]:
     """One line per entry of the catalogue; raises what is wrong with a file."""
     yield f"{settings.name} listens on {settings.listen} and knows {', '.join(settings.peers) or 'nobody'}"
+    key = settings.path(settings.certificates) / f"{settings.name}.key"
+    if key.stat().st_mode & 0o077:
+        yield f"{key} can be read by other users of this machine; `chmod 600` it"
     for name, entry in settings.data.items():
-        raw = load(settings.path(entry.file), label=entry.label, categorical=entry.keys)
+        path = settings.path(entry.file)
+        # as a run reads it, so that a misspelt id is not offered as a column
+        raw, ids = read_with_ids(path, entry, [Key()] * len(entry.keys), (), label=True, bare=True)
+        if twice := raw.rows - len(np.unique(ids, axis=0)):
+            raise DataError(f"{path}: {twice} rows have the id of an earlier one; keep one row per id")
         never = {*settings.policy.never, *entry.keys}
         offered = entry.columns or [c for c in raw.columns if c not in never]
         kept = raw.select(list(offered))

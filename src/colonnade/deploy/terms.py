@@ -154,7 +154,7 @@ def read_terms(path: Path) -> Terms:
     try:
         terms = msgspec.convert(with_defaults(plain), Terms)
     except msgspec.ValidationError as error:
-        raise JobError(f"{path}: {readable(str(error))}") from error
+        raise JobError(f"{path}: {readable(str(error), Terms)}") from error
     check_terms(terms, str(path))
     return terms
 

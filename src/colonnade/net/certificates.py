@@ -256,7 +256,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise CertificateError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise CertificateError(
+            f"{path} cannot be read: {error.strerror or error}; `colonnade certs` makes what a party needs"
+        ) from error
 
 
 def _certificate(pem: bytes, what: str) -> x509.Certificate:

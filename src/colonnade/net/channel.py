@@ -7,8 +7,11 @@ resending, pinning) is the wire's and is written once.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Protocol
+
+from colonnade.errors import JobError
 
 Address = tuple[str, int]
 
@@ -68,3 +71,14 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Stop listening."""
         ...
+
+
+def cannot_listen(who: str, where: str, error: Exception) -> JobError:
+    """A port that is taken, or an address that is not this machine's."""
+    reason = ""
+    if isinstance(error, OSError) and error.errno is not None:
+        # asyncio puts the system's reason into a sentence of its own; a name that is not known has its own
+        reason = f": {os.strerror(error.errno) if error.errno > 0 else error.strerror}"
+    return JobError(
+        f"{who} cannot listen on {where}{reason}; is it running already? If not, choose another port"
+    )

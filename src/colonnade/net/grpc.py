@@ -19,9 +19,9 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 
-from colonnade.errors import CertificateError, JobError
+from colonnade.errors import CertificateError
 from colonnade.net.certificates import Credentials, der
-from colonnade.net.channel import CLOSE_S, Channel, Ear
+from colonnade.net.channel import CLOSE_S, Channel, Ear, cannot_listen
 from colonnade.net.wire import SIZE_LIMIT
 
 _SERVICE, _METHOD = "colonnade.Wire", "Talk"
@@ -106,7 +106,7 @@ class GrpcEngine:
         try:
             self._server.add_secure_port(_target(host, port), secrets)
         except RuntimeError as error:
-            raise JobError(f"{own.party} cannot listen on {host}:{port}; choose another port") from error
+            raise cannot_listen(own.party, f"{host}:{port}", error) from error
         await self._server.start()
 
     async def close(self) -> None:

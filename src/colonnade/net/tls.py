@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Callable
 from typing import cast
 
-from colonnade.errors import CertificateError, JobError
+from colonnade.errors import CertificateError
 from colonnade.net.certificates import Credentials
-from colonnade.net.channel import CLOSE_S, Channel, Ear
+from colonnade.net.channel import CLOSE_S, Channel, Ear, cannot_listen
 from colonnade.net.framing import RECORD
 
 HANDSHAKE_S = 10.0
@@ -82,9 +82,7 @@ class TlsEngine:
         try:
             self._listener = await asyncio.get_running_loop().create_server(channel, host, port)
         except OSError as error:
-            raise JobError(
-                f"{self._me} cannot listen on {host}:{port}: {error.strerror or error}; choose another port"
-            ) from error
+            raise cannot_listen(self._me, f"{host}:{port}", error) from error
 
     async def close(self) -> None:
         if self._listener is not None:
