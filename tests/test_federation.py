@@ -186,6 +186,20 @@ def test_progress_is_told_every_moment_of_the_history() -> None:
     assert told == done.result.history
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "every"), [("vfb2-sgd", 0.5), ("asyrevel-gau", 1), ("split", 1), ("c-vfl", 2)]
+)
+def test_a_target_that_is_met_at_a_mark_is_one_moment_of_the_history(algorithm: str, every: float) -> None:
+    setting = random_setting(parties=3, active=1, test_rows=40)
+    train = {"epochs": 40, "target": 0.3, "evaluate_every": every}
+    result = run(setting, algorithm, train=train).result
+    rounds = [moment.rounds for moment in result.history]
+    assert rounds == sorted(set(rounds))
+    last = result.history[-1]
+    assert last.epoch < 40
+    assert (last.loss, last.test["test_loss"]) == (result.metrics["train_loss"], result.metrics["test_loss"])
+
+
 @pytest.mark.parametrize("world", ["simulated", "local"])
 def test_a_federation_runs_where_an_event_loop_already_runs(world: str) -> None:
     async def notebook() -> None:

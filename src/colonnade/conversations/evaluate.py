@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -98,8 +99,13 @@ class Evaluation:
             loss=loss,
             test=test,
         )
-        self.history.append(moment)
         if mark.final:
             self.metrics |= {"train_loss": loss, **test}
-        self.progress(moment)
+        if mark.final and self.history and self.history[-1].rounds == mark.rounds:
+            # the target was met at a mark, and there training ended: one moment, at the time it was reached
+            known = self.history[-1]
+            self.history[-1] = msgspec.structs.replace(known, loss=loss, test=test)
+        else:
+            self.history.append(moment)
+            self.progress(moment)
         return loss
