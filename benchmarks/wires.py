@@ -25,8 +25,8 @@ from colonnade.net.certificates import Credentials, issue, make_authority
 from colonnade.net.clock import RealClock
 from colonnade.net.engines import network_wire
 from colonnade.net.local import LocalHub
-from colonnade.net.mailbox import Endpoint
 from colonnade.net.loopback import free_ports
+from colonnade.net.mailbox import Endpoint
 
 ASKER, SERVER = PAIR = ("asker", "server")
 SIZES = (1024, 16 * 1024)
