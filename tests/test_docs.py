@@ -13,9 +13,11 @@ import pytest
 from tests.test_layers import RANK
 
 from colonnade.cli import main
-from colonnade.config import Job, Section, refuse_unknown
-from colonnade.deploy.settings import Settings
-from colonnade.deploy.terms import Terms
+from colonnade.combinations import preset_of
+from colonnade.config import Job, Section, read_job, refuse_unknown
+from colonnade.deploy.policy import check_training
+from colonnade.deploy.settings import Settings, read_settings
+from colonnade.deploy.terms import Terms, read_terms
 from colonnade.errors import JobError
 from colonnade.presets import PRESETS
 
@@ -135,6 +137,20 @@ def test_keys_in_the_text_exist(page: Path) -> None:
         assert section not in sections or key in {"py", *sections[section]}, f"{section}.{key}"
     for key in re.findall(r"`([a-z_]{3,}) = [^`]+`", TEXTS[page]):
         assert any(key in names for names in sections.values()), key
+
+
+def test_the_files_of_the_examples_are_read_without_complaint() -> None:
+    examples = ROOT / "examples"
+    job = read_job(examples / "black_box" / "job.toml")
+    preset_of(job)
+    terms = read_terms(examples / "deploy" / "credit.toml")
+    for party, member in terms.parties.items():
+        settings = read_settings(examples / "deploy" / f"{party}.toml")
+        assert settings.name == party
+        assert settings.peers.keys() == terms.parties.keys() - {party}
+        assert member.data in settings.data
+        proposer = min(settings.peers)
+        check_training(settings, proposer, terms)
 
 
 def test_every_algorithm_has_a_page() -> None:
