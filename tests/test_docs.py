@@ -168,3 +168,15 @@ def test_the_map_has_every_part_in_the_order_of_the_layers() -> None:
     assert sorted(named) == sorted(RANK)
     ranks = [RANK[name] for name in named]
     assert ranks == sorted(ranks)
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    text = TEXTS[ROOT / "docs" / "dependencies.md"]
+    for name in {re.split(r"[<>=\[]", each)[0] for each in needed}:
+        word = name.removeprefix("pytest-")  # plug-ins stand behind it in brackets
+        assert re.search(rf"\b{re.escape(word)}\b", text), name
