@@ -199,3 +199,10 @@ def test_labels_of_many_kinds_need_to_be_told_apart_by_the_job(tmp_path: Path) -
         deal(Data(train=str(path), label="y", parties=1), task=None, seed=0)
     done = deal(Data(train=str(path), label="y", parties=1), task="regression", seed=0)
     assert done.labels.task == "regression"
+
+
+def test_a_label_that_is_always_the_same_teaches_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("x,y\n" + "".join(f"{i},yes\n" for i in range(20)))
+    with pytest.raises(DataError, match="every label is yes; training needs at least two classes"):
+        deal(Data(train=str(path), label="y", parties=1), task=None, seed=0)

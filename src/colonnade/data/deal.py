@@ -196,11 +196,11 @@ def _task(data: Data, files: DatasetFiles | None, train: RawTable) -> Task:
 def _guess(train: RawTable) -> Task:
     """Two different labels are classes; otherwise the job has to say what is meant."""
     kinds = len(np.unique(np.asarray(train.y, dtype=str)))
-    if kinds == 2:
-        return "binary"
+    if kinds <= 2:
+        return "binary"  # one alone is refused with the labels
     raise DataError(
         f"{train.name}: the label has {kinds} different values; say what is meant with train.loss "
-        "(squared for a number, logistic with data.positive = [...] for two classes)"
+        "(squared for a number, softmax for classes, logistic with data.positive = [...] for two of them)"
     )
 
 
