@@ -77,6 +77,17 @@ def test_the_page_needs_nothing_else(result: Result, tmp_path: Path) -> None:
     Links().feed(page(risky))
 
 
+def test_several_runs_are_side_by_side_on_one_page(result: Result, tmp_path: Path) -> None:
+    noisy = msgspec.structs.replace(
+        result, algorithm="other", privacy=msgspec.structs.replace(result.privacy, epsilon=1.5, delta=1e-5)
+    )
+    text = write_report({"<one>": result, "two": noisy}, tmp_path / "both.html").read_text()
+    assert text.count("<svg") == 3  # both together, then each
+    assert "<td>&lt;one&gt;</td><td>vfb2-sgd</td><td>breast-cancer</td>" in text
+    assert "<td>two</td><td>other</td>" in text
+    assert "<td>1.5</td>" in text
+
+
 def test_the_ending_decides_and_an_unknown_one_is_refused(result: Result, tmp_path: Path) -> None:
     assert write_report(result, tmp_path / "a.PNG").stat().st_size > 10_000
     with pytest.raises(DataError, match=r"use \.html, \.png or \.svg"):

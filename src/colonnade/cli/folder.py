@@ -1,7 +1,7 @@
 """The folder of a run: claimed before the run, filled after it.
 
 A folder that holds something else is refused before any work is done, and so is one that cannot be
-written. An earlier run is replaced; a figure of the earlier run must not stay beside the new result.
+written. An earlier run is replaced; a figure or page of the earlier run must not stay beside the new result.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from colonnade.result import Result
 
 RESULT = "result.json"
 FIGURES = ("loss.png", "loss.svg")
+REPORT = "report.html"
 LEFT_BY_PARTIES = {"parties"}  # of the network world, also where a run failed
 
 
@@ -34,7 +35,7 @@ def claim(folder: Path, also: Iterable[str] = ()) -> Path:
 def store(folder: Path, result: Result, *, plot: bool) -> list[Path]:
     """Write the result, and its figure if asked for; the files that were written."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in FIGURES:
+    for name in (*FIGURES, REPORT):
         (folder / name).unlink(missing_ok=True)
     result.write(folder / RESULT)
     if not plot:

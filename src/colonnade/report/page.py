@@ -1,10 +1,12 @@
-"""One HTML page about a run that needs nothing else: the figure inside it, no script, no outside link."""
+"""One HTML page about a run, or several, that needs nothing else: figures inside it, no script, no link."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from colonnade.errors import DataError
 from colonnade.report import summary
@@ -22,47 +24,73 @@ svg { max-width: 100%; height: auto } footer { color: #777; margin-top: 2rem; fo
 """
 
 
-def write_report(result: Result, path: Path) -> Path:
-    """A figure (.png, .svg) or a page (.html) of one run, written whole or not at all."""
+def write_report(runs: Result | Mapping[str, Result], path: Path) -> Path:
+    """A figure (.png, .svg) or a page (.html) of a run, or several by name, written whole or not at all."""
     match path.suffix.lower():
         case ".html":
             draft = path.with_name(path.name + ".part")
-            draft.write_text(page(result), encoding="utf-8")
+            draft.write_text(page(runs), encoding="utf-8")
             return draft.replace(path)
         case ".png" | ".svg":
-            return save(loss_figure(result), path)
+            return save(loss_figure(runs), path)
         case other:
             raise DataError(
                 f"{path}: cannot write {other or 'a file without an ending'}; use .html, .png or .svg"
             )
 
 
-def page(result: Result) -> str:
-    """The page's text."""
-    figure = drawn(loss_figure(result), "svg").decode()
+def page(runs: Result | Mapping[str, Result]) -> str:
+    """The page's text: a run, or several side by side and then one by one."""
+    if isinstance(runs, Result):
+        title, body, results = summary.headline(runs), _about(runs), [runs]
+    else:
+        title, results = f"{len(runs)} runs", list(runs.values())
+        each = [
+            f"<h1>{escape(name)}: {escape(summary.headline(run))}</h1>\n{_about(run)}"
+            for name, run in runs.items()
+        ]
+        body = "\n".join([_drawn(loss_figure(runs, title)), _side_by_side(runs), *each])
+    versions = ", ".join(sorted({result.version for result in results}))
+    seeds = ", ".join(str(seed) for seed in sorted({result.seed for result in results}))
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{escape(title)}</title><style>{STYLE}</style></head><body>
+<h1>{escape(title)}</h1>
+{body}
+<footer>Colonnade {escape(versions)}, seed {seeds}</footer>
+</body></html>
+"""
+
+
+def _side_by_side(runs: Mapping[str, Result]) -> str:
+    rows = [
+        (name, result.algorithm, result.dataset, *summary.overview(result)) for name, result in runs.items()
+    ]
+    return _table(("run", "algorithm", "data", *summary.OVERVIEW), rows)
+
+
+def _about(result: Result) -> str:
+    """All there is to say of one run."""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in result.privacy.notes)
     parties = [
         (party, "yes" if party in result.active else "", summary.size(sent), f"{result.step[party]:.3g}")
         for party, sent in result.cost.bytes_by_party.items()
     ]
-    title = escape(summary.headline(result))
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title}</title><style>{STYLE}</style></head><body>
-<h1>{title}</h1>
-{_table(("", "federated", "pooled"), summary.metric_rows(result))}
+    return f"""{_table(("", "federated", "pooled"), summary.metric_rows(result))}
 <h2>Loss</h2>
-{figure[figure.index("<svg") :]}
+{_drawn(loss_figure(result))}
 <h2>Cost</h2>
 {_table((), summary.cost_rows(result))}
 <h2>Parties</h2>
 {_table(("party", "holds the label", "sent", "step"), parties)}
 <h2>Privacy</h2>
 {_table((), summary.privacy_rows(result))}
-{notes}
-<footer>Colonnade {escape(result.version)}, seed {result.seed}</footer>
-</body></html>
-"""
+{notes}"""
+
+
+def _drawn(figure: Figure) -> str:
+    text = drawn(figure, "svg").decode()
+    return text[text.index("<svg") :]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

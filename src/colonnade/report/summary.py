@@ -35,6 +35,23 @@ def metric_rows(result: Result) -> list[tuple[str, str, str]]:
     ]
 
 
+OVERVIEW = ("training loss", "above the optimum", "test", "time", "sent", "epsilon")
+
+
+def overview(result: Result) -> tuple[str, ...]:
+    """One run in the columns of `OVERVIEW`: accuracy on the test rows, or the error of a regression."""
+    cost, metrics = result.cost, result.metrics
+    test = next((key for key in ("test_accuracy", "rmse") if key in metrics), "test_loss")
+    return (
+        _metric("train_loss", metrics["train_loss"]),
+        _metric("suboptimality", metrics["suboptimality"]),
+        _metric(test, metrics.get(test)),
+        duration(cost.seconds if cost.virtual_seconds is None else cost.virtual_seconds),
+        size(cost.bytes_sent),
+        "" if result.privacy.epsilon is None else f"{result.privacy.epsilon:.3g}",
+    )
+
+
 def cost_rows(result: Result) -> list[Pair]:
     """What the run took: time, work and traffic, and how old gradients were when they arrived."""
     cost, late = result.cost, result.staleness

@@ -1,0 +1,54 @@
+"""`colonnade report`: one page about runs that are done, from their result.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from colonnade.result import Result
+
+
+@click.command()
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", "-o", type=click.Path(path_type=Path), help="HTML, PNG or SVG. [default: report.html in DIR]"
+)
+def report(folders: tuple[Path, ...], out: Path | None) -> None:
+    """Write one page about the run in DIR, or about several side by side.
+
+    The page needs nothing else: figures are inside it, and it loads nothing.
+
+    \b
+    Example:
+      colonnade report runs/first runs/second --out both.html
+    """
+    from colonnade.cli.folder import REPORT
+    from colonnade.errors import DataError
+    from colonnade.report.page import write_report
+
+    if len(folders) > 1 and out is None:
+        raise DataError("several runs: say with --out where their page goes")
+    path = out or folders[0] / REPORT
+    if not path.absolute().parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}; make it, or choose another --out")
+    runs = {str(folder): _read(folder) for folder in folders}
+    click.echo(f"written: {write_report(runs if len(runs) > 1 else runs[str(folders[0])], path)}")
+
+
+def _read(folder: Path) -> Result:
+    import msgspec
+
+    from colonnade.cli.folder import RESULT
+    from colonnade.errors import DataError
+    from colonnade.result import read_result
+
+    path = folder / RESULT
+    if not path.is_file():
+        raise DataError(f"{folder}: there is no {RESULT}; `colonnade run JOB.toml --out {folder}` writes one")
+    try:
+        return read_result(path)
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error
