@@ -16,6 +16,7 @@ from colonnade.party import Assignment
 from colonnade.privacy import accountant, labels
 from colonnade.privacy.accountant import Budget
 from colonnade.privacy.labels import NoisyLabels
+from colonnade.privacy.posterior import Posterior
 from colonnade.worlds import run_local
 
 TERMS = {"mechanism": "scalar", "epsilon": 2.0, "delta": 1e-5, "clip": 1.0}
@@ -96,13 +97,19 @@ def test_a_synchronous_wave_is_one_draw_for_all_clients_and_the_servers_own_step
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawn: list[Any] = []
-    real = NoisyLabels.__call__
+    believed: list[Any] = []
 
-    def noted(self: NoisyLabels, rows: Any) -> Any:
-        drawn.append(real(self, rows))
-        return drawn[-1]
+    def noted(kind: Any, log: list[Any]) -> None:
+        real = kind.__call__
 
-    monkeypatch.setattr(NoisyLabels, "__call__", noted)
+        def call(self: Any, rows: Any) -> Any:
+            log.append(real(self, rows))
+            return log[-1]
+
+        monkeypatch.setattr(kind, "__call__", call)
+
+    noted(NoisyLabels, drawn)
+    noted(Posterior, believed)
     used: list[Any] = []
     dz = Head.dz
 
@@ -114,9 +121,9 @@ def test_a_synchronous_wave_is_one_draw_for_all_clients_and_the_servers_own_step
     monkeypatch.setattr(Head, "dz", told)
     setting = random_setting(parties=3, active=1, rows=100)
     run(setting, "split", train={"epochs": 2, "batch": 50, "step": 0.01}, privacy=GRADIENT, model=NETWORK)
-    assert len(drawn) == 2 * 2
+    assert len(drawn) == len(believed) == 2 * 2
     # three replies and one step of the server's own, all from the same noisy labels and from nothing else
-    assert [id(y) for y in used] == [id(y) for y in drawn for _ in range(3 + 1)]
+    assert [id(y) for y in used] == [id(y) for y in believed for _ in range(3 + 1)]
 
 
 def test_noisy_gradients_stop_before_the_budget_would_be_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,8 @@ PARTS = (*TITLES, "time", "privacy")
 QUICK = tuple(part for part in PARTS if part not in ("mnist2", "mnist8"))
 BYTES = (
     "MB are 10^6 bytes as the meter counted them: all that was sent in training, framing and the first pass "
-    "over all rows included, and what of it is payload. The paper counts payload, in MB or MiB."
+    "over all rows included; what of it is payload; our own framing and TLS records in per cent of that "
+    "(the local world has no TLS). The paper counts payload, in MB or MiB."
 )
 
 
@@ -83,11 +84,12 @@ def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) 
         rows.append([
             name, record.case.world, record.last.epochs, paper.accuracy, record.accuracy,
             paper.to_threshold, record.megabytes_to(threshold),
-            paper.total, record.megabytes, record.payload_megabytes, _where(record),
+            paper.total, record.megabytes, record.payload_megabytes, *record.framing, _where(record),
         ])  # fmt: skip
     heads = [
         "framework", "world", "epochs", "paper %", "ours %",
-        f"paper MB to {threshold:g}%", f"MB to {threshold:g}%", "paper MB", "MB", "payload MB", "made on",
+        f"paper MB to {threshold:g}%", f"MB to {threshold:g}%", "paper MB", "MB", "payload MB",
+        "framing %", "TLS %", "made on",
     ]  # fmt: skip
     bench.grids.append(Grid(TITLES[part], heads, rows, f"{note} {BYTES}"))
     drawn = FRAMEWORKS[part] or found  # more than the paper's lines nobody can tell apart

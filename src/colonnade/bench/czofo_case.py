@@ -112,6 +112,15 @@ class Record(msgspec.Struct, kw_only=True):
     def payload_megabytes_of(self, *kinds: str) -> float | None:
         return sum(self.payload.get(kind, 0) for kind in kinds) / 1e6 if self.payload else None
 
+    @property
+    def framing(self) -> tuple[float | None, float | None]:
+        """Our own framing and TLS records, in per cent of the payload."""
+        payload = sum(self.payload.values())
+        sealed = 0 if self.case.world == "local" else self.sealed
+        if not payload or sealed is None:
+            return None, None
+        return 100 * (self.last.bytes - payload - sealed) / payload, 100 * sealed / payload
+
     def megabytes_to(self, accuracy: float) -> float | None:
         """Sent until the test accuracy was first measured to be that high."""
         return next((point.bytes / 1e6 for point in self.points if point.accuracy >= accuracy), None)

@@ -59,7 +59,7 @@ KINDS: dict[str, dict[str, Kind]] = {
         "gradient": Kind("vafl", {}, (Step("sgd", 0.2, 0.2), Step("sgd", 0.5, 0.5), *_ADAM[1:])),
         "local": Kind("c-vfl", {}, (Step("sgd", 0.1, 0.5), Step("adam", 2e-4, 1e-3), _ADAM[1])),
         "values": Kind(
-            "zoo-vfl", ONE, tuple(Step("sgd", step, step) for step in (5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02))
+            "zoo-vfl", ONE, tuple(Step("sgd", step, step) for step in (5e-4, 1e-3, 2e-3, 3e-3, 5e-3))
         ),
         "deltas": Kind("czofo", HUNDRED, (Step("sgd", 0.2, 0.3), *_ADAM[1:], Step("adam", 4e-3, 2e-3))),
         "sample": Kind("czofo", {**HUNDRED, "per": "sample"}, (Step("sgd", 0.5, 0.5), *_ADAM[1:])),
@@ -76,7 +76,7 @@ CHOSEN: dict[str, dict[str, Step]] = {
     "mnist": {
         "gradient": Step("adam", 2e-3, 2e-3),
         "local": Step("adam", 1e-3, 1e-3),
-        "values": Step("sgd", 0.005, 0.005),
+        "values": Step("sgd", 0.002, 0.002),
         "deltas": Step("adam", 2e-3, 2e-3),
         "sample": Step("sgd", 0.5, 0.5),
     },

@@ -33,6 +33,7 @@ from colonnade.optim.replies import Answering, Head, OwnStep, Seed, ValuesServer
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.labels import NoisyLabels, label_points
 from colonnade.privacy.mechanisms import NoisyScalars
+from colonnade.privacy.posterior import Posterior
 
 if TYPE_CHECKING:
     from colonnade.privacy.accountant import Budget
@@ -152,7 +153,8 @@ class Server:
         else:
             classes = self.context.job.train.classes
             points, sensitivity = label_points(y, self.context.loss, terms.clip, classes)
-            self.labels, self.head.soft = NoisyLabels(points, z * sensitivity), True
+            release = NoisyLabels(points, z * sensitivity)
+            self.labels, self.head.soft = Posterior(release, self.context.loss, terms.clip), True
 
     @property
     def scalar(self) -> bool:

@@ -15,7 +15,8 @@ classes there are is no secret: the job says it (`train.classes`), or whoever de
 clipped number) and gets Gaussian noise. The derivative of the loss is linear in it (`Head.dz`), dL/dz = p - y
 for the softmax, so this *is* Gaussian noise on the gradient of every row; but the server's own step uses the
 same noisy labels, and its weights cannot carry the true ones out. k draws with sqrt(k) times the noise
-tell as much as one draw; the accountant adds them up (`privacy.accountant`).
+tell as much as one draw; the accountant adds them up (`privacy.accountant`). What a reply is computed from is
+what all draws of a row so far say about its label (`privacy.posterior`).
 
 A training run is one release; two runs on the same labels spend twice.
 """
