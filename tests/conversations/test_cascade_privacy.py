@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.oracles.tables import random_job, random_setting, run
 
@@ -158,6 +159,7 @@ def test_every_algorithm_trains_on_randomised_labels(algorithm: str) -> None:
     found = done.result.metrics
     assert found["test_accuracy"] > (0.7 if algorithm == "afsvrg-vp" else 0.8)
     assert found["test_auc"] > (0.8 if algorithm == "afsvrg-vp" else 0.95)
+    assert found["test_loss"] < 0.8 * np.log(2)  # the direction alone would do for the two above
 
 
 def test_a_run_never_computes_with_true_labels(monkeypatch: pytest.MonkeyPatch) -> None:
