@@ -15,7 +15,7 @@ from colonnade.bench.czofo_case import Case, Point, Record, job_of
 from colonnade.bench.czofo_cases import CASES, cases_of
 from colonnade.bench.czofo_data import balanced, blocks, dealt, prepared
 from colonnade.bench.czofo_paper import FRAMEWORKS
-from colonnade.bench.czofo_steps import KINDS, MLP, best, trials
+from colonnade.bench.czofo_steps import KINDS, MLP, NOISY, best, noisy_trials, trials
 from colonnade.cli.bench import bench as command
 from colonnade.combinations import preset_of
 from colonnade.data.table import RawTable
@@ -147,6 +147,18 @@ def test_the_step_of_a_kind_is_the_one_that_did_best_on_validation_rows() -> Non
     assert best("mnist", found) == {
         kind: how.tried[-1] for kind, how in KINDS["mnist"].items() if kind != "values"
     }
+
+
+@pytest.mark.parametrize("epsilon", [8.0, 4.0, 1.0])
+def test_the_setting_of_noisy_runs_is_one_that_was_tried_on_validation_rows(epsilon: float) -> None:
+    tried = noisy_trials(epsilon)
+    assert all(case.validation and job_of(case, 10).privacy.epsilon == epsilon for case in tried)
+    chosen = NOISY["mnist"][epsilon]
+    assert [
+        case
+        for case in tried
+        if case.cascade == chosen["cascade"] and case.epochs == chosen["train"]["epochs"]
+    ]
 
 
 @pytest.mark.parametrize(("name", "said"), [("czofo", "has no part 'x'"), ("vfb2", "run as a whole")])
