@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from colonnade.errors import ColonnadeError
+from colonnade.errors import ColonnadeError, RefusedMessage
 from colonnade.messages import Message, decode
 from colonnade.net.clock import VirtualClock
 from colonnade.net.frame import DATA, unpack
@@ -92,9 +93,10 @@ def with_parties(
         for name, deliver in list(hub.deliver.items()):
 
             def listen(sender: str, frame: bytes, name: str = name, deliver: Deliver = deliver) -> None:
-                header, payload = unpack(frame)
-                if header.kind == DATA:
-                    parties.heard.append((sender, name, decode(payload)))
+                with suppress(RefusedMessage):  # what the network has harmed is for the party to refuse
+                    header, payload = unpack(frame)
+                    if header.kind == DATA:
+                        parties.heard.append((sender, name, decode(payload)))
                 deliver(sender, frame)
 
             hub.deliver[name] = listen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -139,7 +140,7 @@ def test_every_node_has_a_tag_of_its_own_within_the_topic() -> None:
         branch_tag(tag_of(Topic.TRAIN, 2**47), q, 0, 0)
 
 
-def test_a_failed_host_says_so_at_its_next_sum_and_never_hangs() -> None:
+def test_a_failed_host_says_so_at_its_next_sum_and_never_hangs(caplog: pytest.LogCaptureFixture) -> None:
     """party01 adds up for the root; party02 is silent."""
     q = 3
     assert any(hop.sender == 1 and hop.node >= q for hop in choose_schedule(q, 0).hops)
@@ -156,6 +157,8 @@ def test_a_failed_host_says_so_at_its_next_sum_and_never_hangs() -> None:
             await host.settle()
 
     with_parties(q, TreeSum, program)
+    gc.collect()
+    assert not caplog.records  # two sums failed, and both failures were looked at
 
 
 def test_close_raises_what_nobody_was_told() -> None:

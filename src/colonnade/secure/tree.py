@@ -167,8 +167,9 @@ class TreeSum:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._duties.discard(task)
-        if not task.cancelled() and self._failure is None:
-            self._failure = task.exception()
+        if not task.cancelled():
+            error = task.exception()  # looked at even if it is not the first, or the loop complains
+            self._failure = self._failure or error
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
