@@ -100,9 +100,8 @@ class PullConversation:
         try:
             finished, _ = await asyncio.wait({task, *background}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            task.cancel()  # and look at what it raised, also where this party is being ended at the same time
+            await asyncio.gather(task, return_exceptions=True)
         # several may have failed together; every exception must be looked at, the first is raised
         failures = [error for each in finished if (error := each.exception()) is not None]
         if failures:
