@@ -11,7 +11,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -69,6 +69,7 @@ class Problem:
     test: dict[str, Table]
     y: Floats
     y_test: Floats
+    _optima: dict[str, Optimum] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -79,7 +80,10 @@ class Problem:
         return pool([table.X for table in self.train.values()])
 
     def optimum(self, regularizer: str = "l2") -> Optimum:
-        return _optimum(self, regularizer)
+        """Computed once; kept here, so that it goes when the data goes."""
+        if regularizer not in self._optima:
+            self._optima[regularizer] = _optimum(self, regularizer)
+        return self._optima[regularizer]
 
     @property
     def majority(self) -> float:
@@ -209,7 +213,6 @@ def problem(name: str, q: int = PARTIES, seed: int = 0) -> Problem:
     return Problem(name, train, test, y, y_test)
 
 
-@lru_cache(maxsize=32)
 def _optimum(problem: Problem, regularizer: str) -> Optimum:
     if (problem.name, regularizer) == ENDLESS:
         return Optimum(0.0, math.nan)
