@@ -34,11 +34,12 @@ NOTES = {
     "linear": "Linear clients with 2 outputs, linear server, batch 64, q = 10 (zoo: 1), automatic steps.",
     "mnist": (
         "Clients and server have 128 hidden units, d = 64, batch 64, q = 100 (zoo: 1), Rademacher "
-        "directions, SGD with a falling step; steps were chosen on a tenth of the training rows."
+        "directions, steps that fall (Adam; zoo and per sample SGD), chosen on a tenth of the training rows."
     ),
     "cifar10": (
         "Convnets with 10 outputs, server with 64 hidden units, batch 128, q = 1000 (zoo: 1), 4 bits both "
-        "ways where nothing else is said, no augmentation; steps were chosen on a tenth of the training rows."
+        "ways where nothing else is said, few bits with a range for every column, Adam with a falling step that "
+        "was chosen on a tenth of the training rows, no augmentation."
     ),
 }
 PARTS = (*TITLES, "time", "privacy")
@@ -124,7 +125,9 @@ def tables(bench: Bench, part: str, measure: Measure, say: Say, *, quick: bool) 
         return
     found = measure(cases)
     note = "linear" if part in ("a9a", "gmsc") else part.rstrip("248")
-    frameworks(bench, part, {name: r for name, r in found.items() if "q =" not in name}, NOTES[note])
+    few = f"{cases[0].rows} training rows. " if cases[0].rows else ""
+    shown = {name: record for name, record in found.items() if "q =" not in name}
+    frameworks(bench, part, shown, few + NOTES[note])
     if part == "cifar10" and not quick:
         ablations(bench, found)
 
