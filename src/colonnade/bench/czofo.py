@@ -38,8 +38,8 @@ NOTES = {
     ),
     "cifar10": (
         "Convnets with 10 outputs, server with 64 hidden units, batch 128, q = 1000 (zoo: 1), 4 bits both "
-        "ways where nothing else is said, few bits with a range for every column, Adam with a falling step that "
-        "was chosen on a tenth of the training rows, no augmentation."
+        "ways where nothing else is said, few bits with a range for every column, Adam with a step that "
+        "falls and was chosen on a tenth of the training rows, no augmentation."
     ),
 }
 PARTS = (*TITLES, "time", "privacy")
