@@ -154,10 +154,14 @@ def ablations(bench: Bench, found: Mapping[str, Record]) -> None:
     ]
     heads = ["bits up/down", "paper %", "paper MB that way", "ours %", "MB up", "MB down"]
     bench.grids.append(Grid("Table 5: CIFAR-10, bits of a number", heads, rows, "q = 1000. Payload."))
-    of_q = {f"q = {q}" if q else "gradient": name for q, name in by_q.items()}
-    of_bits = {f"{up}/{down}": name for (up, down), name in by_bits.items()}
-    for title, chosen in (("CIFAR-10, directions", of_q), ("CIFAR-10, bits up/down", of_bits)):
-        curves(bench, title, {label: found[name] for label, name in chosen.items() if name in found})
+    drawn = {
+        "directions": {f"q = {q}" if q else "gradient": name for q, name in by_q.items()},
+        "bits up": {str(up): name for (up, down), name in by_bits.items() if down == 32},
+        "bits down": {str(down): name for (up, down), name in by_bits.items() if up == 32},
+    }
+    for what, chosen in drawn.items():
+        lines = {label: found[name] for label, name in chosen.items() if name in found}
+        curves(bench, f"CIFAR-10, {what}", lines)
 
 
 def _up(record: Record) -> float | None:
