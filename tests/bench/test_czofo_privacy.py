@@ -28,6 +28,7 @@ def test_every_row_has_its_epsilon_and_only_exact_deltas_the_papers(
     )
     assert [row[:3] for row in rows] == [
         ["vafl", "none", None],
+        ["czofo-coord", "none", None],
         ["czofo", "none", None],
         ["vafl-dp", "gradient", 4.0],
         ["vafl", "labels", 4.0],
@@ -36,10 +37,10 @@ def test_every_row_has_its_epsilon_and_only_exact_deltas_the_papers(
     assert len(said) == 2 * len(rows)
     assert all(len(row) == len(HEADS) for row in rows)
     spent = [row[3] for row in rows]
-    assert spent[:2] == [None, None]
-    assert spent[3:] == [4.0, 4.0]
-    assert 3 < spent[2] <= 4.0 + 1e-3
-    assert all(0 < row[4] <= 100 for row in rows)
-    claimed = [row[5] for row in rows]
-    assert claimed[1] > 0
-    assert [claimed[0], *claimed[2:]] == [None] * 4
+    assert spent[:3] == [None, None, None]
+    assert spent[4:] == [4.0, 4.0]
+    assert 3 < spent[3] <= 4.0 + 1e-3
+    assert all(0 < row[5] <= 100 for row in rows)
+    claimed = [row[6] for row in rows]
+    assert claimed[2] > 0
+    assert [*claimed[:2], *claimed[3:]] == [None] * 5
