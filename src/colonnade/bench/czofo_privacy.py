@@ -2,8 +2,8 @@
 
 For each data set: `vafl`, `czofo-coord` and `czofo` without a mechanism, `czofo` with the epsilon that the
 paper's formula gives it, which bounds nothing (`privacy.paper_epsilon`); then, for every epsilon, `vafl-dp`
-(noise on every gradient) and `vafl` and `czofo` on randomised labels. The settings of `vafl-dp` were chosen on a tenth of the
-training rows (`czofo_steps`), those of the others as in the other tables.
+(noise on every gradient) and `vafl` and `czofo` on randomised labels. The settings of `vafl-dp` were chosen
+on a tenth of the training rows (`czofo_steps`), those of the others as in the other tables.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def note(rows: int | None) -> str:
     paper = ", ".join(f"{PRIVACY[name][0]}% for {name}" for name in ("vafl-dp", "czofo"))
     return (
         f"{of}The paper prints {paper} (MNIST), each at what it computes as epsilon 95. Our epsilon bounds "
-        "what all replies together tell about one label, at delta 1e-5 for 'gradient' and 0 for 'labels'; the "
-        "last column is Theorem C.6 of the paper and bounds nothing."
+        "what all replies together tell about one label, at delta 1e-5 for 'gradient' and 0 for 'labels'; "
+        "the last column is Theorem C.6 of the paper and bounds nothing."
     )
 
 
