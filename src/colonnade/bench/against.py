@@ -8,7 +8,7 @@ finding the steepest directions, shuffling, snapshots and rounds count; reading 
 and measuring the model at the marks do not. There are two pooled times: that of SciPy's L-BFGS up to the
 first value that meets the same gap, on the same kernels, and that of scikit-learn's L-BFGS with its defaults
 to its own end, some 1e-5 above the optimum. The published ratios can only be to the second: at the 5,500 to
-12,200 rows a second that are published with them, the first would be over before a third of a pass.
+12,200 rows a second that are published with them, the first would mean less than half a pass.
 
 All are taken in turns, so that a busy machine slows all. Ratios are those of the best times, which a busy
 machine disturbs least, and of the medians.
