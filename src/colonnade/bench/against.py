@@ -174,8 +174,8 @@ def against_pooled(
             rows.append([name, f"{gap:g}", *_ms(pooled, fit), *ratios, rounds, PUBLISHED.get((name, gap))])
             one, other = _ms(pooled, fit)
             say(
-                f"against pooled, {name} to {gap:g}: L-BFGS {one} ms, scikit-learn {other} ms; local world over "
-                f"them {', '.join(ratios[:2])}; network world {', '.join(ratios[2:])}"
+                f"against pooled, {name} to {gap:g}: L-BFGS {one} ms, scikit-learn {other} ms; "
+                f"local world over them {', '.join(ratios[:2])}; network world {', '.join(ratios[2:])}"
             )
     columns = ["set", "gap", "L-BFGS to the gap [ms]", "scikit-learn's fit [ms]"]
     columns += [f"{world} over {base}" for world in ("local", "network") for base in ("L-BFGS", "the fit")]
