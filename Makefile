@@ -17,14 +17,14 @@ check: .venv/.ready-dev ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-.venv/.ready: pyproject.toml constraints.txt
+.venv/.ready: pyproject.toml bench/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Colonnade needs Python 3.11 or newer; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv .venv
-	$(INSTALL) .
+	$(INSTALL) . --editable ./bench
 	touch $@
 
 .venv/.ready-dev: .venv/.ready
-	$(INSTALL) '.[dev,privacy,serve,torch]'
+	$(INSTALL) '.[dev,privacy,serve,torch]' --editable ./bench
 	touch $@
 
 clean:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 EXTRAS = {
-    "aiohttp": "src/colonnade/deploy/service.py",
+    "aiohttp": "src/colonnade/deploy/http/service.py",
     "torch": "src/colonnade/models/network.py",
     "dp_accounting": "src/colonnade/privacy/accountant.py",
 }

@@ -11,10 +11,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from colonnade.config import job_from
-from colonnade.federation import federate
+from colonnade.job import job_from
 from colonnade.report.figures import loss_figure, save
 from colonnade.result import Result
+from colonnade.run.federate import federate
 
 
 def train(algorithm: str) -> Result:

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from tests.oracles.tables import pooled, random_setting, run, weights
 
-from colonnade import comparison, party
-from colonnade.conversations import trainer
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
+from colonnade.conversations.linear import trainer
+from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.presets import PRESETS, Preset
+from colonnade.run import party
+from colonnade.run import pooled as comparison
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-an-algorithm.md"
 

@@ -13,13 +13,13 @@ import pytest
 from tests.test_layers import RANK
 
 from colonnade.cli import main
-from colonnade.combinations import preset_of
-from colonnade.config import Job, Section, read_job, refuse_unknown
 from colonnade.deploy.policy import check_training
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import Terms, read_terms
 from colonnade.errors import JobError
-from colonnade.presets import PRESETS
+from colonnade.job import Job, Section, read_job, refuse_unknown
+from colonnade.job.presets import PRESETS
+from colonnade.job.rules import preset_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -55,7 +55,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
         for name in re.findall(r"^(?:python )?([\w/.-]+\.(?:py|md|c|service))(?:::\w+)?\b", word):
             known = (ROOT / name).exists() or any(f"/{path}".endswith(f"/{name}") for path in SOURCE)
             assert known or (page.parent / name).exists(), word
-    for name in re.findall(r"\b(?:tests|docs|benchmarks|examples)/[\w/.-]*\w", TEXTS[page]):
+    for name in re.findall(r"\b(?:tests|docs|bench|examples)/[\w/.-]*\w", TEXTS[page]):
         assert (ROOT / name).exists(), name
 
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from colonnade import VerticalClassifier, VerticalRegressor, split_columns
 from colonnade.errors import ColonnadeError, DataError, JobError
-from colonnade.presets import PRESETS
+from colonnade.job.presets import PRESETS
 
 LINEAR = sorted(name for name, preset in PRESETS.items() if preset.conversation in ("backward", "pull"))
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]

@@ -12,10 +12,10 @@ import colonnade
 ROOT = Path(colonnade.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "presets"),
-    ("config", "messages"),
+    ("errors",),
+    ("job", "messages"),
     ("losses", "regularizers", "result"),
-    ("metrics", "data", "combinations"),
+    ("metrics", "data"),
     ("models",),
     ("optim",),
     ("privacy",),
@@ -23,34 +23,17 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("baselines", "net"),
     ("secure",),
     ("conversations",),
-    ("party",),
-    ("worlds", "worker"),
-    ("processes",),
-    ("setting",),
-    ("comparison", "disclosures"),
-    ("federation",),
+    ("run",),
     ("report", "attacks"),
     ("estimators",),
     ("deploy",),
-    ("demo", "bench"),
+    ("demo",),
     ("cli",),
     ("__main__",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
-TOUCH_DISK = {
-    "config",
-    "data",
-    "net",
-    "result",
-    "worker",
-    "processes",
-    "deploy",
-    "report",
-    "demo",
-    "bench",
-    "cli",
-}
+TOUCH_DISK = {"job", "data", "net", "result", "run", "deploy", "report", "demo", "cli"}
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from colonnade.data.partition import split_columns
+    from colonnade.data.split import split_columns
     from colonnade.estimators import VerticalClassifier, VerticalRegressor
 
 __version__ = "0.1.0"
@@ -18,7 +18,7 @@ __all__ = ["VerticalClassifier", "VerticalRegressor", "__version__", "split_colu
 _HOMES = {
     "VerticalClassifier": "colonnade.estimators",
     "VerticalRegressor": "colonnade.estimators",
-    "split_columns": "colonnade.data.partition",
+    "split_columns": "colonnade.data.split",
 }
 
 

@@ -28,21 +28,21 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from colonnade.baselines.pooled import fit_pooled
-from colonnade.config import Job
 from colonnade.data.table import Table
 from colonnade.deploy import control, shares
 from colonnade.deploy.rows import load_rows, split_rows
-from colonnade.deploy.seat import Event
+from colonnade.deploy.session import Event
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import Terms, read_terms
 from colonnade.deploy.training import Books
 from colonnade.errors import ColonnadeError, PeerUnreachable
-from colonnade.federation import Run, Setting, conclude
+from colonnade.job import Job
 from colonnade.losses import LOSSES
-from colonnade.net.certificates import issue, make_authority
-from colonnade.net.loopback import free_ports
-from colonnade.processes import stop_all
+from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.loopback import free_ports
 from colonnade.regularizers import REGULARIZERS
+from colonnade.run.federate import Run, Setting, conclude
+from colonnade.run.processes import stop_all
 
 # ten measures, each as mean, standard error and worst value over the nuclei of a sample
 MEASURES = {

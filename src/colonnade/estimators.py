@@ -20,16 +20,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from colonnade.baselines.pooled import pool
-from colonnade.combinations import preset_of
-from colonnade.config import Job, job_from
-from colonnade.conversations.kernel_predict import KernelShare, together
-from colonnade.data.partition import Parties
+from colonnade.conversations.kernel.predict import KernelShare, together
 from colonnade.data.prepare import INTERCEPT
+from colonnade.data.split import Parties
 from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
-from colonnade.federation import Setting, run_tables
+from colonnade.job import Job, job_from
+from colonnade.job.rules import preset_of
 from colonnade.losses import LOSSES
 from colonnade.result import Result
+from colonnade.run.federate import Setting, run_tables
 
 Floats = NDArray[np.float64]
 WORLDS = ("local", "simulated")

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from tests.oracles.tables import random_job, random_setting
 
 from colonnade.attacks.linear_system import error, guessed_directions, solve
-from colonnade.conversations.kernel_plan import plan_of
-from colonnade.federation import Run, run_tables
+from colonnade.conversations.kernel.setup import plan_of
 from colonnade.messages import Topic, topic_of
+from colonnade.run.federate import Run, run_tables
 from colonnade.secure.masked import MaskedSum
 
 Floats = NDArray[np.float64]

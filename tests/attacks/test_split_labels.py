@@ -12,10 +12,10 @@ from tests.oracles.tables import random_job, random_setting
 from colonnade.attacks.split_labels import judge_sides, sides
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Found
-from colonnade.party import Assignment
 from colonnade.privacy.accountant import multiplier_for
 from colonnade.privacy.labels import keep_probability
-from colonnade.worlds import run_local
+from colonnade.run.launch import run_local
+from colonnade.run.party import Assignment
 
 CLIENT, ROWS = "party1", 1500
 MODEL = {"outputs": 3, "server": {"kind": "linear"}}

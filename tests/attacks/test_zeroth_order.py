@@ -10,14 +10,14 @@ from tests.oracles.tables import random_job, random_setting
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Found, Probe, judge, passive, read_off
-from colonnade.combinations import batch_of
-from colonnade.config import Job
-from colonnade.conversations.cascade_client import Passes, Walk
-from colonnade.federation import Setting
+from colonnade.conversations.cascade.client import Passes, Walk
+from colonnade.job import Job
+from colonnade.job.rules import batch_of
 from colonnade.messages import Embeddings, Reply, Upload
 from colonnade.models.blackbox import Model
-from colonnade.party import Assignment
-from colonnade.worlds import run_local
+from colonnade.run.federate import Setting
+from colonnade.run.launch import run_local
+from colonnade.run.party import Assignment
 
 CLIENT = "party1"
 PRIVATE = {"mechanism": "scalar", "epsilon": 1.0}

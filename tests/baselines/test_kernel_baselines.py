@@ -9,7 +9,7 @@ from tests.oracles.dsg import phi
 
 from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
-from colonnade.config import Kernel, Train
+from colonnade.job import Kernel, Train
 from colonnade.losses import LOSSES
 
 Floats = NDArray[np.float64]

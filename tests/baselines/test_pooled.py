@@ -11,8 +11,8 @@ from tests.oracles.sgd import SCALAR_LOSSES
 from tests.oracles.sgd import objective as naive_objective
 
 from colonnade.baselines.pooled import fit_pooled, objective, pool
-from colonnade.config import Data
-from colonnade.data.deal import deal
+from colonnade.data.assign import deal
+from colonnade.job import Data
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
 from colonnade.regularizers import REGULARIZERS

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colonnade.bench.asyrevel import TABLE_3, TABLE_4, panels_of, time_to
-from colonnade.bench.asyrevel_line import line_times
-from colonnade.bench.asyrevel_privacy import CLIENT, privacy
-from colonnade.bench.common import Bench, Grid
 from colonnade.data.table import Table
-from colonnade.federation import Setting
+from colonnade.run.federate import Setting
+from colonnade_bench.asyrevel.asyrevel import TABLE_3, TABLE_4, panels_of, time_to
+from colonnade_bench.asyrevel.line import line_times
+from colonnade_bench.asyrevel.privacy import CLIENT, privacy
+from colonnade_bench.common import Bench, Grid
 
 
 def test_the_time_to_a_loss_lies_between_two_measurements() -> None:

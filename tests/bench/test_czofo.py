@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from colonnade.bench import czofo, czofo_case, czofo_records
-from colonnade.bench.common import Bench
-from colonnade.bench.czofo_case import Case, Point, Record, job_of
-from colonnade.bench.czofo_cases import CASES, cases_of
-from colonnade.bench.czofo_data import balanced, blocks, dealt, prepared
-from colonnade.bench.czofo_paper import FRAMEWORKS
-from colonnade.bench.czofo_steps import KINDS, MLP, NOISY, best, noisy_trials, trials
 from colonnade.cli.bench import bench as command
-from colonnade.combinations import preset_of
 from colonnade.data.table import RawTable
+from colonnade.job.rules import preset_of
+from colonnade_bench.common import Bench
+from colonnade_bench.czofo import case as czofo_case
+from colonnade_bench.czofo import czofo
+from colonnade_bench.czofo import records as czofo_records
+from colonnade_bench.czofo.case import Case, Point, Record, job_of
+from colonnade_bench.czofo.cases import CASES, cases_of
+from colonnade_bench.czofo.data import balanced, blocks, dealt, prepared
+from colonnade_bench.czofo.paper import FRAMEWORKS
+from colonnade_bench.czofo.steps import KINDS, MLP, NOISY, best, noisy_trials, trials
 
 CASE = Case(
     part="digits", name="czofo", algorithm="czofo", dataset="digits", clients=2,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.bench import czofo_privacy
-from colonnade.bench.czofo_privacy import HEADS, privacy_rows
-from colonnade.bench.czofo_records import records
-from colonnade.bench.czofo_steps import NOISY, noisy
+from colonnade_bench.czofo import privacy as czofo_privacy
+from colonnade_bench.czofo.privacy import HEADS, privacy_rows
+from colonnade_bench.czofo.records import records
+from colonnade_bench.czofo.steps import NOISY, noisy
 
 
 def test_every_row_has_its_epsilon_and_only_exact_deltas_the_papers(

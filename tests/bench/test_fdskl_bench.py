@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colonnade.bench.common import Bench
-from colonnade.bench.fdskl import PAPER, Splits
-from colonnade.bench.fdskl_runs import job_for, pooled_rows, setting_of, train_federated
+from colonnade_bench.common import Bench
+from colonnade_bench.kernel.fdskl import PAPER, Splits
+from colonnade_bench.kernel.runs import job_for, pooled_rows, setting_of, train_federated
 
 
 def test_splits_are_counted_compared_and_written(tmp_path: Path) -> None:

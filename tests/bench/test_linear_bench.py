@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colonnade.bench import against, cti, linear, lossless, pace, rates
-from colonnade.bench.calibrate import Calibration, calibrate, fit, words
-from colonnade.bench.common import Bench, kept
-from colonnade.bench.linear import Problem, closed_form, straggler, train
 from colonnade.data.table import Table
+from colonnade_bench.calibrate import Calibration, calibrate, fit, words
+from colonnade_bench.common import Bench, kept
+from colonnade_bench.linear import against, cti, lossless, pace, rates
+from colonnade_bench.linear import trials as linear
+from colonnade_bench.linear.trials import Problem, closed_form, straggler, train
 
 COSTS = {kind: Calibration(kind, 2.0, 1.0, ()) for kind in ("dense", "sparse")}
 

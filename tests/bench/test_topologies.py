@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from colonnade.bench.topologies import SHAPES, Machines, summed
+from colonnade_bench.kernel.topologies import SHAPES, Machines, summed
 
 
 @pytest.mark.parametrize("q", [2, 3, 5, 8, 32])

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from colonnade.cli import main
 from colonnade.errors import DeadlineExceeded
-from colonnade.net.certificates import Credentials
-from colonnade.presets import PRESETS
+from colonnade.job.presets import PRESETS
+from colonnade.net.stream.certificates import Credentials
 
 
 def test_every_algorithm_is_listed() -> None:

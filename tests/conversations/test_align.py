@@ -14,9 +14,9 @@ from colonnade.conversations import align as module
 from colonnade.conversations.align import Alignment, Terms, align
 from colonnade.errors import AlignmentError, ChangedIds, ColonnadeError, DuplicateIds, EmptyIntersection
 from colonnade.net.clock import RealClock
-from colonnade.net.local import LocalHub
-from colonnade.net.mailbox import Endpoint
-from colonnade.party import first_cause
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.inprocess.local import LocalHub
+from colonnade.run.party import first_cause
 
 NAMES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
 

@@ -14,8 +14,8 @@ from colonnade.conversations.predict import LinearPart, Session
 from colonnade.errors import NetworkError
 from colonnade.messages import Score
 from colonnade.net.clock import RealClock
-from colonnade.net.local import LocalHub
-from colonnade.net.mailbox import Endpoint
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.inprocess.local import LocalHub
 from colonnade.secure.masked import MaskedSum
 
 NAMES = ("ant", "bee", "cat")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.conversations.block import Delays
+from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.window import Window
 
 

@@ -16,15 +16,16 @@ from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.joined import ids_of
 
 from colonnade.cli import main
-from colonnade.config import with_defaults
 from colonnade.data.table import load
-from colonnade.deploy import control, export, modelling, shares
+from colonnade.deploy import control, export, shares
+from colonnade.deploy import models as modelling
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Proposal
 from colonnade.errors import ColonnadeError, ModelError, Refused
+from colonnade.job import with_defaults
+from colonnade.job.presets import PRESETS
 from colonnade.messages import Answer, Propose
-from colonnade.presets import PRESETS
 
 TRAIN = {"epochs": 12, "batch": 32, "l2": 1e-4}
 

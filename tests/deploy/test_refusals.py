@@ -18,9 +18,9 @@ from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Proposal
 from colonnade.errors import JobError, PeerUnreachable, Refused
-from colonnade.net.certificates import issue
-from colonnade.net.loopback import free_ports
-from colonnade.net.wire import NetworkWire
+from colonnade.net.stream.certificates import issue
+from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.wire import NetworkWire
 
 ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity", "outputs"]\n'
 

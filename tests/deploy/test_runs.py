@@ -14,7 +14,7 @@ from tests.deploy.joined import ids_of, join, pooled
 
 from colonnade.deploy import control, shares
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.seat import Event
+from colonnade.deploy.session import Event
 from colonnade.errors import (
     Aborted,
     ChangedIds,

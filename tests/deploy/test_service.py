@@ -12,10 +12,11 @@ import pytest
 from tests.deploy.companies import connected, job, lay_out, settled, together, until
 from tests.deploy.joined import ids_of
 
-from colonnade.deploy import control, monitor
+from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.http import monitor
 from colonnade.deploy.settings import Serve
-from colonnade.net.loopback import free_ports
+from colonnade.net.stream.loopback import free_ports
 
 aiohttp = pytest.importorskip("aiohttp")
 
@@ -39,7 +40,7 @@ def test_service(tmp_path: Path) -> None:
     consortium.config("bank").write_text(f'monitor = "127.0.0.1:{pages}"\n' + text)
     applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
 
-    from colonnade.deploy.service import Service
+    from colonnade.deploy.http.service import Service
 
     async def program(daemons: dict[str, Daemon]) -> None:
         await daemons["bank"].train(job(use={"degraded": True}))
@@ -130,7 +131,7 @@ def test_a_client_certificate_instead_of_a_token(tmp_path: Path) -> None:
         key="certificates/bank.key",
     )
 
-    from colonnade.deploy.service import Service
+    from colonnade.deploy.http.service import Service
 
     async def program(daemons: dict[str, Daemon]) -> None:
         # a model on top of the parties' outputs this time, so that every request goes through the server

@@ -19,7 +19,7 @@ from tests.deploy.companies import lay_out, settled, together
 from colonnade.deploy import control, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.rows import digests
-from colonnade.net import tls
+from colonnade.net.stream import tls
 
 MARKER = "MARKER-4711-ROW"
 VALUES = {"bank": ("income", 3.14159265), "shop": ("visits", 2.7182818), "telecom": ("calls", 1.4142135)}

@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from colonnade.config import Model as Spec
-from colonnade.config import ServerModel
 from colonnade.errors import DataError, JobError, ModelError
+from colonnade.job import Model as Spec
+from colonnade.job import ServerModel
 from colonnade.models.blackbox import Differentiable, Function, Linear, Model, Replacing, Sum
 from colonnade.models.build import load, party_model, server_model
 from colonnade.models.network import mlp

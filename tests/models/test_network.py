@@ -10,11 +10,11 @@ import torch
 from tests.oracles import split
 from tests.oracles.tables import random_setting, run
 
-from colonnade import comparison
 from colonnade.errors import JobError
 from colonnade.losses import LOSSES
 from colonnade.models import backend
 from colonnade.models.network import Layered, cnn, mlp, network_of
+from colonnade.run import pooled as comparison
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from colonnade.errors import MalformedMessage, OversizedMessage
 from colonnade.messages import Array, Message, Piece, decode, encode
 from colonnade.net.frame import Header, pack, place_of, unpack
-from colonnade.net.framing import RECORD, Splitter, prefix, stream_framing
+from colonnade.net.stream.framing import RECORD, Splitter, prefix, stream_framing
 
 numbers = st.sampled_from([0, 1, 2**16 - 1, 2**16]) | st.integers(0, 2**32 - 1)
 places = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 255))

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from colonnade.errors import CertificateError
-from colonnade.net.certificates import Credentials, der, issue, make_authority, names_in
+from colonnade.net.stream.certificates import Credentials, der, issue, make_authority, names_in
 
 
 @pytest.fixture

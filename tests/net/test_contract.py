@@ -26,8 +26,8 @@ from colonnade.messages import (
     encode,
     tag_of,
 )
+from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import ACK, DATA, Header, pack, place_of
-from colonnade.net.mailbox import Endpoint
 
 
 @pytest.fixture(params=WORLDS)

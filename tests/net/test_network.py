@@ -34,11 +34,11 @@ from colonnade.errors import (
     PeerUnreachable,
 )
 from colonnade.messages import Backward, Piece, Stop
-from colonnade.net.certificates import Credentials, issue
 from colonnade.net.clock import RealClock
-from colonnade.net.loopback import free_ports
-from colonnade.net.mailbox import Endpoint
-from colonnade.net.wire import NetworkWire
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.stream.certificates import Credentials, issue
+from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.wire import NetworkWire
 
 PAIR = PARTIES[:2]
 HARMS = 4
@@ -184,7 +184,7 @@ from tests.net.test_network import party, wire
 async def main():
     kind, ant, bee = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     where = {"ant": ("127.0.0.1", ant), "bee": ("127.0.0.1", bee)}
-    from colonnade.net.certificates import Credentials
+    from colonnade.net.stream.certificates import Credentials
     secrets = Credentials.load(sys.argv[5], sys.argv[4], ["ant", "bee"])
     async with party(wire(kind, sys.argv[4], where, secrets, connect_s=20)) as net:
         print("up", flush=True)

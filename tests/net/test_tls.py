@@ -17,12 +17,12 @@ from tests.net.worlds import PARTIES, addresses, certificates, credentials
 
 from colonnade.errors import CertificateError, ColonnadeError, OversizedMessage, PeerUnreachable
 from colonnade.messages import Piece
-from colonnade.net.certificates import Credentials, issue, make_authority
-from colonnade.net.framing import prefix
-from colonnade.net.mailbox import Endpoint
-from colonnade.net.tls import STRANGERS as STRANGERS_LIMIT
-from colonnade.net.tls import TlsEngine, _context
-from colonnade.net.wire import NetworkWire
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.framing import prefix
+from colonnade.net.stream.tls import STRANGERS as STRANGERS_LIMIT
+from colonnade.net.stream.tls import TlsEngine, _context
+from colonnade.net.stream.wire import NetworkWire
 
 Visit = Callable[[int], Awaitable[None]]
 

@@ -13,18 +13,18 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from colonnade.net.certificates import Credentials, issue, make_authority
-from colonnade.net.channel import Engine
 from colonnade.net.clock import RealClock, VirtualClock
-from colonnade.net.grpc import GrpcEngine
-from colonnade.net.local import LocalHub
-from colonnade.net.loopback import free_ports
-from colonnade.net.mailbox import Endpoint
-from colonnade.net.simulated import Faults, Link, SimulatedHub
-from colonnade.net.tls import TlsEngine
-from colonnade.net.transport import Clock, Wire
-from colonnade.net.virtual import run_virtual
-from colonnade.net.wire import NetworkWire
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.inprocess.simulated import Faults, Link, SimulatedHub
+from colonnade.net.inprocess.virtual import run_virtual
+from colonnade.net.network import Clock, Wire
+from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.channel import Engine
+from colonnade.net.stream.grpc import GrpcEngine
+from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.tls import TlsEngine
+from colonnade.net.stream.wire import NetworkWire
 
 RUN = 0xC01
 PARTIES = ("ant", "bee", "cat", "dog")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from colonnade.conversations.block import Block
+from colonnade.conversations.linear.block import Block
 from colonnade.conversations.schedule import Schedule
 from colonnade.optim.saga import Saga
 from colonnade.optim.sgd import Estimator, Sgd

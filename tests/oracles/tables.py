@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from colonnade.config import Job, job_from
 from colonnade.data.table import Table
-from colonnade.federation import Run, Setting, run_tables
+from colonnade.job import Job, job_from
+from colonnade.run.federate import Run, Setting, run_tables
 
 Floats = NDArray[np.float64]
 

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from colonnade.config import job_from
 from colonnade.errors import DataError
-from colonnade.federation import federate
+from colonnade.job import job_from
 from colonnade.report.figures import drawn, loss_figure, save
 from colonnade.report.page import page, write_report
 from colonnade.report.summary import cost_rows, headline, metric_rows
 from colonnade.result import Result
+from colonnade.run.federate import federate
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tests.secure.parties import SUMS, Parties, random_pieces, with_parties
 
 from colonnade.errors import DeadlineExceeded, FixedPointOverflow, SumError, TagReused
 from colonnade.messages import Branch, Message, Piece, Topic, tag_of
-from colonnade.net.simulated import Faults, Link
+from colonnade.net.inprocess.simulated import Faults, Link
 from colonnade.secure import ring, tree
 from colonnade.secure.protocol import Floats
 

@@ -17,7 +17,7 @@ from tests.secure.test_coalitions import schedules
 
 from colonnade.errors import DeadlineExceeded, SumError
 from colonnade.messages import Branch, Topic, tag_of, topic_of
-from colonnade.net.mailbox import Endpoint
+from colonnade.net.endpoint import Endpoint
 from colonnade.secure.coalitions import tree_graph
 from colonnade.secure.hosts import Schedule, choose_schedule, unsafe_reason
 from colonnade.secure.tree import STEP, TreeSum, branch_tag, error_bound, mask_size

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.config import Job
-from colonnade.conversations.kernel_plan import Plan, draw_directions, shared_directions
+from colonnade.conversations.kernel.setup import Plan, draw_directions, shared_directions
+from colonnade.job import Job
 from colonnade.models.random_features import KERNELS
 
 Floats = NDArray[np.float64]

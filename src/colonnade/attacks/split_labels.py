@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Found, judge
-from colonnade.combinations import batch_of, bits_of, preset_of
 from colonnade.compress.quantize import Quantizer
-from colonnade.config import Job
-from colonnade.conversations.cascade_client import Passes, Walk
+from colonnade.conversations.cascade.client import Passes, Walk
+from colonnade.job import Job
+from colonnade.job.rules import batch_of, bits_of, preset_of
 from colonnade.messages import Reply
 
 Floats = NDArray[Any]

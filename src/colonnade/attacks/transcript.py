@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from colonnade.errors import RefusedMessage
 from colonnade.messages import Message, decode
 from colonnade.net.frame import DATA, unpack
-from colonnade.net.transport import Deliver, Lost, Restored, Wire
+from colonnade.net.network import Deliver, Lost, Restored, Wire
 
 
 @dataclass

@@ -28,10 +28,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsqr
 
 from colonnade.attacks.transcript import Transcript
-from colonnade.combinations import batch_of, preset_of
-from colonnade.config import Job
-from colonnade.conversations.cascade_client import Passes, Walk
+from colonnade.conversations.cascade.client import Passes, Walk
 from colonnade.data.table import Matrix
+from colonnade.job import Job
+from colonnade.job.rules import batch_of, preset_of
 from colonnade.messages import Reply, Upload
 from colonnade.metrics import auc
 from colonnade.optim.smoothing import Smoothing

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.config import Kernel, Train
-from colonnade.config.sections import USUAL_BATCH
 from colonnade.data.table import Matrix
+from colonnade.job import Kernel, Train
+from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import Loss
 from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, RandomFeatures, phi

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.combinations import batch_of, preset_of, smoothing_kind
-from colonnade.config import Job
 from colonnade.data.table import Matrix, Table
+from colonnade.job import Job
+from colonnade.job.rules import batch_of, preset_of, smoothing_kind
 from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
 from colonnade.models.blackbox import Differentiable, Model

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-# a bench is a module of colonnade.bench with run(quick, out, say)
+from colonnade.errors import JobError
+
 BENCHES = {
     "asyrevel": "black-box models: Tables 3-4, Figures 3-4, private replies and the attack",
     "asysqn": "quasi-Newton directions: Figures 2-4 and Tables 3-5",
@@ -35,7 +36,7 @@ def bench(name: str, quick: bool, out: Path | None, **options: Any) -> None:
     Example:
       colonnade bench fdskl --quick
     """
-    module = import_module(f"colonnade.bench.{name}")
+    module = _bench(name)
     given = {option: value for option, value in options.items() if value}
     parts = getattr(module, "PARTS", {})
     if given and not parts:
@@ -45,3 +46,16 @@ def bench(name: str, quick: bool, out: Path | None, **options: Any) -> None:
             raise click.UsageError(f"--only: {name} has no part {part!r}; it has {', '.join(parts)}")
     files = module.run(quick, out or Path("runs") / f"bench-{name}", lambda line: click.echo(line), **given)
     click.echo(f"written: {', '.join(str(file) for file in files)}")
+
+
+def _bench(name: str) -> Any:
+    """The module of a bench; the benches are a package of their own, beside the product."""
+    try:
+        return import_module(import_module("colonnade_bench").BENCHES[name])
+    except ModuleNotFoundError as error:
+        if error.name != "colonnade_bench":
+            raise
+        raise JobError(
+            "bench: the package colonnade-bench is not installed; it lies beside the source, "
+            "`pip install ./bench` in a checkout"
+        ) from None

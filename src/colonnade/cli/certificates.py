@@ -41,7 +41,7 @@ def certs(folder: Path, parties: tuple[str, ...], days: int) -> None:
 
 
 def _make(folder: Path, parties: tuple[str, ...], days: int) -> None:
-    from colonnade.net.certificates import issue, make_authority
+    from colonnade.net.stream.certificates import issue, make_authority
 
     if not (folder / "ca.crt").exists():
         make_authority(folder, days=days)

@@ -10,7 +10,7 @@ from colonnade.errors import ColonnadeError
 
 if TYPE_CHECKING:
     from colonnade.deploy.control import Request
-    from colonnade.deploy.seat import Event
+    from colonnade.deploy.session import Event
     from colonnade.deploy.settings import Settings
 
 

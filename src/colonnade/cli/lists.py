@@ -19,7 +19,7 @@ def algorithms(as_json: bool) -> None:
     Example:
       colonnade algorithms
     """
-    from colonnade.presets import PRESETS
+    from colonnade.job.presets import PRESETS
 
     if as_json:
         click.echo(json.dumps([asdict(preset) for preset in PRESETS.values()], indent=2))

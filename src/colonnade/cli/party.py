@@ -48,8 +48,8 @@ def party(config: Path, check: bool, ask_status: bool, as_json: bool) -> None:
 
 
 def _check(settings: object) -> None:
+    from colonnade.deploy.check import survey
     from colonnade.deploy.settings import Settings
-    from colonnade.deploy.survey import survey
 
     assert isinstance(settings, Settings)  # noqa: S101
     settings.credentials()

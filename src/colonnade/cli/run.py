@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from colonnade.config import World
+from colonnade.job import World
 
 
 @click.command()
@@ -33,8 +33,8 @@ def run(
     from colonnade.cli.folder import claim, store
     from colonnade.cli.progress import progress
     from colonnade.cli.show import console, show_result
-    from colonnade.combinations import preset_of
-    from colonnade.config import read_job
+    from colonnade.job import read_job
+    from colonnade.job.rules import preset_of
 
     job = read_job(job_file)
     if world is not None:
@@ -44,7 +44,7 @@ def run(
     preset_of(job)
     folder = claim(out or Path("runs") / job_file.stem)
 
-    from colonnade.federation import federate
+    from colonnade.run.federate import federate
 
     with progress(job.train.epochs, quiet=as_json) as report:
         done = federate(job, progress=report, out=folder)

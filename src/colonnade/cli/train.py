@@ -11,7 +11,7 @@ import click
 from colonnade.cli.party import CONFIG
 
 if TYPE_CHECKING:
-    from colonnade.deploy.seat import Event
+    from colonnade.deploy.session import Event
 
 
 @click.command()

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from colonnade.errors import AlignmentError, ChangedIds, DuplicateIds, EmptyIntersection
 from colonnade.messages import Found, Hints, Points, Roster, Seal, Topic, tag_of
-from colonnade.net.transport import Network
+from colonnade.net.network import Network
 from colonnade.secure.curve import POINT, hashed_times, inverse, scalar, times
 from colonnade.secure.hints import Words, read_table, size_for, write_table
 

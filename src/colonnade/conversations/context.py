@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.config import Job
 from colonnade.conversations.evaluate import Evaluation
 from colonnade.data.table import Table
+from colonnade.job import Job
+from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, Loss
 from colonnade.models.blackbox import Model
-from colonnade.net.mailbox import Endpoint
-from colonnade.net.transport import Network
-from colonnade.presets import Preset
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.network import Network
 from colonnade.regularizers import REGULARIZERS, Regularizer
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum

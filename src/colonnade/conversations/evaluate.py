@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from colonnade.losses import Loss
 from colonnade.messages import Topic, tag_of
 from colonnade.metrics import metrics_of
-from colonnade.net.transport import Network
+from colonnade.net.network import Network
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
 

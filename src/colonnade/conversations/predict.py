@@ -19,11 +19,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.conversations.kernel_predict import KernelShare, predict
+from colonnade.conversations.kernel.predict import KernelShare, predict
 from colonnade.data.table import Matrix
 from colonnade.errors import NetworkError
 from colonnade.messages import Score, Topic, tag_of
-from colonnade.net.transport import Network
+from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
 Floats = NDArray[np.float64]

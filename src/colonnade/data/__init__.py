@@ -3,7 +3,9 @@
 from colonnade.data.catalogue import DATASETS, Dataset, Defaults
 from colonnade.data.datasets import DatasetFiles, available, load_dataset, read, verify
 from colonnade.data.labels import Labels, Task
-from colonnade.data.partition import (
+from colonnade.data.prepare import Missing, Preparation
+from colonnade.data.scaling import Scale
+from colonnade.data.split import (
     Parties,
     load_party_files,
     split_by_count,
@@ -11,8 +13,6 @@ from colonnade.data.partition import (
     split_columns,
     train_test_rows,
 )
-from colonnade.data.prepare import Missing, Preparation
-from colonnade.data.scaling import Scale
 from colonnade.data.table import Matrix, RawTable, Rows, Table, load
 
 __all__ = [

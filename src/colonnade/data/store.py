@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.sparse import csr_array, load_npz, save_npz
 
-from colonnade.data.deal import Hand, Recipe
+from colonnade.data.assign import Hand, Recipe
 from colonnade.data.formats import stack
 from colonnade.data.table import RawTable
 

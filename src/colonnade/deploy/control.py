@@ -19,7 +19,7 @@ import numpy as np
 from colonnade.deploy import scoring, shares, training
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.rows import digests
-from colonnade.deploy.seat import Event
+from colonnade.deploy.session import Event
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Terms
 from colonnade.errors import ColonnadeError, JobError, PeerUnreachable

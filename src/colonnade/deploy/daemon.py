@@ -22,20 +22,20 @@ import msgspec
 
 from colonnade import __version__
 from colonnade.deploy import policy, scoring, shares, training
-from colonnade.deploy.considering import consider, read_proposal
 from colonnade.deploy.ledger import Ledger, Plan, Spending
-from colonnade.deploy.lines import Handler, Lines
+from colonnade.deploy.peers import Handler, Lines
+from colonnade.deploy.proposals import consider, read_proposal
 from colonnade.deploy.rows import Brought
 from colonnade.deploy.run import Run
-from colonnade.deploy.seat import Event, Seat, Tell, endpoints, for_peers
+from colonnade.deploy.session import Event, Seat, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings, address
 from colonnade.deploy.terms import Proposal, Scoring, Terms, check_terms
 from colonnade.errors import Aborted, ColonnadeError, JobError, PeerUnreachable, Refused
 from colonnade.messages import Answer, Begin, Cancel, Message, Progress, Propose
-from colonnade.net.mux import Mux
+from colonnade.net.stream.mux import Mux
 from colonnade.result import Moment
 
-log = logging.getLogger("colonnade.party")
+log = logging.getLogger("colonnade.run.party")
 
 ANSWER_S = 120.0
 BEGIN_S = 180.0

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from colonnade.deploy.modelling import HEAD, OWN
+from colonnade.deploy.models import HEAD, OWN
 from colonnade.deploy.shares import Share
 from colonnade.errors import JobError, ShareError
 

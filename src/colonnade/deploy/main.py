@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
-from colonnade.deploy import control, monitor
+from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.http import monitor
 from colonnade.deploy.settings import Serve, Settings
 from colonnade.errors import JobError
 
 if TYPE_CHECKING:
-    from colonnade.deploy.service import Service
+    from colonnade.deploy.http.service import Service
 
 
 def run_daemon(settings: Settings) -> None:
@@ -45,12 +46,12 @@ async def _main(settings: Settings) -> None:
             await service.open()
             stack.push_async_callback(service.close)
         await ended.wait()
-        logging.getLogger("colonnade.party").info("stopping")
+        logging.getLogger("colonnade.run.party").info("stopping")
 
 
 def _service(daemon: Daemon, serve: Serve) -> Service:
     try:
-        from colonnade.deploy.service import Service
+        from colonnade.deploy.http.service import Service
     except ModuleNotFoundError as error:
         text = f"serve: needs {error.name}; install it with `pip install 'colonnade[serve]'`"
         raise JobError(text) from error

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from colonnade import config
+from colonnade import job as config
 from colonnade.errors import JobError
 
 CODE = ("torch", "function", "program")

@@ -7,12 +7,12 @@ nothing about the party's data beyond what its catalogue offers.
 
 from __future__ import annotations
 
-from colonnade.combinations import preset_of
-from colonnade.deploy import modelling
+from colonnade.deploy import models as modelling
 from colonnade.deploy.ledger import Ledger, Plan
 from colonnade.deploy.settings import Leak, Policy, Rule, Settings
 from colonnade.deploy.terms import Scoring, Terms
 from colonnade.errors import Refused
+from colonnade.job.rules import preset_of
 
 MEANING: dict[Leak, str] = {
     "labels": "every party can work out the label of every training row",

@@ -7,12 +7,12 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any
 
-from colonnade.deploy.seat import Event, Seat, Tell
+from colonnade.deploy.session import Event, Seat, Tell
 from colonnade.deploy.terms import Proposal, Scoring, Terms
 from colonnade.errors import Refused
 from colonnade.messages import Answer
 
-log = logging.getLogger("colonnade.party")
+log = logging.getLogger("colonnade.run.party")
 
 
 @dataclass

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.conversations import align as alignment
-from colonnade.conversations.kernel_predict import KernelShare
+from colonnade.conversations.kernel.predict import KernelShare
 from colonnade.conversations.predict import KernelPart, LinearPart, Model, Session
 from colonnade.data.table import Matrix
-from colonnade.deploy.modelling import cascade_part, check_unchanged
+from colonnade.deploy.models import cascade_part, check_unchanged
 from colonnade.deploy.rows import Brought, load_rows, rules_of
-from colonnade.deploy.seat import Event, Seat
+from colonnade.deploy.session import Event, Seat
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest, Share, kind_of
 from colonnade.deploy.terms import Scoring, Terms

@@ -13,10 +13,10 @@ from typing import Literal
 
 import msgspec
 
-from colonnade.config import Device, Section, read_toml, readable, refuse_unknown
 from colonnade.errors import JobError
-from colonnade.net.certificates import Credentials
-from colonnade.net.channel import Address
+from colonnade.job import Device, Section, read_toml, readable, refuse_unknown
+from colonnade.net.stream.certificates import Credentials
+from colonnade.net.stream.channel import Address
 
 SOCKET_LIMIT = 100  # a path of a local socket cannot be longer than about this
 

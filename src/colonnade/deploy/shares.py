@@ -21,11 +21,11 @@ import msgspec
 import numpy as np
 
 from colonnade import __version__
-from colonnade.combinations import preset_of
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.deploy.terms import Terms
 from colonnade.errors import ShareError
+from colonnade.job.rules import preset_of
 
 FORMAT = 1
 Arrays = dict[str, Any]

@@ -12,8 +12,9 @@ from typing import Literal
 
 import msgspec
 
-from colonnade.combinations import batches_in_flight, preset_of
-from colonnade.config import (
+from colonnade.deploy.model_terms import ModelTerms, check_models, refuse_code
+from colonnade.errors import JobError
+from colonnade.job import (
     Data,
     Job,
     Section,
@@ -24,9 +25,8 @@ from colonnade.config import (
     refuse_unknown,
     with_defaults,
 )
-from colonnade.deploy.model_terms import ModelTerms, check_models, refuse_code
-from colonnade.errors import JobError
-from colonnade.presets import PRESETS
+from colonnade.job.presets import PRESETS
+from colonnade.job.rules import batches_in_flight, preset_of
 from colonnade.secure.hosts import unsafe_reason
 
 SUPPORTED = ("backward", "pull", "kernel", "cascade")

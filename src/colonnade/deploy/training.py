@@ -20,19 +20,20 @@ from colonnade.conversations.predict import Session
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import Table
-from colonnade.deploy import modelling, shares
-from colonnade.deploy.memory import Memory
+from colonnade.deploy import models as modelling
+from colonnade.deploy import shares
+from colonnade.deploy.id_history import Memory
 from colonnade.deploy.rows import Brought, commitment, load_rows, rules_of, split_rows
 from colonnade.deploy.scoring import model_part
-from colonnade.deploy.seat import Event, Seat, for_peers
+from colonnade.deploy.session import Event, Seat, for_peers
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Terms
 from colonnade.errors import DataError
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.metrics import metrics_of
-from colonnade.party import Assignment, Party, Share
 from colonnade.result import Moment
+from colonnade.run.party import Assignment, Party, Share
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.config import Device
 from colonnade.errors import JobError
+from colonnade.job import Device
 from colonnade.losses import Loss
 
 try:

@@ -8,9 +8,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from colonnade.config import Device, ServerModel
-from colonnade.config import Model as Spec
 from colonnade.errors import JobError
+from colonnade.job import Device, ServerModel
+from colonnade.job import Model as Spec
 from colonnade.models.blackbox import Function, Linear, Model, Sum
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.config import Device
 from colonnade.data.table import Matrix
+from colonnade.job import Device
 from colonnade.losses import Loss
 from colonnade.models.backend import Precision, device_of, losses_of, tensor, torch
 from colonnade.models.blackbox import dense

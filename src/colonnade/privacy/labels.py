@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.config import Job
 from colonnade.data.table import Table
+from colonnade.job import Job
 from colonnade.losses import LOSSES, Loss
 from colonnade.privacy.noise import Draw, gaussian, uniform
 

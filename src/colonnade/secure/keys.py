@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from colonnade.errors import CertificateError, JobError
 from colonnade.messages import Hello
-from colonnade.net.transport import Network
+from colonnade.net.network import Network
 
 
 class Identity(Protocol):

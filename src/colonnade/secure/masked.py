@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from colonnade.errors import SumError
 from colonnade.messages import Piece
-from colonnade.net.transport import Network
+from colonnade.net.network import Network
 from colonnade.secure import ring
 from colonnade.secure.protocol import Floats, UsedTags
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from colonnade.errors import SumError
 from colonnade.messages import Piece
-from colonnade.net.transport import Network
+from colonnade.net.network import Network
 from colonnade.secure.protocol import Floats, UsedTags
 
 

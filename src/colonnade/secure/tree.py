@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from colonnade.errors import FixedPointOverflow, SumError
 from colonnade.messages import TOPIC_SHIFT, Branch
-from colonnade.net.transport import Network
+from colonnade.net.network import Network
 from colonnade.secure.hosts import Hop, Schedule, choose_schedule
 from colonnade.secure.protocol import Floats, UsedTags
 

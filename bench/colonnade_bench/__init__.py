@@ -1,0 +1,13 @@
+"""The papers' tables and figures, ours beside theirs, and what the parts of Colonnade cost on this machine.
+
+`colonnade bench NAME` runs one of `BENCHES`; each is a module with run(quick, out, say). The programs in
+`micro` are run by themselves: `python -m colonnade_bench.micro.wires`.
+"""
+
+BENCHES = {
+    "asyrevel": "colonnade_bench.asyrevel.asyrevel",
+    "asysqn": "colonnade_bench.linear.asysqn",
+    "czofo": "colonnade_bench.czofo.czofo",
+    "fdskl": "colonnade_bench.kernel.fdskl",
+    "vfb2": "colonnade_bench.linear.vfb2",
+}

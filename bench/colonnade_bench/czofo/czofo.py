@@ -1,0 +1,177 @@
+"""VFL-CZOFO's experiments: Tables 2-11 and Figures 2-8 of the supplement, ours beside the paper's.
+
+Every row is a case (`czofo_case`) whose record stays in OUT/records: what is there is not run again, so a
+bench can be made in pieces, also on several machines, and the tables say where each row comes from. The
+server is a party of its own without columns. Accuracy is that of the test rows after the last epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from colonnade.data.datasets import available
+from colonnade_bench.common import Bench, Grid, Panel, Say
+from colonnade_bench.czofo import paper as paper
+from colonnade_bench.czofo.case import Case, Point, Record
+from colonnade_bench.czofo.cases import cases_of
+from colonnade_bench.czofo.paper import FRAMEWORKS, THRESHOLDS, Printed
+from colonnade_bench.czofo.privacy import privacy
+from colonnade_bench.czofo.records import records
+from colonnade_bench.czofo.time import times
+
+Measure = Callable[[Sequence[Case]], Mapping[str, Record]]
+
+TITLES = {
+    "a9a": "Table 7 and Figure 6: a9a, 2 clients",
+    "gmsc": "Table 6 and Figure 5: GiveMeSomeCredit, 2 clients",
+    "mnist2": "MNIST, 2 clients",
+    "mnist4": "Table 9 and Figure 7: MNIST, 4 clients",
+    "mnist8": "Table 10 and Figure 8: MNIST, 8 clients",
+    "cifar10": "Table 3 and Figure 2: CIFAR-10, 2 clients",
+}
+NOTES = {
+    "linear": "Linear clients with 2 outputs, linear server, batch 64, q = 10 (zoo: 1), automatic steps.",
+    "mnist": (
+        "Clients and server have 128 hidden units, d = 64, batch 64, q = 100 (zoo: 1), Rademacher "
+        "directions, steps that fall (Adam; zoo and per sample SGD), chosen on a tenth of the training rows."
+    ),
+    "cifar10": (
+        "Convnets with 10 outputs, server with 64 hidden units, batch 128, q = 1000 (zoo: 1), 4 bits both "
+        "ways where nothing else is said, few bits with a range for every column, Adam with a step that "
+        "falls and was chosen on a tenth of the training rows, no augmentation."
+    ),
+}
+PARTS = (*TITLES, "time", "privacy")
+QUICK = tuple(part for part in PARTS if part not in ("mnist2", "mnist8"))
+BYTES = (
+    "MB are 10^6 bytes as the meter counted them: all that was sent in training, framing and the first pass "
+    "over all rows included; what of it is payload; our own framing and TLS records in per cent of that "
+    "(the local world has no TLS). The paper counts payload, in MB or MiB."
+)
+
+
+def run(
+    quick: bool,
+    out: Path,
+    say: Say,
+    *,
+    only: Sequence[str] = (),
+    device: str = "cpu",
+    processes: int = 1,
+    seconds: float | None = None,
+) -> list[Path]:
+    bench = Bench("czofo", "VFL-CZOFO: split networks in few bytes", quick)
+
+    def measure(cases: Sequence[Case]) -> Mapping[str, Record]:
+        return records(cases, out / "records", say, device=device, processes=processes, seconds=seconds)
+
+    for name in only or (QUICK if quick else PARTS):
+        if name == "time":
+            times(bench, measure, say, quick=quick)
+        elif name == "privacy":
+            privacy(bench, measure, say, quick=quick)
+        else:
+            tables(bench, name, measure, say, quick=quick)
+        bench.write(out)  # a full run takes long, and what is there can be read meanwhile
+    return bench.write(out)
+
+
+def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) -> None:
+    """One of Tables 3, 6, 7, 9 and 10, and the figure that goes with it."""
+    threshold, rows = THRESHOLDS[part], []
+    for name, record in found.items():
+        paper = FRAMEWORKS[part].get(name, Printed(float("nan")))
+        rows.append([
+            name, record.case.world, record.last.epochs, paper.accuracy, record.accuracy,
+            paper.to_threshold, record.megabytes_to(threshold),
+            paper.total, record.megabytes, record.payload_megabytes, *record.framing, _where(record),
+        ])  # fmt: skip
+    heads = [
+        "framework", "world", "epochs", "paper %", "ours %",
+        f"paper MB to {threshold:g}%", f"MB to {threshold:g}%", "paper MB", "MB", "payload MB",
+        "framing %", "TLS %", "made on",
+    ]  # fmt: skip
+    bench.grids.append(Grid(TITLES[part], heads, rows, f"{note} {BYTES}"))
+    drawn = FRAMEWORKS[part] or FRAMEWORKS["mnist4"]  # more than the paper's lines nobody can tell apart
+    title = TITLES[part].rpartition(": ")[2]
+    curves(bench, title, {name: found[name] for name in drawn if name in found})
+
+
+def curves(bench: Bench, title: str, found: Mapping[str, Record]) -> None:
+    """Test accuracy against epochs and against bytes (the paper draws training accuracy)."""
+    where: dict[str, Callable[[Point], float]] = {
+        "epochs": lambda p: p.epochs,
+        "MB sent": lambda p: p.bytes / 1e6,
+    }
+    for x, of in where.items():
+        lines = {
+            name: [(of(p), p.accuracy) for p in thinned(r.points)] for name, r in found.items() if r.points
+        }
+        if lines:
+            bench.panels.append(Panel(title, x, "test accuracy, %", lines))
+
+
+def thinned(points: Sequence[Point], most: int = 25) -> list[Point]:
+    """At most about so many, the last among them."""
+    step = max(1, len(points) // most)
+    return [*points[:-1:step], points[-1]]
+
+
+def tables(bench: Bench, part: str, measure: Measure, say: Say, *, quick: bool) -> None:
+    cases = cases_of(part, quick=quick)
+    if not available(dataset := cases[0].dataset):
+        say(f"{dataset} is not on this machine, left out")
+        return
+    found = measure(cases)
+    note = "linear" if part in ("a9a", "gmsc") else part.rstrip("248")
+    few = f"{cases[0].rows} training rows. " if cases[0].rows else ""
+    shown = {name: record for name, record in found.items() if "q =" not in name}
+    frameworks(bench, part, shown, few + NOTES[note])
+    if part == "cifar10" and not quick:
+        ablations(bench, found)
+
+
+def ablations(bench: Bench, found: Mapping[str, Record]) -> None:
+    """Tables 4 and 5, Figures 3 and 4: fewer directions, and fewer bits in one way or the other."""
+    both = "q = 1000, 32/32 bits"
+    by_q = {0: "vafl", 1000: both, 500: "q = 500, 32/32 bits", 100: "q = 100, 32/32 bits"}
+    by_bits = {
+        ways: both if ways == (32, 32) else f"q = 1000, {ways[0]}/{ways[1]} bits" for ways in paper.BITS
+    }
+    rows = [
+        [q or "gradient", *paper.DIRECTIONS[q], found[name].accuracy, _down(found[name])]
+        for q, name in by_q.items()
+        if name in found
+    ]
+    note = f"32 bits both ways. MB down is the payload of replies. {BYTES}"
+    heads = ["directions", "paper %", "paper MB down", "ours %", "MB down"]
+    bench.grids.append(Grid("Table 4: CIFAR-10, number of directions", heads, rows, note))
+    rows = [
+        [f"{up}/{down}", *paper.BITS[up, down], found[name].accuracy, _up(found[name]), _down(found[name])]
+        for (up, down), name in by_bits.items()
+        if name in found
+    ]
+    heads = ["bits up/down", "paper %", "paper MB that way", "ours %", "MB up", "MB down"]
+    bench.grids.append(Grid("Table 5: CIFAR-10, bits of a number", heads, rows, "q = 1000. Payload."))
+    drawn = {
+        "directions": {f"q = {q}" if q else "gradient": name for q, name in by_q.items()},
+        "bits up": {str(up): name for (up, down), name in by_bits.items() if down == 32},
+        "bits down": {str(down): name for (up, down), name in by_bits.items() if up == 32},
+    }
+    for what, chosen in drawn.items():
+        lines = {label: found[name] for label, name in chosen.items() if name in found}
+        curves(bench, f"CIFAR-10, {what}", lines)
+
+
+def _up(record: Record) -> float | None:
+    return record.payload_megabytes_of("upload", "embeddings")
+
+
+def _down(record: Record) -> float | None:
+    return record.payload_megabytes_of("reply")
+
+
+def _where(record: Record) -> str:
+    place = record.machine.partition(",")[0] + (", GPU" if record.device == "cuda" else "")
+    return place if record.complete else f"{place}; {record.ended}"

@@ -1,0 +1,92 @@
+"""The data of VFL-CZOFO's experiments, dealt as the supplement says: a server without columns, and clients.
+
+a9a: columns 1-62 and 63-123. GiveMeSomeCredit: rows with gaps dropped, the larger class down-sampled to
+the smaller, 75/25, five columns each. MNIST: image rows from top to bottom. CIFAR-10: left and right half.
+Settings were chosen on a tenth of the training rows (`validation`), never on test rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from colonnade.data.assign import Deal, Hand, Recipe
+from colonnade.data.datasets import load_dataset
+from colonnade.data.labels import Labels
+from colonnade.data.scaling import Scale
+from colonnade.data.split import train_test_rows
+from colonnade.data.table import RawTable
+from colonnade.job import SERVER, numbered_parties
+from colonnade.run.federate import Setting
+
+SEED = 0
+# pixels of MNIST lie in 0..1; those of CIFAR-10 are centred, which convolutions need more
+SCALES: dict[str, Scale | float] = {
+    "a9a": "none", "givemesomecredit": "zscore", "mnist": 255.0, "cifar10": "zscore", "digits": 16.0,
+}  # fmt: skip
+
+
+def dealt(name: str, clients: int, *, rows: int | None = None, validation: bool = False) -> Deal:
+    """Everybody's columns of the data set, of all training rows or of some that chance picks."""
+    files = load_dataset(name)
+    assert files.defaults is not None  # noqa: S101  a known set
+    train, test = files.train, files.test
+    if name == "givemesomecredit":
+        train = balanced(train)
+    if test is None or validation:
+        kept, tested = train_test_rows(train.rows, 0.1 if validation else 0.25, SEED)
+        train, test = train.take(kept), train.take(tested)
+    if rows is not None and rows < train.rows:
+        train = train.take(np.sort(np.random.default_rng(SEED).permutation(train.rows)[:rows]))
+    assert train.y is not None and test.y is not None  # noqa: S101, PT018  known sets have labels
+    labels = Labels.fit(train.y, files.defaults.task, name=name)
+    y, y_test = labels.transform(train.y, name=name), labels.transform(test.y, name=name)
+    bare, bare_test = replace(train, y=None), replace(test, y=None)
+    hands = {SERVER: Hand(SERVER, bare.select([]), bare_test.select([]), y, y_test, Recipe())}
+    for party, columns in zip(
+        numbered_parties(clients), blocks(name, len(train.columns), clients), strict=True
+    ):
+        recipe = Recipe(scale=SCALES[name])
+        hands[party] = Hand(party, bare.select(columns), bare_test.select(columns), None, None, recipe)
+    return Deal(name, hands, (SERVER,), labels)
+
+
+@lru_cache(maxsize=1)  # the cases of a table follow each other
+def experiment(name: str, clients: int, rows: int | None, validation: bool) -> tuple[Deal, Setting]:
+    deal = dealt(name, clients, rows=rows, validation=validation)
+    return deal, prepared(deal)
+
+
+def prepared(deal: Deal) -> Setting:
+    """The same in this process."""
+    train, test = {}, {}
+    for party, hand in deal.hands.items():
+        _, train[party], tested = hand.prepare()
+        assert tested is not None  # noqa: S101  every hand here has test rows
+        test[party] = tested
+    return Setting(deal.dataset, train, test, deal.active)
+
+
+def balanced(raw: RawTable) -> RawTable:
+    """Rows without gaps, and of the larger class only as many as of the smaller."""
+    y = np.asarray(raw.y, dtype=np.float64)
+    whole = np.isfinite(np.asarray(raw.values, dtype=np.float64)).all(axis=1)
+    rare, common = (np.flatnonzero(whole & (y == value)) for value in (1.0, 0.0))
+    chosen = np.random.default_rng(SEED).permutation(common)[: len(rare)]
+    return raw.take(np.sort(np.concatenate([rare, chosen])))
+
+
+def blocks(name: str, columns: int, clients: int) -> list[list[int]]:
+    """
+    >>> [len(block) for block in blocks("a9a", 123, 2)]
+    [62, 61]
+    >>> left, right = blocks("cifar10", 3072, 2)
+    >>> left[14:18], right[:2]
+    ([14, 15, 32, 33], [16, 17])
+    """
+    if name == "cifar10":
+        strip = 32 // clients
+        return [[j for j in range(columns) if j % 32 // strip == m] for m in range(clients)]
+    return [part.tolist() for part in np.array_split(np.arange(columns), clients)]

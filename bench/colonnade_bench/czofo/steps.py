@@ -1,0 +1,138 @@
+"""How long the steps of VFL-CZOFO's networks are: a few were tried on rows cut from the training rows.
+
+`CHOSEN` is what the tables use. `trials` are the runs that it was chosen by: some of the training rows for a
+few epochs, judged by accuracy on a tenth of the training rows that they had not seen. No test row was used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from colonnade_bench.czofo.case import Case, Record, Sections
+
+
+class Step(NamedTuple):
+    """An optimiser, the clients' first step and the server's; both fall to nought over a run."""
+
+    optimizer: str
+    client: float
+    server: float
+
+    @property
+    def cascade(self) -> Sections:
+        return {"server_step": self.server, "optimizer": self.optimizer}
+
+
+def noisy(step: float, epochs: int, batch: int = 1024, optimizer: str = "sgd") -> dict[str, Sections]:
+    """Sections of a run whose gradients are noisy: one step for clients and server."""
+    return {
+        "train": {"step": step, "epochs": epochs, "batch": batch},
+        "cascade": Step(optimizer, step, step).cascade,
+    }
+
+
+class Kind(NamedTuple):
+    """Algorithms that share a step: by which one it is found, with what, and what is tried."""
+
+    algorithm: str
+    cascade: Sections
+    tried: tuple[Step, ...]
+
+
+MLP: Sections = {"kind": "mlp", "hidden": [128], "outputs": 64, "server": {"kind": "mlp", "hidden": [128]}}
+HUNDRED: Sections = {"directions": 100, "smoothing": "rademacher"}
+THOUSAND: Sections = {"directions": 1000, "smoothing": "rademacher"}
+
+
+def bits(up: int, down: int, per: str = "message") -> Sections:
+    """Of outputs and of replies; what of the outputs shares a range."""
+    shared = {"forward_range": per} if up < 32 and per != "message" else {}
+    return {"forward_bits": up, "backward_bits": down, **shared}
+
+
+ONE: Sections = {"directions": 1}  # the paper's zeroth-order frameworks have a single direction
+_ADAM = (Step("adam", 5e-4, 1e-3), Step("adam", 1e-3, 1e-3), Step("adam", 2e-3, 2e-3))
+
+KINDS: dict[str, dict[str, Kind]] = {
+    "mnist": {
+        "gradient": Kind("vafl", {}, (Step("sgd", 0.2, 0.2), Step("sgd", 0.5, 0.5), *_ADAM[1:])),
+        "local": Kind("c-vfl", {}, (Step("sgd", 0.1, 0.5), Step("adam", 2e-4, 1e-3), _ADAM[1])),
+        "values": Kind(
+            "zoo-vfl", ONE, tuple(Step("sgd", step, step) for step in (5e-4, 1e-3, 2e-3, 3e-3, 5e-3))
+        ),
+        "deltas": Kind("czofo", HUNDRED, (Step("sgd", 0.2, 0.3), *_ADAM[1:], Step("adam", 4e-3, 2e-3))),
+        "sample": Kind("czofo", {**HUNDRED, "per": "sample"}, (Step("sgd", 0.5, 0.5), *_ADAM[1:])),
+    },
+    "cifar10": {
+        "gradient": Kind("vafl", {}, (Step("sgd", 0.05, 0.05), *_ADAM)),
+        "local": Kind("c-vfl", {}, (Step("sgd", 0.01, 0.05), Step("adam", 2e-4, 1e-3), _ADAM[0])),
+        "values": Kind("zoo-vfl", ONE, (Step("sgd", 0.001, 0.001), Step("sgd", 0.005, 0.005))),
+        "deltas": Kind("czofo", {**THOUSAND, **bits(4, 4)}, (Step("sgd", 0.05, 0.05), *_ADAM)),
+    },
+}  # fmt: skip
+
+CHOSEN: dict[str, dict[str, Step]] = {
+    "mnist": {
+        "gradient": Step("adam", 2e-3, 2e-3),
+        "local": Step("adam", 1e-3, 1e-3),
+        "values": Step("sgd", 0.002, 0.002),
+        "deltas": Step("adam", 2e-3, 2e-3),
+        "sample": Step("sgd", 0.5, 0.5),
+    },
+    "cifar10": {
+        "gradient": Step("adam", 1e-3, 1e-3),
+        "local": Step("adam", 5e-4, 1e-3),
+        "values": Step("sgd", 0.001, 0.001),
+        "deltas": Step("adam", 1e-3, 1e-3),
+    },
+}
+
+# `vafl-dp`, by epsilon; on a9a nothing else than for `vafl`
+NOISY: dict[str, dict[float, dict[str, Sections]]] = {
+    "a9a": {epsilon: {"train": {}, "cascade": {}} for epsilon in (8.0, 4.0, 1.0)},
+    "mnist": {epsilon: noisy(2e-3, 10, optimizer="adam") for epsilon in (8.0, 4.0, 1.0)},
+}
+
+
+def trials(dataset: str, model: Sections, *, clients: int, rows: int, epochs: int, batch: int) -> list[Case]:
+    """One run for every step that is tried."""
+    return [
+        Case(
+            part=f"steps {dataset}", name=f"{kind}, {step.optimizer} {step.client:g} {step.server:g}",
+            algorithm=how.algorithm, dataset=dataset, clients=clients, rows=rows, validation=True,
+            train={"step": step.client, "epochs": epochs, "batch": batch, "evaluate_every": epochs},
+            cascade={**how.cascade, **step.cascade}, model=model,
+        )
+        for kind, how in KINDS[dataset].items()
+        for step in how.tried
+    ]  # fmt: skip
+
+
+def noisy_trials(epsilon: float) -> list[Case]:
+    """Those of `vafl-dp` on MNIST."""
+    tried = [(step, 10, 1024, "adam") for step in (1e-3, 2e-3, 4e-3)]
+    return [
+        Case(
+            part="steps noisy", name=f"epsilon {epsilon:g}, {optimizer} {step:g}, {epochs} epochs of {batch}",
+            algorithm="vafl-dp", dataset="mnist", validation=True,
+            train={**sections["train"], "evaluate_every": epochs}, cascade=sections["cascade"],
+            model=MLP, privacy={"mechanism": "gradient", "epsilon": epsilon},
+        )
+        for step, epochs, batch, optimizer in tried
+        if (sections := noisy(step, epochs, batch, optimizer))
+    ]  # fmt: skip
+
+
+def best(dataset: str, found: Mapping[str, Record]) -> dict[str, Step]:
+    """The step of every kind that was most accurate on validation rows; a run that failed is out."""
+    chosen = {}
+    for kind, how in KINDS[dataset].items():
+        accuracy = {
+            step: found[name].accuracy
+            for step in how.tried
+            if (name := f"{kind}, {step.optimizer} {step.client:g} {step.server:g}") in found
+        }
+        if accuracy:
+            chosen[kind] = max(accuracy, key=lambda step: accuracy[step])
+    return chosen

@@ -1,0 +1,104 @@
+"""Alignment in figures: time, memory and bytes of q parties with n ids each, a process per party, over TLS.
+
+    python -m colonnade_bench.micro.align --parties 2 --ids 100000
+
+Ids are integers with an overlap of 80%. Prints one JSON line: seconds from the first message to the common
+rows, the largest memory any party's process had, and what all parties sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import multiprocessing
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colonnade.conversations.align import Terms, align
+from colonnade.net.clock import RealClock
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.engines import network_wire
+from colonnade.net.stream.loopback import free_ports
+from colonnade.secure.keys import agree
+
+OVERLAP = 0.8
+
+
+def ids_of(number: int, count: int) -> Any:
+    """The first part is common to all, the rest is this party's own."""
+    common = int(OVERLAP * count)
+    numbers = [*range(common), *range(common + number * count, common + number * count + count - common)]
+    packed = b"".join(hashlib.sha256(str(each).encode()).digest() for each in numbers)
+    ids = np.frombuffer(packed, dtype=np.uint8).reshape(-1, 32)
+    return ids[np.random.default_rng(number).permutation(count)]
+
+
+def party(number: int, names: list[str], ports: list[int], folder: str, count: int, out: Any) -> None:
+    me, ids = names[number], ids_of(number, count)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    async def main() -> dict[str, Any]:
+        credentials = Credentials.load(folder, me, names)
+        addresses = {name: ("127.0.0.1", port) for name, port in zip(names, ports, strict=True)}
+        wire = network_wire("tls", me, addresses, credentials, 30.0)
+        net = Endpoint(me, tuple(names), wire, RealClock(), run=1)
+        await wire.start()
+        secrets = await agree(net, credentials, version="0", job="benchmark")
+        began = time.perf_counter()
+        found = await align(net, ids, secrets, Terms(order=b"benchmark"))
+        seconds = time.perf_counter() - began
+        await net.finish()
+        await net.close()
+        return {"seconds": seconds, "common": len(found.rows), "bytes": net.meter.bytes()}
+
+    result = asyncio.run(main())
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    out.put({**result, "rss_mb": after.ru_maxrss / 1024, "before_mb": before / 1024, "cpu": after.ru_utime})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--parties", type=int, default=2)
+    parser.add_argument("--ids", type=int, default=100_000)
+    given = parser.parse_args()
+    names = [f"party-{k}" for k in range(given.parties)]
+    with tempfile.TemporaryDirectory() as folder:
+        make_authority(Path(folder))
+        for name in names:
+            issue(Path(folder), name)
+        ports = free_ports(len(names))
+        context = multiprocessing.get_context("spawn")
+        out = context.Queue()
+        work = (
+            context.Process(target=party, args=(k, names, ports, folder, given.ids, out))
+            for k in range(given.parties)
+        )
+        processes = list(work)
+        for process in processes:
+            process.start()
+        results = [out.get() for _ in processes]
+        for process in processes:
+            process.join()
+    summary = {
+        "parties": given.parties,
+        "ids": given.ids,
+        "common": results[0]["common"],
+        "seconds": round(max(each["seconds"] for each in results), 1),
+        "cpu_seconds_all": round(sum(each["cpu"] for each in results), 1),
+        "largest_mb": round(max(each["rss_mb"] for each in results)),
+        "largest_growth_mb": round(max(each["rss_mb"] - each["before_mb"] for each in results)),
+        "megabytes_sent_by_all": round(sum(each["bytes"] for each in results) / 1e6, 1),
+    }
+    print(json.dumps(summary))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""A client of the cascade: private columns, a private model, and questions to the server.
+
+It walks through its rows in passes of its own (in the synchronous schedule: in the common order), asks
+about one batch after the other, and steps when the answer is there. Up to `ahead` questions are under way
+at once. It stops when an answer is empty.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.compress.protocol import Compressor, Plain
+from colonnade.compress.rows import Changes, Each, Late, Sending
+from colonnade.compress.topk import TopK
+from colonnade.conversations.context import Context
+from colonnade.data.table import Matrix, Table
+from colonnade.errors import Diverged
+from colonnade.messages import (
+    TOPIC_SHIFT,
+    Announce,
+    Embeddings,
+    Measure,
+    Reply,
+    Topic,
+    Upload,
+    tag_of,
+    topic_of,
+)
+from colonnade.models.blackbox import Linear, Model
+from colonnade.net.network import Network
+from colonnade.optim.optimizers import Descent, Optimizer
+from colonnade.optim.replies import Asking, Seed
+
+Floats = NDArray[Any]
+
+# outputs of many rows travel in messages of about this many numbers
+STRETCH = 2**18
+# and are computed from so many at a time: enough to keep a GPU busy
+TAKEN = 2**20
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Which rows a client's round is about: every pass a new order, known to the server as well."""
+
+    rows: int
+    batch: int
+    seed: tuple[int, ...]
+
+    @property
+    def per_pass(self) -> int:
+        return -(-self.rows // self.batch)
+
+    def order(self, number: int) -> NDArray[np.int64]:
+        return np.random.default_rng([*self.seed, number]).permutation(self.rows)
+
+
+class Walk:
+    """Goes through the passes and keeps the order of the current one."""
+
+    def __init__(self, passes: Passes) -> None:
+        self._passes = passes
+        self._pass = -1
+        self._order = np.zeros(0, dtype=np.int64)
+
+    def batch(self, number: int) -> NDArray[np.int64]:
+        of, position = divmod(number, self._passes.per_pass)
+        if of != self._pass:
+            self._pass, self._order = of, self._passes.order(of)
+        size = self._passes.batch
+        return self._order[position * size : (position + 1) * size]
+
+
+@dataclass(frozen=True)
+class Wire:
+    """How arrays travel: a client's outputs up, the server's replies down."""
+
+    up: Compressor
+    down: Compressor
+    changes: TopK | None = None  # up go, after the first pass, only the largest changes
+    late: TopK | None = None  # down come only the largest, what is left out later
+
+    def uplink(self, there: Floats) -> Sending:
+        """Of a client whose outputs of all rows the server has."""
+        return Each(self.up) if self.changes is None else Changes(self.changes, there.copy())
+
+    def downlink(self, there: Floats) -> Sending:
+        """To a client with these outputs."""
+        return Each(self.down) if self.late is None else Late(self.late, np.zeros_like(there))
+
+
+class ServerLine(Protocol):
+    """A client's line to the server: over the network, or within the party that is the server."""
+
+    async def upload(self, message: Upload) -> None: ...
+
+    async def reply(self, tag: int) -> Reply: ...
+
+
+@dataclass(frozen=True)
+class RemoteServer:
+    net: Network
+    server: str
+
+    async def upload(self, message: Upload) -> None:
+        await self.net.send(self.server, message)
+
+    async def reply(self, tag: int) -> Reply:
+        return await self.net.recv(Reply, self.server, tag)
+
+
+@dataclass
+class Client:
+    context: Context
+    model: Model
+    asking: Asking
+    walk: Walk
+    line: ServerLine
+    wire: Wire
+    w: Floats
+    rate: Callable[[int], float]  # the step after this many answers of the run
+    ahead: int
+    optimizer: Optimizer = field(default_factory=Descent)
+    seed: Seed = ()
+    local_steps: int = 1
+    updates: int = 0
+    answered: int = 0
+
+    def __post_init__(self) -> None:
+        self.state = self.optimizer.init(self.w)
+        self.uplink: Sending = Each(self.wire.up)
+
+    async def learn(self) -> None:
+        """Algorithm 1 of AsyREVEL, when client m is activated: it always is."""
+        under_way: deque[Any] = deque()
+        asked = done = 0
+        while True:
+            while asked < done + self.ahead:
+                under_way.append(await self.ask(asked))
+                asked += 1
+            reply = await self.line.reply(tag_of(Topic.TRAIN, done))
+            query = under_way.popleft()
+            done += 1
+            self.answered = max(self.answered, reply.answered)
+            if reply.values.size == 0:
+                break
+            values = self.wire.down.decode(reply.values, self.asking.reply_shape(query))
+            for number in range(self.local_steps):
+                # C-VFL: the same df/dh, propagated back through the model as it is by now
+                query = replace(query, w=self.w) if number else query
+                gradient = self.asking.gradient(query, values)
+                # a new array: questions under way still refer to the old parameters
+                self.w = self.optimizer.step(self.state, self.w, gradient, self.rate(reply.answered))
+            if not np.isfinite(self.w).all():
+                raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
+            self.updates += 1
+        # the server answers every question, also those that come too late
+        for number in range(done, asked):
+            await self.line.reply(tag_of(Topic.TRAIN, number))
+
+    async def ask(self, number: int) -> Any:
+        rows = self.walk.batch(number)
+        X = self.context.train.X[rows]
+        query = self.asking.ask(self.w, X, (*self.seed, number))
+        await charge(self.context, work(self.model, X) * len(query.outputs))
+        await self.line.upload(Upload(tag_of(Topic.TRAIN, number), self.uplink.pack(rows, query.outputs)))
+        return query
+
+    def penalty(self) -> float:
+        return self.context.job.train.l2 * self.context.regularizer.value(self.w)
+
+    def outputs(self, table: Table) -> Floats:
+        """[rows, outputs] at the parameters of now."""
+        return outputs_of(self.model, self.w, table.X, self.context.job.cascade.precision)
+
+    async def serve_measurements(self, server: str) -> None:
+        """Tell the server, whenever it asks, what this model makes of all its rows."""
+        net = self.context.evaluation_net
+        while True:
+            for _, asked in await net.drain(Measure, patient=True):
+                plain = Plain(self.context.job.cascade.precision)
+                for number, outputs in enumerate(self.all_outputs()):
+                    await send_rows(net, server, plain, asked.tag, number, outputs)
+                books = np.array([self.penalty(), float(self.context.net.meter.bytes())])
+                await net.send(server, Announce(asked.tag, books))
+                if asked.final:
+                    return
+
+    def all_outputs(self) -> list[Floats]:
+        """Of the training rows, and of the test rows if there are any."""
+        return [self.outputs(table) for table in (self.context.train, self.context.test) if table]
+
+
+def outputs_of(model: Model, w: Floats, X: Matrix, precision: str) -> Floats:
+    """[rows, outputs], a stretch of rows at a time."""
+    size = max(1, TAKEN // int(X.shape[1]))
+    stretches = range(0, int(X.shape[0]), size)
+    parts = [model.forward(w[None], X[start : start + size])[0] for start in stretches]
+    return np.concatenate(parts).astype(precision, copy=False)
+
+
+async def send_rows(
+    net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Floats
+) -> None:
+    """All rows of an array, in messages of a bearable size."""
+    each = Each(compressor)
+    for part, rows in enumerate(stretches(outputs.shape)):
+        stretch = each.pack(np.arange(0), outputs[rows])
+        await net.send(to, Embeddings(_stretch_tag(tag, table, part), stretch))
+
+
+async def receive_rows(
+    net: Network, sender: str, compressor: Compressor, tag: int, table: int, shape: tuple[int, int]
+) -> Floats:
+    """The other end of `send_rows`."""
+    found = np.empty(shape, dtype=np.float64)
+    for part, rows in enumerate(stretches(shape)):
+        message = await net.recv(Embeddings, sender, _stretch_tag(tag, table, part))
+        found[rows] = compressor.decode(message.outputs, found[rows].shape)
+    return found
+
+
+def stretches(shape: tuple[int, ...]) -> list[slice]:
+    rows = max(1, STRETCH // shape[1])
+    return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]
+
+
+def _stretch_tag(tag: int, table: int, part: int) -> int:
+    """A tag of the same topic that no other stretch has."""
+    number = tag & (1 << TOPIC_SHIFT) - 1
+    return tag_of(topic_of(tag), (number << 1 | table) << 16 | part)
+
+
+def work(model: Model, X: Matrix) -> int:
+    """How many stored numbers one forward call touches, as the simulated world charges it."""
+    if isinstance(model, Linear) and not isinstance(X, np.ndarray):
+        return int(X.nnz) * model.outputs
+    return int(X.shape[0]) * max(1, model.parameters)
+
+
+async def charge(context: Context, values: int) -> None:
+    """In the simulated world, let the time pass that the computation would take."""
+    clock, net = context.net.clock, context.job.network
+    if clock.virtual:
+        await clock.work(net.us_per_call * 1e-6 + values * net.ns_per_value * 1e-9)

@@ -1,0 +1,108 @@
+"""Scores of new rows by a kernel model whose features and columns lie with several parties.
+
+For a stretch of rows every party sends its part of the projections on each owner's features into the
+secure sum; the owner turns the total into f_l(x) = sum over its features of alpha phi(x). The f_l of all
+owners are then summed to whoever is to know the score. An owner tells the others when it has a stretch,
+so nobody floods it.
+
+What each side learns: an owner learns omega'x + b of the new rows for its features, which says how alike
+two rows are, and with shared directions their columns; the asker learns the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.data.table import Matrix
+from colonnade.messages import Announce
+from colonnade.models.random_features import RandomFeatures, phi
+from colonnade.net.network import Network
+from colonnade.secure.protocol import SecureSum
+
+Floats = NDArray[np.float64]
+
+CHUNK = 2**19
+IN_FLIGHT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class KernelShare:
+    """What one party keeps of a kernel model: its part of every owner's features, its own coefficients."""
+
+    features: dict[str, RandomFeatures]
+    alpha: Floats | None  # None at a party without labels
+    outputs: tuple[int, ...] = ()
+
+    def arrays(self) -> dict[str, Floats]:
+        """Plain arrays, fit for an .npz file."""
+        stored = {"outputs": np.array(self.outputs, dtype=np.float64)}
+        if self.alpha is not None:
+            stored["alpha"] = self.alpha
+        for owner, part in self.features.items():
+            stored[f"omega.{owner}"], stored[f"b.{owner}"] = part.omega, part.b
+        return stored
+
+    @staticmethod
+    def from_arrays(stored: dict[str, Floats]) -> KernelShare:
+        owners = [name.removeprefix("omega.") for name in stored if name.startswith("omega.")]
+        features = {owner: RandomFeatures(stored[f"omega.{owner}"], stored[f"b.{owner}"]) for owner in owners}
+        return KernelShare(features, stored.get("alpha"), tuple(int(k) for k in stored["outputs"]))
+
+
+async def score_share(
+    share: KernelShare, X: Matrix, *, net: Network, secure: SecureSum, next_tag: Callable[[], int]
+) -> Floats:
+    """f_l of the rows of X at this party: zero where it holds no coefficients."""
+    n = int(X.shape[0])
+    f: Floats = np.zeros((n, *share.outputs))
+    most = max(1, *(part.count for part in share.features.values()))
+    size = max(1, CHUNK // most)
+    waiting: list[tuple[str, int]] = []
+    for start in range(0, n, size):
+        rows = X[start : start + size]
+        for owner, part in share.features.items():
+            tag = next_tag()
+            total = await secure.sum(part.project(rows), root=owner, tag=tag)
+            if total is None:
+                waiting.append((owner, tag))
+                continue
+            assert share.alpha is not None  # noqa: S101  owners hold coefficients
+            f[start : start + size] = phi(total) @ share.alpha
+            await net.broadcast(Announce(tag, np.empty(0)))
+        while len(waiting) > IN_FLIGHT * len(share.features):
+            await net.recv(Announce, *waiting.pop(0))
+    for owner, tag in waiting:
+        await net.recv(Announce, owner, tag)
+    return f
+
+
+async def predict(
+    share: KernelShare,
+    X: Matrix,
+    *,
+    net: Network,
+    secure: SecureSum,
+    root: str,
+    next_tag: Callable[[], int],
+) -> Floats | None:
+    """The scores f(x) at `root`, None elsewhere; all parties call this with the same rows."""
+    f = await score_share(share, X, net=net, secure=secure, next_tag=next_tag)
+    return await secure.sum(f, root=root, tag=next_tag())
+
+
+def together(shares: Mapping[str, KernelShare], columns: Mapping[str, Matrix]) -> Floats:
+    """f(x) where one process holds all shares and all columns, as in an experiment."""
+    alphas = {name: share.alpha for name, share in shares.items() if share.alpha is not None}
+    n = int(next(iter(columns.values())).shape[0])
+    f: Floats = np.zeros((n, *next(iter(shares.values())).outputs))
+    for owner, alpha in alphas.items():
+        size = max(1, CHUNK // max(1, len(alpha)))
+        for start in range(0, n, size):
+            stretch = slice(start, start + size)
+            parts = [shares[name].features[owner].project(X[stretch]) for name, X in columns.items()]
+            f[stretch] += phi(np.sum(parts, axis=0)) @ alpha
+    return f

@@ -1,0 +1,256 @@
+"""Who holds which columns, and which rows are for training.
+
+A vertical split gives every column to exactly one party. It comes from a number of parties (at random,
+for experiments on one data set), from names in the job, or from one file per party joined by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from colonnade.data import formats
+from colonnade.data.labels import Labels
+from colonnade.data.numbered import int32
+from colonnade.data.table import Matrix, RawTable, Rows, Table, load
+from colonnade.errors import DataError
+from colonnade.job import numbered_parties
+
+Split = dict[str, tuple[int, ...]]
+
+
+def split_by_count(columns: Sequence[str], parties: int, seed: int) -> Split:
+    """Near-equal random split of the columns over party-0, party-1, ...
+
+    >>> split_by_count(["a", "b", "c", "d", "e"], parties=2, seed=0)
+    {'party-0': (2, 3, 4), 'party-1': (0, 1)}
+    """
+    if not 1 <= parties <= len(columns):
+        raise DataError(
+            f"parties = {parties} with {len(columns)} columns; every party needs at least one column"
+        )
+    shuffled = np.random.default_rng(seed).permutation(len(columns))
+    parts = np.array_split(shuffled, parties)
+    return {
+        party: tuple(sorted(int(j) for j in part))
+        for party, part in zip(numbered_parties(parties), parts, strict=True)
+    }
+
+
+def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) -> Split:
+    """The split the job names: every column at exactly one party.
+
+    >>> split_by_name(["age", "income", "visits"], {"bank": ["income", "age"], "shop": ["visits"]})
+    {'bank': (1, 0), 'shop': (2,)}
+    """
+    place = {c: j for j, c in enumerate(columns)}
+    holder: dict[str, str] = {}
+    for party, names in holders.items():
+        for c in names:
+            if c not in place:
+                raise DataError(f"party '{party}': no column '{c}'; {formats.suggest(c, columns)}")
+            if c in holder:
+                raise DataError(
+                    f"column '{c}' is given to '{holder[c]}' and to '{party}'; one party holds a column"
+                )
+            holder[c] = party
+    left = [c for c in columns if c not in holder]
+    if left:
+        raise DataError(f"column '{left[0]}' and {len(left) - 1} more belong to no party; give them to one")
+    return {party: tuple(place[c] for c in names) for party, names in holders.items()}
+
+
+def check_holders(widths: Mapping[str, int], server: str) -> None:
+    """Everybody needs a column, but for the first label holder: it may be a server and nothing else."""
+    without = [party for party, width in widths.items() if not width]
+    if len(without) == len(widths):
+        raise DataError("no party has any columns; there is nothing to learn from")
+    for party in without:
+        if party != server:
+            raise DataError(
+                f"party '{party}' has no columns; only the first active party ('{server}'), as the server of "
+                "a cascade, may hold nothing but the label"
+            )
+
+
+def train_test_rows(n: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
+    """Disjoint (training, test) rows, each in file order; `fraction` of the rows are for the test."""
+    tested = round(n * fraction)
+    if not 0 < fraction < 1 or not 0 < tested < n:
+        raise DataError(f"test_fraction = {fraction} of {n} rows leaves no rows to train or none to test on")
+    shuffled = np.random.default_rng(seed).permutation(n)
+    return np.sort(shuffled[tested:]), np.sort(shuffled[:tested])
+
+
+# --- one file per party -----------------------------------------------------------------------------
+
+
+def load_party_files(
+    files: Mapping[str, str | Path],
+    *,
+    id: str,  # noqa: A002
+    label: str | None = None,
+    label_at: str | Sequence[str] = (),
+    categorical: Sequence[str] = (),
+) -> dict[str, RawTable]:
+    """One file per party, joined by id: the same ids everywhere, rows sorted by id.
+
+    `label` is a column of the files of the parties in `label_at`, and of no others.
+    """
+    holders = (label_at,) if isinstance(label_at, str) else tuple(label_at)
+    for party in holders:
+        if party not in files:
+            raise DataError(f"label_at names '{party}', which has no file; {formats.suggest(party, files)}")
+    tables = {
+        p: load(f, label=label if p in holders else None, id=id, categorical=categorical, bare=True)
+        for p, f in files.items()
+    }
+    for party, raw in tables.items():
+        if label is not None and label in raw.columns:
+            raise DataError(
+                f"{files[party]}: has the label column '{label}', but '{party}' is not in label_at; "
+                "remove the column there, or name the party"
+            )
+    _check_same_ids(tables)
+    joined = {p: raw.take(np.argsort(_ids(raw), kind="stable")) for p, raw in tables.items()}
+    _check_same_labels({p: joined[p] for p in holders})
+    return joined
+
+
+def _ids(raw: RawTable) -> NDArray[np.str_]:
+    assert raw.ids is not None  # noqa: S101  (load was told the id column)
+    return raw.ids
+
+
+def _check_same_ids(tables: Mapping[str, RawTable]) -> None:
+    everyone = np.unique(np.concatenate([_ids(raw) for raw in tables.values()]))
+    for party, raw in tables.items():
+        absent = np.setdiff1d(everyone, _ids(raw))
+        if len(absent):
+            raise DataError(
+                f"{raw.name}: party '{party}' lacks {len(absent)} of {len(everyone)} ids, the first is "
+                f"'{absent[0]}'; align the ids first, so that every party holds the same rows"
+            )
+
+
+def _check_same_labels(tables: Mapping[str, RawTable]) -> None:
+    for (first, one), (second, other) in pairwise(tables.items()):
+        differ = np.asarray(one.y != other.y)
+        if differ.any():
+            where = _ids(one)[int(differ.argmax())]
+            raise DataError(f"{other.name}: '{second}' and '{first}' disagree on the label of id '{where}'")
+
+
+# --- the Python front -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Parties:
+    """Every party's table, for a federation in one process. Only the active parties' tables carry y."""
+
+    tables: dict[str, Table]
+    active: tuple[str, ...]
+    columns: Split
+    labels: Labels | None = None  # set when y was text: it became 0, 1, ... in alphabetical order
+
+    @property
+    def rows(self) -> int:
+        return next(iter(self.tables.values())).rows
+
+
+def split_columns(
+    X: Any,
+    y: Any = None,
+    parties: int = 8,
+    active: int | None = None,
+    seed: int = 0,
+    like: Parties | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
+) -> Parties:
+    """Split one data set's columns over parties; the first `active` of them (3, if not told) hold the label.
+
+    X is an array, a sparse matrix or a data frame. `columns` says who holds what by column name ("x0",
+    "x1", ... unless X is a data frame). `like` repeats an earlier split, for test data.
+
+    >>> parties = split_columns([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [1, -1], parties=3, active=1)
+    >>> [(name, table.X.ravel().tolist(), table.y is None) for name, table in parties.tables.items()]
+    [('party-0', [3.0, 6.0], False), ('party-1', [1.0, 4.0], True), ('party-2', [2.0, 5.0], True)]
+    """
+    names, matrix = _matrix(X)
+    if like is not None:
+        holders = like.active
+        split = split_by_name(names, {p: table.columns for p, table in like.tables.items()})
+    else:
+        split = split_by_count(names, parties, seed) if columns is None else split_by_name(names, columns)
+        holders = _active(list(split), active)
+    labels, coded = _labels(y, matrix.shape[0], like.labels if like else None)
+    check_holders({p: len(js) for p, js in split.items()}, holders[0])
+    tables = {
+        p: Table(p, tuple(names[j] for j in js), _columns(matrix, js), coded if p in holders else None)
+        for p, js in split.items()
+    }
+    return Parties(tables, holders, split, labels)
+
+
+def _active(names: list[str], active: int | None) -> tuple[str, ...]:
+    count = min(3, len(names)) if active is None else active
+    if not 1 <= count <= len(names):
+        raise DataError(
+            f"active = {count} with {len(names)} parties; at least one and at most all hold the label"
+        )
+    return tuple(names[:count])
+
+
+def _matrix(X: Any) -> tuple[tuple[str, ...], Matrix]:
+    names = tuple(str(c) for c in X.columns) if hasattr(X, "columns") else None
+    values: Any = X
+    if not issparse(X):
+        try:
+            values = np.asarray(X, dtype=np.float64, order="C")
+        except (TypeError, ValueError) as problem:
+            raise DataError(
+                f"X holds something that is not a number ({problem}); encode text columns first"
+            ) from None
+    if values.ndim != 2 or 0 in values.shape:
+        raise DataError(f"X has shape {values.shape}; it needs rows and columns")
+    if issparse(X):
+        values = int32(csr_array(X, dtype=np.float64))
+    names = names or tuple(f"x{j}" for j in range(values.shape[1]))
+    stored = values.data if issparse(values) else values
+    if not np.isfinite(stored).all():
+        k = int((~np.isfinite(stored)).argmax())
+        if issparse(values):
+            row, column = int(np.searchsorted(values.indptr, k, side="right")), int(values.indices[k])
+        else:
+            row, column = k // values.shape[1] + 1, k % values.shape[1]
+        raise DataError(
+            f"X: column '{names[column]}', row {row} is NaN or infinite; fill it in or drop the row"
+        )
+    return names, values
+
+
+def _columns(X: Matrix, js: Sequence[int]) -> Matrix:
+    return int32(X[:, list(js)]) if issparse(X) else np.ascontiguousarray(X[:, list(js)])
+
+
+def _labels(y: Any, rows: int, known: Labels | None) -> tuple[Labels | None, NDArray[np.float64] | None]:
+    if y is None:
+        return known, None
+    values = np.asarray(y)
+    if values.shape != (rows,):
+        raise DataError(f"y has shape {values.shape} where X has {rows} rows")
+    if values.dtype.kind in "OUS" and not all(isinstance(v, int | float | np.number) for v in values):
+        text = np.array([str(v) for v in values], dtype=object)
+        known = known or Labels.fit(text, "multiclass", name="y")
+        return known, known.transform(text, name="y")
+    numbers = values.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise DataError(f"y: the label of row {int((~np.isfinite(numbers)).argmax()) + 1} is NaN or infinite")
+    return known, numbers

@@ -1,0 +1,80 @@
+"""Health and metrics for the party's own operators: two pages on loopback, in Prometheus' text format.
+
+Nothing here tells about data: peers, runs, bytes and refusals are counted, never named by content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.settings import address
+from colonnade.net.stream.channel import cannot_listen
+
+LIMIT = 8192
+PATIENCE_S = 5.0
+
+
+async def serve(daemon: Daemon) -> asyncio.Server:
+    host, port = address(daemon.settings.monitor or "", "monitor")
+    try:
+        return await asyncio.start_server(lambda r, w: _answer(daemon, r, w), host, port, limit=LIMIT)
+    except OSError as error:
+        raise cannot_listen("monitor:", str(daemon.settings.monitor), error) from error
+
+
+async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            request = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
+            status, body = page(daemon, request[1].decode(errors="replace") if len(request) > 1 else "")
+            head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\n"
+            writer.write(
+                f"{head}Content-Length: {len(body.encode())}\r\nConnection: close\r\n\r\n{body}".encode()
+            )
+            await writer.drain()
+    except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
+        pass  # whoever asked went away or asked nothing
+    finally:
+        with suppress(OSError):
+            writer.close()
+
+
+def page(daemon: Daemon, path: str) -> tuple[str, str]:
+    match path:
+        case "/health":
+            away = [peer for peer, line in daemon.mux.lines.items() if not line.up]
+            return "200 OK", "ok\n" if not away else f"ok, away: {', '.join(away)}\n"
+        case "/metrics":
+            return "200 OK", "\n".join(metrics(daemon)) + "\n"
+        case _:
+            return "404 Not Found", "there is /health and /metrics\n"
+
+
+def metrics(daemon: Daemon) -> Iterator[str]:
+    """Counters and gauges, each after its description."""
+
+    def about(name: str, kind: str, text: str) -> str:
+        return f"# HELP colonnade_{name} {text}\n# TYPE colonnade_{name} {kind}"
+
+    yield about("info", "gauge", "The version that runs.")
+    yield f'colonnade_info{{party="{daemon.me}",version="{daemon.version}"}} 1'
+    yield about("peer_up", "gauge", "Whether the line to a peer stands.")
+    for peer, line in daemon.mux.lines.items():
+        yield f'colonnade_peer_up{{peer="{peer}"}} {int(line.up)}'
+    yield about("runs_active", "gauge", "Runs now.")
+    yield f"colonnade_runs_active {len(daemon.runs)}"
+    yield about("runs_total", "counter", "Runs that ended, by how.")
+    for state in ("done", "failed", "refused", "withdrawn", "expired"):
+        yield f'colonnade_runs_total{{state="{state}"}} {daemon.finished[state]}'
+    counters = {
+        "sent_bytes_total": ("Bytes sent in all runs, framing included.", daemon.sent_bytes()),
+        "strangers_total": ("Connections turned away.", sum(daemon.mux.strangers().values())),
+        "frames_refused_total": ("Frames refused.", sum(daemon.mux.refused.values())),
+        "scored_rows_total": ("Rows scored for this party or by it for others.", daemon.scored),
+    }
+    for name, (text, value) in counters.items():
+        yield about(name, "counter", text)
+        yield f"colonnade_{name} {value}"

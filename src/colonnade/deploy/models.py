@@ -1,0 +1,223 @@
+"""The models of a cascade at this party: built in, or code that its own settings put under a name.
+
+What is loaded or started here is what `[models.NAME]` in the party's own settings says, never what a job
+says. A share keeps a fingerprint of that code, because parameters mean nothing to any other: when the file
+has changed since training, the share is refused instead of scoring by something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from colonnade import job as config
+from colonnade.conversations.cascade.client import outputs_of
+from colonnade.conversations.cascade.predict import CascadePart
+from colonnade.conversations.predict import LinearPart, Model
+from colonnade.data.table import Matrix
+from colonnade.deploy import model_terms
+from colonnade.deploy.model_terms import CODE, HeadModel, OwnModel
+from colonnade.deploy.settings import Code, Settings
+from colonnade.deploy.terms import Terms
+from colonnade.errors import ModelError, Refused, ShareError
+from colonnade.losses import LOSSES
+from colonnade.models import blackbox, build
+from colonnade.optim.replies import Head
+
+T = TypeVar("T")
+Arrays = dict[str, Any]
+Layout = list[tuple[str, tuple[int, ...]]]
+OWN, HEAD = "w", "w0"  # the two parameter vectors that a share may hold
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A model whose parameter vector is made of tensors with names, and that may hold others beside it."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def buffers(self) -> Arrays: ...
+
+    def restore(self, buffers: Arrays) -> None: ...
+
+
+def asked_of(party: str, terms: Terms) -> dict[str, OwnModel | HeadModel]:
+    """The models that a job wants from one party: its own, and F0 from the server."""
+    asked: dict[str, OwnModel | HeadModel] = {OWN: terms.model.of(party)}
+    return asked | {HEAD: terms.model.server} if party == terms.server else asked
+
+
+def code_of(settings: Settings, model: OwnModel | HeadModel) -> Code | None:
+    """What a name means here, None for a model that comes with Colonnade; Refused if it means nothing."""
+    if model.kind not in CODE:
+        return None
+    code = settings.models.get(model.name or "")
+    if code is None or code.kind != model.kind:
+        offered = ", ".join(f"{name} ({each.kind})" for name, each in settings.models.items())
+        raise Refused(f"no {model.kind} named {model.name} may be run here; offered: {offered or 'none'}")
+    return code
+
+
+def check_code(settings: Settings, terms: Terms) -> None:
+    """That everything a job asks of this party can be had, before anybody waits for it."""
+    for model in asked_of(settings.name, terms).values():
+        code = code_of(settings, model)
+        if code is not None and code.path is not None:
+            _guarded(model, partial(build.load, _path(settings, code)))
+        elif model.kind in ("mlp", "cnn"):
+            importlib.import_module("colonnade.models.network")  # says which extra is missing
+
+
+def fingerprints(settings: Settings, terms: Terms) -> dict[str, str]:
+    """SHA-256 over the files of every model that is code."""
+    found = {}
+    for part, model in asked_of(settings.name, terms).items():
+        if (code := code_of(settings, model)) is not None:
+            digest = hashlib.sha256()
+            for file in _files(settings, code):
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
+            found[part] = digest.hexdigest()
+    return found
+
+
+def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -> None:
+    """ShareError unless the code is here and is what the share was trained with."""
+    asked = asked_of(settings.name, terms)
+    try:
+        now = fingerprints(settings, terms)
+    except (Refused, OSError) as error:
+        raise ShareError(f"the model of this share cannot be had any more: {error}") from error
+    for part, fingerprint in trained.items():
+        if now.get(part) != fingerprint:
+            raise ShareError(
+                f"models.{asked[part].name} is not what it was when this share was trained; "
+                "restore its files, or train again"
+            )
+
+
+def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
+    """F_m of this party."""
+    asked = terms.model.of(settings.name)
+    spec = _spec(settings, asked, config.Model)
+    return _guarded(asked, lambda: build.party_model(spec, columns, settings.device))
+
+
+def head_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
+    """F0, at the server; `columns` are the server's own. Zero of them: it is only a server."""
+    spec = _spec(settings, terms.model.server, config.ServerModel)
+    width = sum(widths(settings.name, terms, columns).values())
+    return _guarded(
+        terms.model.server, lambda: build.server_model(spec, width, terms.scores, settings.device)
+    )
+
+
+def widths(server: str, terms: Terms, columns: int) -> dict[str, int]:
+    """Numbers a row from every party that has columns, in the order in which F0 takes them."""
+    clients = [party for party in sorted(terms.parties) if party != server or columns]
+    return {party: terms.model.of(party).outputs for party in clients}
+
+
+def models_for(settings: Settings, terms: Terms, X: Matrix) -> dict[str, blackbox.Model]:
+    """The models this party goes into training with, tried on its first rows."""
+    columns, me = int(X.shape[1]), settings.name
+    found: dict[str, blackbox.Model] = {}
+    if columns:
+        asked, model = terms.model.of(me), own_model(settings, terms, columns)
+        found[OWN] = model
+        w = model.initial(np.random.default_rng(0))
+        given = _guarded(asked, lambda: model.forward(w[None], X[:2])).shape[2]
+        if given != asked.outputs:
+            raise ModelError(f"model of {me}: gives {given} numbers a row, the job says {asked.outputs}")
+    if me == terms.server:
+        found[HEAD] = head_model(settings, terms, columns)
+    return found
+
+
+def described(models: dict[str, blackbox.Model]) -> tuple[dict[str, Layout], Arrays]:
+    """The names and shapes of tensors in every parameter vector, and what is stored beside it."""
+    named = {part: model for part, model in models.items() if isinstance(model, Named)}
+    beside = {f"{part}.{name}": v for part, model in named.items() for name, v in model.buffers().items()}
+    return {part: model.layout for part, model in named.items()}, beside
+
+
+def cascade_part(settings: Settings, terms: Terms, arrays: Arrays, X: Matrix) -> Model:
+    """A stored share applied to this party's columns of some rows."""
+    me, (rows, columns) = settings.name, X.shape
+    precision = terms.cascade.precision
+    outputs = np.zeros((rows, 0))
+    if columns:
+        own = _restored(own_model(settings, terms, columns), OWN, arrays)
+        outputs = outputs_of(own, arrays[OWN], X, precision)
+    loss = LOSSES[terms.job().train.loss or ""]
+    if terms.model.server.kind == "sum":
+        # a sum needs no server: the asker learns the total and nobody anybody's outputs
+        total = outputs.reshape(rows, -1, terms.scores).sum(axis=1, dtype=np.float64)
+        return LinearPart(total if loss.task == "multiclass" else total[:, 0])
+    if me != terms.server:
+        return CascadePart(outputs, terms.server, {}, None, terms.scores, precision)
+    model = _restored(head_model(settings, terms, columns), HEAD, arrays)
+    head, sent = Head(model, loss, arrays[HEAD]), widths(me, terms, columns)
+    return CascadePart(outputs, me, sent, head, terms.scores, precision)
+
+
+def _restored(model: blackbox.Model, part: str, arrays: Arrays) -> blackbox.Model:
+    if isinstance(model, Named):
+        prefix = f"{part}."
+        beside = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
+        model.restore(beside)
+    if model.parameters != len(arrays[part]):
+        raise ShareError(
+            f"this share has {len(arrays[part])} parameters, its model takes {model.parameters}; train again"
+        )
+    return model
+
+
+def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: Any) -> Any:
+    """As the builders know it; code comes from this party's own settings."""
+    described, code = model_terms.described(asked), code_of(settings, asked)
+    if code is None:
+        return kind(**described)
+    return kind(
+        **described,
+        path=_path(settings, code),
+        command=[_beside(settings, word) for word in code.command or ()] or None,
+        parameters=code.parameters,
+    )
+
+
+def _path(settings: Settings, code: Code) -> str:
+    file, _, name = (code.path or "").rpartition(":")
+    return f"{_beside(settings, file)}:{name}"
+
+
+def _beside(settings: Settings, word: str) -> str:
+    file = settings.path(word)
+    return str(file.absolute()) if word and file.is_file() else word
+
+
+def _files(settings: Settings, code: Code) -> list[Path]:
+    """The files that a model is made of, as far as its settings name them."""
+    if code.path is None:
+        return [file for word in code.command or () if (file := Path(_beside(settings, word))).is_file()]
+    where = _path(settings, code).rpartition(":")[0]
+    if where.endswith(".py"):
+        return [Path(where)]
+    found = importlib.util.find_spec(where)
+    return [Path(found.origin)] if found is not None and found.origin is not None else []
+
+
+def _guarded(asked: OwnModel | HeadModel, act: Callable[[], T]) -> T:
+    """Code of this party may fail in any way; its operator reads how, its peers only that it did."""
+    if asked.kind not in CODE:
+        return act()
+    try:
+        return act()
+    except Exception as error:
+        raise ModelError(f"models.{asked.name}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,116 @@
+"""Lines between daemons: who is there, which version speaks, and what daemons say beside the runs.
+
+The first word on a line is a version. Two that do not fit are told so at both ends and take part in nothing
+together; the line stays, so that the reason can be seen. After that every kind of message has its handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from colonnade.errors import ColonnadeError, JobError, PeerUnreachable, Refused
+from colonnade.messages import Message, Present
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.stream.mux import Mux
+from colonnade.run.party import first_cause
+
+log = logging.getLogger("colonnade.run.party")
+
+Handler = Callable[[str, Any], Awaitable[None]]
+
+
+@dataclass
+class Lines:
+    """The standing lines of one daemon. `left` is called with a peer and why its line ended."""
+
+    mux: Mux
+    version: str
+    handlers: Mapping[type[Message], Handler]
+    left: Callable[[str, str], None]
+    versions: dict[str, str] = field(default_factory=dict)
+    controls: dict[str, Endpoint] = field(default_factory=dict)
+
+    async def open(self) -> None:
+        await self.mux.open(self._talk, lambda peer, reason: log.warning("no line with %s: %s", peer, reason))
+
+    async def close(self) -> None:
+        await self.mux.close()
+
+    async def send(self, peer: str, message: Message) -> None:
+        """Say something, if the peer is there to hear it."""
+        control = self.controls.get(peer)
+        if control is not None:
+            with suppress(ColonnadeError):
+                await control.send(peer, message)
+
+    def require(self, parties: tuple[str, ...]) -> None:
+        """PeerUnreachable or Refused, naming every party that cannot take part now."""
+        others = [party for party in parties if party != self.mux.me]
+        unknown = [party for party in others if party not in self.mux.lines]
+        if unknown:
+            text = f"{unknown[0]} is no peer of {self.mux.me}; add it to [peers] and pin its certificate"
+            raise JobError(text)
+        away = [
+            f"{party} is away ({self.mux.lines[party].reason})"
+            for party in others
+            if party not in self.controls
+        ]
+        if away:
+            raise PeerUnreachable("; ".join(away))
+        for party in others:
+            self.check_version(party)
+
+    def check_version(self, peer: str) -> None:
+        if text := self.skew_with(peer):
+            raise Refused(text)
+
+    def skew_with(self, peer: str) -> str:
+        """Why this version and the peer's do not go together; empty if they do, or it was never met."""
+        theirs = self.versions.get(peer)
+        if theirs is None or compatible(theirs, self.version):
+            return ""
+        return (
+            f"{peer} runs Colonnade {theirs or 'of unknown version'}, {self.mux.me} runs {self.version}; "
+            "install the same minor version at both"
+        )
+
+    async def _talk(self, peer: str, control: Endpoint) -> None:
+        await control.send(peer, Present(self.version))
+        theirs = (await control.recv(Present, peer)).version
+        self.versions[peer] = theirs
+        self.controls[peer] = control
+        if text := self.skew_with(peer):
+            log.warning("%s", text)
+        else:
+            log.info("%s is connected (Colonnade %s)", peer, theirs)
+
+        async def serve(kind: type[Message], act: Handler) -> None:
+            async for waiting in control.stream(kind, patient=True):
+                for sender, message in waiting:
+                    await act(sender, message)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for kind, act in self.handlers.items():
+                    group.create_task(serve(kind, act))
+        except BaseExceptionGroup as errors:
+            raise first_cause(errors) from errors
+        finally:
+            self.controls.pop(peer, None)
+            reason = self.mux.lines[peer].reason or "the line ended"
+            log.info("%s is away: %s", peer, reason)
+            self.left(peer, reason)
+
+
+def compatible(one: str, other: str) -> bool:
+    """Versions that talk: equal up to the last number.
+
+    >>> compatible("0.1.0", "0.1.7"), compatible("0.1.0", "0.2.0")
+    (True, False)
+    """
+    return one.split(".")[:2] == other.split(".")[:2]

@@ -1,0 +1,56 @@
+"""What a job is: one TOML file that every party reads the same way.
+
+Unknown keys, wrong types and combinations that cannot work are refused when the job is read, in one line that
+says where and how to put it right.
+"""
+
+from colonnade.job.files import job_from, read_job, read_toml, readable, refuse_unknown, with_defaults
+from colonnade.job.sections import (
+    SERVER,
+    Cascade,
+    Data,
+    Device,
+    Direction,
+    FaultPlan,
+    Job,
+    Kernel,
+    Model,
+    Models,
+    Net,
+    PrivacyTerms,
+    Section,
+    Secure,
+    ServerModel,
+    Train,
+    Training,
+    World,
+    numbered_parties,
+)
+
+__all__ = [
+    "SERVER",
+    "Cascade",
+    "Data",
+    "Device",
+    "Direction",
+    "FaultPlan",
+    "Job",
+    "Kernel",
+    "Model",
+    "Models",
+    "Net",
+    "PrivacyTerms",
+    "Section",
+    "Secure",
+    "ServerModel",
+    "Train",
+    "Training",
+    "World",
+    "job_from",
+    "numbered_parties",
+    "read_job",
+    "read_toml",
+    "readable",
+    "refuse_unknown",
+    "with_defaults",
+]

@@ -1,0 +1,148 @@
+"""From a TOML file to a job, with every mistake named: where it is and how to put it right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+
+from colonnade.errors import JobError
+from colonnade.job.limits import check
+from colonnade.job.sections import DEFAULTS, Data, Job, Models, Section
+
+
+def read_toml(path: Path, absent: str) -> dict[str, Any]:
+    """The tables of a TOML file; `absent` is what to say where there is none."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise JobError(f"{path}: {absent}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise JobError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise JobError(f"{path}: not valid TOML: {error}") from error
+
+
+def read_job(path: Path) -> Job:
+    """The job in a TOML file; relative data paths are taken from the file's own folder."""
+    plain = read_toml(path, "there is no such job file")
+    job = job_from(plain, where=str(path))
+    folder = path.resolve().parent
+    return msgspec.structs.replace(
+        job, data=_rooted(job.data, folder), model=_rooted_models(job.model, folder)
+    )
+
+
+def job_from(plain: dict[str, Any], where: str = "job") -> Job:
+    """A job from plain dictionaries, with every mistake named."""
+    refuse_unknown(plain, Job, where)
+    try:
+        job = msgspec.convert(with_defaults(plain), Job)
+    except msgspec.ValidationError as error:
+        raise JobError(f"{where}: {readable(str(error), Job)}") from error
+    check(job, where)
+    return job
+
+
+def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
+    """A job's tables with what its algorithm takes where they are silent."""
+    full = dict(plain)
+    for section, defaults in DEFAULTS.get(str(plain.get("algorithm")), {}).items():
+        if isinstance(given := plain.get(section, {}), dict):
+            full[section] = defaults | given
+    return full
+
+
+def refuse_unknown(plain: Any, kind: type[Section], where: str, path: str = "") -> None:
+    if not isinstance(plain, dict):
+        return
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    for key, value in plain.items():
+        if key not in fields:
+            near = difflib.get_close_matches(key, fields, n=1)
+            hint = (
+                f"; did you mean {path}{near[0]!s}?" if near else f"; known here: {', '.join(sorted(fields))}"
+            )
+            raise JobError(f"{where}: unknown key {path}{key}{hint}")
+        inner = fields[key]
+        if isinstance(inner, type) and issubclass(inner, Section):
+            refuse_unknown(value, inner, where, f"{path}{key}.")
+
+
+def readable(text: str, kind: type[Section]) -> str:
+    """msgspec's own words, `$.train.batch` as train.batch, and which values there are.
+
+    >>> readable("Invalid enum value 'moon' - at `$.world`", Job)
+    "world: 'moon' is not one of 'simulated', 'local', 'network'"
+    >>> readable("Object missing required field `data`", Job)
+    'data: this key is missing'
+    >>> readable("Invalid enum value 'fast' - at `$.train.step`", Job)
+    "train.step: 'fast' is not one of a number, 'auto'"
+    """
+    what, _, place = text.partition(" - at `$")
+    place = place.rstrip("`").lstrip(".")
+    if lacking := re.fullmatch(r"Object missing required field `(\w+)`", what):
+        return f"{place}{'.' if place else ''}{lacking[1]}: this key is missing"
+    if (wrong := re.fullmatch(r"Invalid enum value (.+)", what)) and (known := _choices(kind, place)):
+        what = f"{wrong[1]} is not one of {', '.join(known)}"
+    return f"{place}: {what[0].lower()}{what[1:]}" if place else what
+
+
+def _choices(kind: Any, place: str) -> list[str]:
+    """What may stand at a place: `train.loss`, or `align.keys[0].kind` in any of a list."""
+    for name in re.findall(r"\w+", re.sub(r"\[.*?\]", "", place)):
+        sections = [part for part in _parts(kind) if isinstance(part, type) and issubclass(part, Section)]
+        kind = {field.name: field.type for each in sections for field in msgspec.structs.fields(each)}[name]
+    choices: list[str] = []
+    for part in _parts(kind):
+        choices += ["a number"] if part in (int, float) else []
+        choices += map(repr, get_args(part)) if get_origin(part) is Literal else []
+    return choices
+
+
+def _parts(kind: Any) -> list[Any]:
+    """A type and all it is made of: `dict[str, float | None]` has five parts."""
+    return [kind, *(inner for part in get_args(kind) for inner in _parts(part))]
+
+
+def _rooted_models(models: Models, folder: Path) -> Models:
+    """Programs and Python files named in a job lie beside it."""
+
+    def beside(word: str) -> str:
+        return str(folder / word) if not Path(word).is_absolute() and (folder / word).is_file() else word
+
+    def rooted(model: Any) -> Any:
+        path, command = model.path, model.command
+        if path and ":" in path:
+            file, _, name = path.rpartition(":")
+            path = f"{beside(file)}:{name}"
+        return msgspec.structs.replace(model, path=path, command=command and [beside(c) for c in command])
+
+    rooted_models: Models = msgspec.structs.replace(
+        rooted(models),
+        server=rooted(models.server),
+        parties={party: rooted(model) for party, model in models.parties.items()},
+    )
+    return rooted_models
+
+
+def _rooted(data: Data, folder: Path) -> Data:
+    """File names in a job are relative to the job; names of data sets stay as they are."""
+
+    def rooted(name: str) -> str:
+        path = Path(name)
+        return str(folder / path) if not path.is_absolute() and (folder / path).exists() else name
+
+    return msgspec.structs.replace(
+        data,
+        train=rooted(data.train) if data.train else None,
+        test=rooted(data.test) if data.test else None,
+        files={party: rooted(name) for party, name in data.files.items()} if data.files else None,
+        test_files={party: rooted(name) for party, name in data.test_files.items()}
+        if data.test_files
+        else None,
+    )

@@ -1,0 +1,145 @@
+"""What no job may say, whatever its algorithm; `colonnade.job.rules` has what depends on that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from colonnade.errors import JobError
+from colonnade.job.sections import Direction, Job, Model, ServerModel
+
+
+def check(job: Job, where: str) -> None:
+    """Numbers out of range and keys that do not go together, whatever the algorithm."""
+
+    def refuse(text: str) -> None:
+        raise JobError(f"{where}: {text}")
+
+    data, train, net = job.data, job.train, job.network
+    if job.seed < 0:
+        refuse(f"seed: {job.seed} is negative; give 0 or more")
+    sources = [key for key in ("train", "files") if getattr(data, key) is not None]
+    if len(sources) != 1:
+        refuse("data: give either train = FILE (split into columns here) or files = {PARTY = FILE, ...}")
+    splits = [key for key in ("parties", "columns", "files") if getattr(data, key) is not None]
+    if len(splits) != 1:
+        refuse(
+            "data: say who holds which columns by exactly one of parties = N, columns = {...}, files = {...}"
+        )
+    if data.files is not None and data.test is not None:
+        refuse("data.test: with files = {...} the test rows come from test_files = {PARTY = FILE, ...}")
+    if data.files is None and data.test_files is not None:
+        refuse("data.test_files: goes with files = {...}; with train = FILE give test = FILE")
+    if data.parties is not None and data.parties < 1:
+        refuse(f"data.parties: {data.parties} parties cannot hold anything; at least 1")
+    if data.server is not None and data.parties is None:
+        refuse(
+            "data.server: goes with parties = N; with columns or files name the server among the parties, "
+            "columns = {server = [], ...} or a file with nothing but id and label, and active = ['server']"
+        )
+    q = len(data.party_names)
+    if q > 255:
+        refuse(f"data: {q} parties are more than a run can name; at most 255")
+    if isinstance(data.active, int) and not 1 <= data.active <= q:
+        refuse(f"data.active: {data.active} of {q} parties cannot be active; give 1 to {q}")
+    if not 0 < data.test_fraction < 1:
+        refuse(f"data.test_fraction: {data.test_fraction} is not between 0 and 1")
+    for key, value in (("epochs", train.epochs), ("batch", train.batch), ("threads", train.threads)):
+        if value is not None and value < 1:
+            refuse(f"train.{key}: {value} is not a positive number")
+    if train.ahead is not None and train.ahead < 1:
+        refuse(f"train.ahead: {train.ahead} is not a positive number of batches in flight")
+    if train.evaluate_every < 0:
+        refuse("train.evaluate_every: give epochs between evaluations, or 0 for the end only")
+    if isinstance(train.step, float) and not 0 < train.step < float("inf"):
+        refuse(f"train.step: {train.step} is not a positive number")
+    if not 0 <= train.l2 < float("inf"):
+        refuse(f"train.l2: {train.l2} is not a number >= 0")
+    if train.max_delay is not None and train.max_delay < 0:
+        refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
+    if train.target is not None and not train.target > 0:
+        refuse(f"train.target: {train.target} is not a positive sub-optimality")
+    _check_direction(job.direction, refuse)
+    if train.classes is not None and train.classes < 2:
+        refuse(f"train.classes: {train.classes} is less than two")
+    _check_cascade(job, refuse)
+    bandwidth = 1.0 if net.bandwidth_mbps is None else net.bandwidth_mbps
+    if not (net.latency_ms >= 0 and bandwidth > 0 and net.deadline_s > 0):  # also catches NaN
+        refuse("network: latency_ms must be >= 0, bandwidth_mbps and deadline_s must be > 0")
+    if not (net.ns_per_value >= 0 and net.us_per_call >= 0):
+        refuse("network: ns_per_value and us_per_call must be >= 0")
+    if not net.work_ms >= 0:
+        refuse(f"network.work_ms: {net.work_ms} is not a number of milliseconds >= 0")
+    kernel = job.kernel
+    for key, number in (("block", kernel.block), ("features", kernel.features)):
+        if isinstance(number, int) and number < 1:
+            refuse(f"kernel.{key}: {number} is not a positive number of random features")
+    if isinstance(kernel.sigma, float) and not 0 < kernel.sigma < float("inf"):
+        refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth")
+    if not 0 <= kernel.momentum < 1:
+        refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
+    if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
+        refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")
+    if net.speeds is not None and not (len(net.speeds) == q and all(speed > 0 for speed in net.speeds)):
+        refuse(f"network.speeds: give one positive speed for each of the {q} parties")
+    for key in ("drop", "duplicate", "corrupt", "delay"):
+        if not 0 <= (chance := getattr(net.faults, key)) < 1:
+            refuse(f"network.faults.{key}: {chance} is not a chance from 0 to below 1")
+    if any(set(cut) != {"start", "end", "side"} for cut in net.faults.partitions):
+        refuse("network.faults.partitions: give each as {start = S, end = S, side = [PARTY, ...]}")
+
+
+def _check_direction(direction: Direction, refuse: Callable[[str], None]) -> None:
+    for key, number in (("memory", direction.memory), ("every", direction.every)):
+        if number is not None and number < 1:
+            refuse(f"direction.{key}: {number} is not a positive number")
+    for key, value in (("delta", direction.delta), ("step", direction.step)):
+        if isinstance(value, float) and not 0 < value < float("inf"):
+            refuse(f"direction.{key}: {value} is not a positive number")
+
+
+def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
+    cascade, privacy = job.cascade, job.privacy
+    if cascade.directions < 1 or not 0 < cascade.mu < float("inf"):
+        refuse("cascade: directions must be at least 1 and mu a positive number")
+    for key, top in (("forward_top", cascade.forward_top), ("backward_top", cascade.backward_top)):
+        if top is not None and not (0 < top < 1 or (top >= 1 and top == int(top))):
+            refuse(f"cascade.{key}: {top:g} is neither a part between 0 and 1 nor a whole number")
+    if cascade.local_steps is not None and cascade.local_steps < 1:
+        refuse(f"cascade.local_steps: {cascade.local_steps} is not a positive number")
+    if isinstance(cascade.server_step, float) and not 0 < cascade.server_step < float("inf"):
+        refuse(f"cascade.server_step: {cascade.server_step} is not a positive number")
+    models: dict[str, Model | ServerModel] = {
+        "model": job.model,
+        "model.server": job.model.server,
+        **job.model.parties,
+    }
+    for name, model in models.items():
+        _check_model(model, name, refuse)
+    if privacy.mechanism != "none" and (privacy.epsilon is None or privacy.epsilon <= 0):
+        refuse(f"privacy.epsilon: mechanism = {privacy.mechanism!r} needs a positive epsilon")
+    if not 0 < privacy.delta < 1 or privacy.clip <= 0:
+        refuse("privacy: delta must be between 0 and 1, clip must be > 0")
+
+
+def _check_model(model: Model | ServerModel, name: str, refuse: Callable[[str], None]) -> None:
+    needs = {"function": "path", "torch": "path", "program": "command"}.get(model.kind)
+    if needs and not getattr(model, needs):
+        example = '"mine.py:scores"' if needs == "path" else '["awk", "-f", "mine.awk"]'
+        refuse(f"{name}: kind = {model.kind!r} needs {needs} = {example}")
+    if model.kind == "function" and (model.parameters is None or model.parameters < 0):
+        refuse(f"{name}: kind = 'function' needs parameters = N, the length of its parameter vector")
+    if isinstance(model, Model):
+        _check_images(model, name, refuse)
+
+
+def _check_images(model: Model, name: str, refuse: Callable[[str], None]) -> None:
+    if (model.kind == "cnn") != (model.shape is not None):
+        refuse(f"{name}: shape = [colours, height, width] goes with kind = 'cnn', which needs it")
+    if not model.channels or min(model.channels) < 1:
+        refuse(f"{name}.channels: {list(model.channels)}; give a positive number for every convolution")
+    colours, *sizes = model.shape or (1, 2 ** len(model.channels))
+    if min(colours, *(size >> len(model.channels) for size in sizes)) < 1:
+        refuse(
+            f"{name}: an image of {[colours, *sizes]} cannot be halved {len(model.channels)} times; "
+            "give fewer channels"
+        )

@@ -1,0 +1,246 @@
+"""The sections of a job: their keys, types and defaults are the whole language."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from colonnade.job.presets import PRESETS
+
+World = Literal["simulated", "local", "network"]
+Device = Literal["cpu", "cuda", "auto"]
+
+
+SERVER = "server"  # the name of a party that is nothing else
+
+
+def numbered_parties(parties: int) -> tuple[str, ...]:
+    """Names for parties that are only counted.
+
+    >>> numbered_parties(11)[:2]
+    ('party-00', 'party-01')
+    """
+    digits = len(str(parties - 1))
+    return tuple(f"party-{k:0{digits}}" for k in range(parties))
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the job file."""
+
+    def digest(self) -> str:
+        """Two parties that hold the same digest mean the same thing."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+
+class Data(Section, frozen=True):
+    """Where the columns come from, who holds which, and how each party prepares its own."""
+
+    train: str | None = None
+    test: str | None = None
+    test_fraction: float = 0.2
+    label: str | None = None
+    id: str | None = None
+    positive: list[str | int | float] | None = None
+    parties: int | None = None
+    columns: dict[str, list[str]] | None = None
+    files: dict[str, str] | None = None
+    test_files: dict[str, str] | None = None
+    active: int | list[str] = 1
+    server: Literal["apart"] | None = None  # with `parties`: one more, which holds the label and no columns
+    scale: Literal["none", "zscore", "minmax", "maxabs"] | None = None
+    categorical: list[str] | None = None
+    missing: Literal["error", "zero", "mean"] | None = None
+    drop: list[str] | None = None
+    intercept: bool | None = None  # a column of ones at the first active party; None: where it is needed
+
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        """The names of all parties, in the order of network.speeds.
+
+        >>> Data(parties=2, server="apart").party_names
+        ('server', 'party-0', 'party-1')
+        """
+        if (named := self.columns or self.files) is not None:
+            return tuple(named)
+        return ((SERVER,) if self.server == "apart" else ()) + numbered_parties(self.parties or 0)
+
+
+USUAL_BATCH = 256
+
+
+class Train(Section, frozen=True):
+    """The objective and how it is minimised."""
+
+    epochs: int = 10
+    batch: int | None = None  # the most rows of a batch; None: what suits the number of rows, see `batch_of`
+    step: float | Literal["auto"] = "auto"
+    l2: float = 1e-4
+    loss: Literal["logistic", "squared", "smooth_hinge", "softmax"] | None = None
+    regularizer: Literal["l2", "nonconvex"] = "l2"
+    ahead: int | None = None
+    max_delay: int | None = None
+    stale: int | None = None  # rounds more that a party may score ahead while it is behind the others
+    threads: int = 1
+    reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
+    target: float | None = None
+    evaluate_every: int | float = 1  # epochs; but for pull, gram and kernel also a part of one
+    estimator: Literal["sgd", "svrg", "saga"] | None = None
+    direction: Literal["plain", "lbfgs"] | None = None
+    labels_at: int | None = None
+    classes: int | None = None
+
+
+class Direction(Section, frozen=True):
+    """The quasi-Newton direction, where the algorithm has one."""
+
+    pairs: Literal["joint", "hvp", "batch", "paper"] | None = None
+    memory: int = 40
+    every: int | None = None  # rounds between two pairs
+    delta: float = 0.05
+    step: float | Literal["auto"] = "auto"
+
+
+class Secure(Section, frozen=True):
+    """How partial scores are summed."""
+
+    sum: Literal["masked", "tree", "plain"] = "masked"
+    accept_leak: bool = False
+
+
+class Cascade(Section, frozen=True):
+    """How the cascade conversation asks and answers."""
+
+    directions: int = 4
+    smoothing: Literal["gaussian", "sphere", "rademacher"] | None = None
+    mu: float = 1e-3
+    two_sided: bool = False
+    per: Literal["batch", "sample"] | None = None  # of deltas: one number a direction, or one a row too
+    server: Literal["zeroth", "first"] = "zeroth"
+    server_step: float | Literal["auto"] = "auto"
+    decay: Literal["linear", "none"] = "linear"
+    precision: Literal["float32", "float64"] = "float32"
+    forward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of a client's outputs; 32: as `precision` says
+    backward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of the server's replies
+    forward_range: Literal["message", "column"] = "message"
+    forward_top: float | None = None  # only the largest changes: a part (0.1) or a number (400) of a message
+    backward_top: float | None = None  # the same of gradient replies
+    local_steps: int | None = None  # of a client, for every reply
+    optimizer: str = "sgd"  # of clients and server; or one of torch.optim: adam, adamw, rmsprop, ...
+    optimizer_options: dict[str, bool | int | float | list[float]] = {}
+
+
+class Model(Section, frozen=True):
+    """One model: what it is made of, or where it comes from."""
+
+    kind: Literal["linear", "mlp", "cnn", "torch", "function", "program"] = "linear"
+    outputs: int = 1
+    hidden: tuple[int, ...] = (128,)  # of an mlp
+    shape: tuple[int, int, int] | None = None  # of a cnn: a row is an image of [colours, height, width]
+    channels: tuple[int, ...] = (32, 64)  # of a cnn, one for every halving of the image
+    path: str | None = None
+    command: list[str] | None = None
+    parameters: int | None = None
+
+
+class ServerModel(Section, frozen=True):
+    """F0, the server's model on top of all embeddings."""
+
+    kind: Literal["sum", "linear", "mlp", "torch", "function", "program"] = "sum"
+    hidden: tuple[int, ...] = (128,)
+    path: str | None = None
+    command: list[str] | None = None
+    parameters: int | None = None
+
+
+class Models(Model, frozen=True):
+    """The model of every party, those of single parties, and the server's."""
+
+    parties: dict[str, Model] = {}
+    server: ServerModel = ServerModel()
+    device: Device = "cpu"  # where networks compute; auto: on the machine's GPU, if torch sees one
+
+
+class PrivacyTerms(Section, frozen=True):
+    """What may be given away about a label, in total: noise on replies, or on the labels before training."""
+
+    mechanism: Literal["none", "scalar", "gradient", "labels"] = "none"
+    epsilon: float | None = None
+    delta: float = 1e-5
+    clip: float = 1.0
+
+
+class FaultPlan(Section, frozen=True):
+    """What goes wrong in the simulated world; probabilities are per frame, times in virtual seconds."""
+
+    drop: float = 0.0
+    duplicate: float = 0.0
+    corrupt: float = 0.0
+    delay: float = 0.0
+    delay_s: float = 1.0
+    partitions: list[dict[str, Any]] = []
+    crash: dict[str, float] = {}
+
+
+class Net(Section, frozen=True):
+    """Links and machines of the simulated world; transport and deadlines of the real one."""
+
+    latency_ms: float = 0.0
+    bandwidth_mbps: float | None = None
+    speeds: list[float] | None = None
+    ns_per_value: float = 1.0
+    us_per_call: float = 20.0
+    charge_forward: bool = True
+    join: bool = True  # rounds that are open together are one product, thetas that wait one update
+    work_ms: float = 0.0  # network world: a pause for every update, over the party's speed
+    faults: FaultPlan = FaultPlan()
+    transport: Literal["tls", "grpc"] = "tls"
+    deadline_s: float = 60.0
+
+
+class Kernel(Section, frozen=True):
+    """The kernel conversation: which kernel, how many random features, and what is kept."""
+
+    kind: Literal["gaussian", "laplace"] = "gaussian"
+    sigma: float | Literal["median"] = "median"
+    fraction: float | Literal["auto"] = "auto"  # of the median distance; auto: the best on a sample
+    features: int | Literal["auto"] = "auto"
+    block: int = 256
+    step: Literal["falling", "constant"] = "falling"
+    momentum: float = 0.9  # once there are no new features
+    omega: Literal["private", "shared"] = "private"
+    cache: bool = True
+
+
+# what an algorithm takes where the job is silent and the usual value would not do
+DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
+    # passes of a linear model are cheap, and it wants some
+    **{preset.name: {"train": {"epochs": 30}} for preset in PRESETS.values() if preset.linear},
+    "fdskl": {"train": {"epochs": 40}},
+    "czofo": {"cascade": {"directions": 100}},
+    "czofo-central": {"cascade": {"directions": 100}},
+    "vafl-dp": {"privacy": {"mechanism": "gradient"}},
+}
+
+
+class Training(Section, frozen=True, kw_only=True):
+    """How a model is trained, wherever the columns come from: what every kind of job says alike."""
+
+    algorithm: str
+    seed: int = 0
+    train: Train = Train()
+    direction: Direction = Direction()
+    secure: Secure = Secure()
+    network: Net = Net()
+    kernel: Kernel = Kernel()
+    cascade: Cascade = Cascade()
+    privacy: PrivacyTerms = PrivacyTerms()
+
+
+class Job(Training, frozen=True, kw_only=True):
+    """Everything the parties agree on."""
+
+    world: World = "local"
+    data: Data
+    model: Models = Models()

@@ -1,0 +1,145 @@
+"""The simulated world: all parties in one process on a virtual clock.
+
+The event loop's time jumps to the next event, so a run over a slow network takes no longer than its
+arithmetic, and the same seed gives the same events in the same order on any machine. A link has a
+latency and a bandwidth; faults (drop, duplicate, corrupt, delay, partition, crash) come from a seeded
+generator or a fixed plan, never from real time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from colonnade.errors import PeerLost
+from colonnade.net.network import Deliver, Lost, Restored
+from colonnade.net.stream.framing import stream_framing
+
+
+@dataclass(frozen=True)
+class Partition:
+    """No frame passes between the two sides from `start` to `end`."""
+
+    start: float
+    end: float
+    side: frozenset[str]
+
+    def cuts(self, now: float, a: str, b: str) -> bool:
+        return self.start <= now < self.end and (a in self.side) != (b in self.side)
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What goes wrong. Probabilities are per frame."""
+
+    drop: float = 0.0
+    duplicate: float = 0.0
+    corrupt: float = 0.0
+    delay: float = 0.0
+    delay_s: float = 1.0
+    partitions: tuple[Partition, ...] = ()
+    crash: dict[str, float] = field(default_factory=dict)
+
+    def any(self) -> bool:
+        return self != Faults()
+
+
+@dataclass(frozen=True)
+class Link:
+    latency_s: float = 0.0
+    bandwidth_bps: float = float("inf")
+
+
+class SimulatedHub:
+    """Where the simulated wires meet."""
+
+    def __init__(self, link: Link | None = None, faults: Faults | None = None, seed: int = 0) -> None:
+        self.link = link or Link()
+        self.faults = faults or Faults()
+        self.deliver: dict[str, Deliver] = {}
+        self.lost: dict[str, Lost] = {}
+        self._rng = np.random.default_rng([seed, 0x6E6574])
+        self._link_free: dict[tuple[str, str], float] = {}
+        self._crashed: set[str] = set()
+        self._in_flight: defaultdict[tuple[str, str], deque[bytes]] = defaultdict(deque)
+
+    def wire(self, party: str) -> SimulatedWire:
+        return SimulatedWire(self, party)
+
+    def crash(self, party: str) -> None:
+        """The party's machine dies: nothing from it or to it passes any more, and the peers notice."""
+        if party in self._crashed:
+            return
+        self._crashed.add(party)
+        for peer, lost in self.lost.items():
+            if peer != party:
+                lost(party, PeerLost(f"{party} went away and did not come back"))
+
+    def carry(self, sender: str, to: str, frame: bytes, framing: int) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        faults = self.faults
+        copies = 1
+        extra = 0.0
+        if faults.any():
+            if sender in self._crashed or to in self._crashed:
+                return
+            if any(partition.cuts(now, sender, to) for partition in faults.partitions):
+                return
+            chance = self._rng.random(4)
+            if chance[0] < faults.drop:
+                return
+            copies += int(chance[1] < faults.duplicate)
+            if chance[2] < faults.corrupt:
+                frame = self._flip(frame)
+            if chance[3] < faults.delay:
+                extra = faults.delay_s
+        size = len(frame) + framing
+        start = max(now, self._link_free.get((sender, to), 0.0))
+        sent = start + size * 8 / self.link.bandwidth_bps
+        self._link_free[sender, to] = sent
+        if not extra:
+            self._in_flight[sender, to].extend([frame] * copies)
+        for _ in range(copies):
+            arrival = sent + self.link.latency_s + extra
+            loop.call_at(arrival, self._arrive, sender, to, frame if extra else None)
+
+    def _arrive(self, sender: str, to: str, frame: bytes | None) -> None:
+        # events of the same instant come in any order, but a line keeps its own: whichever of its events
+        # comes first takes the frame that was sent first; a delayed frame travels on its own
+        arrived = self._in_flight[sender, to].popleft() if frame is None else frame
+        if to not in self._crashed:
+            self.deliver[to](sender, arrived)
+
+    def _flip(self, frame: bytes) -> bytes:
+        broken = bytearray(frame)
+        broken[int(self._rng.integers(len(broken)))] ^= 1 << int(self._rng.integers(8))
+        return bytes(broken)
+
+
+class SimulatedWire:
+    def __init__(self, hub: SimulatedHub, party: str) -> None:
+        self._hub = hub
+        self._party = party
+        self.lossless = self.intact = not hub.faults.any()
+        self.retry_after = None if self.lossless else 0.25 + 4 * hub.link.latency_s
+
+    def framing(self, size: int) -> tuple[int, int]:
+        return stream_framing(size)
+
+    def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
+        self._hub.deliver[self._party] = deliver
+        self._hub.lost[self._party] = lost
+        at = self._hub.faults.crash.get(self._party)
+        if at is not None:
+            # an event of its own: peers that only wait must notice too
+            asyncio.get_running_loop().call_at(at, self._hub.crash, self._party)
+
+    def send(self, to: str, frame: bytes) -> None:
+        self._hub.carry(self._party, to, frame, sum(self.framing(len(frame))))
+
+    async def close(self) -> None:
+        self._hub.deliver[self._party] = lambda sender, frame: None

@@ -1,0 +1,63 @@
+"""One listening port for many lines: a daemon that knows several peers keeps one line with each.
+
+Every line is a wire of two parties that may end and begin again without the others noticing. They share
+a port: whoever dials in is handed to the line of the party that its certificate names. The line itself
+then checks that the certificate is the pinned one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from colonnade.net.stream.certificates import names_in
+from colonnade.net.stream.channel import Address, Channel, Engine
+
+
+class Port:
+    def __init__(self, engine: Engine, address: Address) -> None:
+        self.address = address
+        self.refused: Counter[str] = Counter()
+        self._engine = engine
+        self._ears: dict[str, Callable[[Channel], None]] = {}
+
+    async def open(self) -> None:
+        await self._engine.listen(*self.address, self._accepted, self._refuse)
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+    def engine(self, peer: str) -> PeerEngine:
+        """What the line with this peer sees of the port."""
+        return PeerEngine(self, peer)
+
+    def _accepted(self, channel: Channel) -> None:
+        for name in names_in(channel.certificate):
+            if name in self._ears:
+                self._ears[name](channel)
+                return
+        self._refuse("not a known peer, or one whose line is not open")
+        channel.abort()
+
+    def _refuse(self, reason: str) -> None:
+        self.refused[reason] += 1
+
+
+class PeerEngine:
+    """An `Engine` for one peer: it dials as usual, and listens through the common port."""
+
+    def __init__(self, port: Port, peer: str) -> None:
+        self.together = port._engine.together
+        self._port = port
+        self._peer = peer
+
+    async def dial(self, peer: str, host: str, port: int) -> Channel:
+        return await self._port._engine.dial(peer, host, port)
+
+    async def listen(
+        self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
+    ) -> None:
+        self._port._ears[self._peer] = accepted
+
+    async def close(self) -> None:
+        self._port._ears.pop(self._peer, None)

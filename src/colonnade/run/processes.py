@@ -1,0 +1,160 @@
+"""The network world on one machine: every party a process with its own folder, key and certificate.
+
+    OUT/parties/NAME/data           the party's own columns, and the label if it holds it
+    OUT/parties/NAME/certificates   its key, its certificate, the authority's and its peers' certificates
+    OUT/parties/NAME/share.json     what it ends up with
+
+No process holds another party's columns, and no folder another party's key: the authority that signs for
+all of them is gone before the parties start. If one fails, all end, and the first real cause is raised.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import numpy as np
+
+from colonnade import errors
+from colonnade.data.assign import Deal
+from colonnade.data.store import save_hand
+from colonnade.errors import ColonnadeError, PeerLost
+from colonnade.job import Job
+from colonnade.net.stream.certificates import issue, make_authority
+from colonnade.net.stream.loopback import free_ports
+from colonnade.result import Moment
+from colonnade.run.launch import Progress, run_id
+from colonnade.run.party import Share
+from colonnade.run.worker import Post
+
+# how long the others may take to notice that one has failed, on top of the job's own deadline
+GRACE_S = 10.0
+
+
+def run_processes(
+    job: Job, dealt: Deal, target_loss: float | None, out: Path | None, progress: Progress
+) -> dict[str, Share]:
+    """Lay out the folders, start the parties, wait for their shares."""
+    with ExitStack() as stack:
+        if out is None:
+            out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
+        with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority:
+            folders = lay_out(job, dealt, target_loss, out, Path(authority))
+        parties = {party: start(folder) for party, folder in folders.items()}
+        stack.callback(stop_all, list(parties.values()))
+        for party, process in parties.items():
+            assert process.stdout is not None  # noqa: S101  started with a pipe
+            relay = threading.Thread(target=_relay, args=(process.stdout, progress), name=f"progress-{party}")
+            relay.start()
+            stack.callback(relay.join)
+        _wait(parties, job.network.deadline_s + GRACE_S)
+        return _collect(folders, parties)
+
+
+def lay_out(job: Job, dealt: Deal, target_loss: float | None, out: Path, authority: Path) -> dict[str, Path]:
+    """Write every party's folder; a folder of an earlier run is replaced. `authority` issues certificates."""
+    names = tuple(dealt.hands)
+    shutil.rmtree(out / "parties", ignore_errors=True)
+    make_authority(authority)
+    for party in names:
+        issue(authority, party)
+    ports = zip(names, free_ports(len(names)), strict=True)
+    addresses = {party: ("127.0.0.1", port) for party, port in ports}
+    folders = {}
+    for party, hand in dealt.hands.items():
+        folder = folders[party] = out / "parties" / party
+        save_hand(folder / "data", hand)
+        certificates = folder / "certificates"
+        certificates.mkdir()
+        for name in ["ca.crt", f"{party}.key", *(f"{name}.crt" for name in names)]:
+            shutil.copy2(authority / name, certificates / name)
+        post = Post(
+            party=party,
+            job=job,
+            run=run_id(job),
+            active=list(dealt.active),
+            addresses=addresses,
+            target_loss=target_loss,
+        )
+        (folder / "post.json").write_bytes(msgspec.json.encode(post))
+    return folders
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    """One party's process; its messages for people go to a log in its folder."""
+    # eight parties on one machine must not each bring a pool of threads for small products
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    with (folder / "log.txt").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603  our own interpreter, our own module
+            [sys.executable, "-m", "colonnade.run.worker", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment,
+        )
+
+
+def stop_all(processes: list[subprocess.Popen[bytes]]) -> None:
+    """No process outlives the run."""
+    for process in processes:
+        if process.stdin is not None:
+            process.stdin.close()
+        if process.poll() is None:
+            process.terminate()
+    for process in processes:
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(parties: dict[str, subprocess.Popen[bytes]], grace: float) -> None:
+    """Until all have ended, or one has failed and the others have had their time to notice."""
+    failed_at = None
+    while any(process.poll() is None for process in parties.values()):
+        if failed_at is None and any(process.poll() not in (None, 0) for process in parties.values()):
+            failed_at = time.monotonic()
+        if failed_at is not None and time.monotonic() - failed_at > grace:
+            return
+        time.sleep(0.02)
+
+
+def _collect(folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes]]) -> dict[str, Share]:
+    causes: list[ColonnadeError] = []
+    shares = {}
+    for party, folder in folders.items():
+        if (folder / "error.json").exists():
+            plain = msgspec.json.decode((folder / "error.json").read_bytes())
+            kind = getattr(errors, plain["error"], ColonnadeError)
+            causes.append(kind(f"{party}: {plain['text']}"))
+        elif parties[party].poll() == 0:
+            shares[party] = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
+            with np.load(folder / "weights.npz", allow_pickle=False) as stored:
+                shares[party].weights = {name: stored[name] for name in stored.files}
+        else:
+            log = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
+            said = f": {log[-1]}" if log else ""
+            code = parties[party].poll()
+            causes.append(
+                PeerLost(f"{party}'s process ended with status {code}{said} ({folder / 'log.txt'})")
+            )
+    if causes:
+        # parties that only heard of the failure say less than the one where it happened
+        raise min(causes, key=lambda cause: isinstance(cause, errors.NetworkError))
+    return shares
+
+
+def _relay(lines: IO[bytes], progress: Progress) -> None:
+    with lines:
+        for line in lines:
+            progress(msgspec.json.decode(line, type=Moment))

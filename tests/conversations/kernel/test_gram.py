@@ -1,0 +1,39 @@
+"""PP-SVMV equals the same machine on pooled columns, and refuses a matrix that cannot be held."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+from tests.oracles.tables import pooled, random_setting, run
+
+from colonnade.baselines.svc import trade_off
+from colonnade.conversations.kernel.gram import check_memory
+from colonnade.errors import JobError
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_the_summed_kernel_trains_the_machine_of_pooled_columns(sparse: bool) -> None:
+    setting = random_setting(parties=4, active=2, rows=150, test_rows=60, sparse=sparse)
+    done = run(setting, "pp-svmv", train={"loss": "smooth_hinge"}, kernel={"sigma": 3.0})
+    X, y = pooled(setting)
+    expected = SVC(C=trade_off(150, 1e-4), kernel="precomputed").fit(rbf_kernel(X, gamma=1 / 18), y)
+    share = done.shares["party0"].weights
+    np.testing.assert_array_equal(share["support"], expected.support_)
+    np.testing.assert_allclose(share["dual"], expected.dual_coef_, atol=0.05)
+    assert set(done.shares["party1"].weights) == set()
+    assert done.result.metrics["test_accuracy"] == pytest.approx(
+        done.result.pooled["test_accuracy"], abs=0.02
+    )
+
+
+def test_every_party_sends_the_whole_matrix() -> None:
+    done = run(random_setting(parties=3, active=1, rows=100), "pp-svmv", train={"loss": "smooth_hinge"})
+    assert done.result.cost.bytes_by_kind["piece"] == pytest.approx(2 * 100 * 100 * 8, rel=0.01)
+
+
+def test_a_matrix_that_does_not_fit_is_refused_with_what_would_fit() -> None:
+    check_memory(40_000, available=64 * 2.0**30)
+    with pytest.raises(JobError, match=r"60000 rows needs 67 GiB .* at most 58617 rows fit.* Use fdskl"):
+        check_memory(60_000, available=64 * 2.0**30)

@@ -1,0 +1,373 @@
+"""The kernel conversation equals pooled doubly stochastic gradients, asks once, keeps coefficients apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.oracles.dsg import pooled_dsg
+from tests.oracles.tables import pooled, random_job, random_setting, run
+
+from colonnade.baselines.svc import median_bandwidth
+from colonnade.conversations.kernel.setup import plan_of
+from colonnade.data.table import Table
+from colonnade.errors import DataError, JobError
+from colonnade.job import job_from
+from colonnade.job.rules import batch_of
+from colonnade.losses import LOSSES
+from colonnade.privacy import labels
+from colonnade.run.federate import Run, Setting, federate, run_tables
+
+Floats = NDArray[np.float64]
+
+# a projection is off by at most q half steps of the fixed point, and a coefficient is a short sum of such
+FIXED_POINT = 1e-8
+
+
+def model(done: Run) -> tuple[Floats, Floats, Floats]:
+    """omega of all columns, b and alpha of all owners' features in the order of the rounds."""
+    owners = done.result.active
+    parts = [
+        (
+            np.vstack([share.weights[f"omega.{owner}"] for share in done.shares.values()]),
+            np.sum([share.weights[f"b.{owner}"] for share in done.shares.values()], axis=0),
+            done.shares[owner].weights["alpha"],
+        )
+        for owner in owners
+    ]
+    M, m = done.job.kernel.block, len(owners)
+    blocks = [
+        tuple(array[..., k : k + M] if index == 0 else array[k : k + M] for index, array in enumerate(part))
+        for k in range(0, max(len(part[1]) for part in parts), M)
+        for part in parts
+        if k < len(part[1])
+    ]
+    assert len(parts) == m
+    omega, b, alpha = zip(*blocks, strict=True)
+    return np.hstack(omega), np.concatenate(b), np.concatenate(alpha)
+
+
+def oracle(done: Run, setting: Setting) -> Floats:
+    """The same rows and features on pooled columns."""
+    omega, b, _ = model(done)
+    X, y = pooled(setting)
+    train, kernel = done.job.train, done.job.kernel
+    return pooled_dsg(
+        X,
+        y,
+        LOSSES[train.loss or ""],
+        omega,
+        b,
+        l2=train.l2,
+        step=float(train.step),
+        batch=batch_of(done.job, len(y)),
+        block=kernel.block,
+        epochs=train.epochs,
+        seed=done.job.seed,
+        falling=kernel.step == "falling",
+        momentum=kernel.momentum,
+    )
+
+
+def trained(setting: Setting, *, kernel: dict[str, Any] | None = None, **sections: Any) -> Run:
+    train = {"step": 0.5, "batch": 8, "l2": 1e-2, **sections.pop("train", {})}
+    return run(
+        setting, "fdskl", train=train, kernel={"block": 4, "features": 40, **(kernel or {})}, **sections
+    )
+
+
+@pytest.mark.parametrize("omega", ["private", "shared"])
+@pytest.mark.parametrize("active", [1, 2, 4])
+def test_one_row_and_one_feature_a_step_is_the_paper_s_algorithm(active: int, omega: str) -> None:
+    setting = random_setting(parties=4, active=active, rows=50)
+    done = trained(
+        setting,
+        train={"batch": 1, "epochs": 3},
+        kernel={"block": 1, "features": 150, "omega": omega, "step": "constant"},
+    )
+    _, b, alpha = model(done)
+    assert done.result.cost.rounds == 150 == len(alpha)
+    assert ((b >= 0) & (b < 2 * np.pi)).all()
+    np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
+    assert np.abs(alpha).max() > 1e-2
+
+
+@pytest.mark.parametrize("world", ["simulated", "local"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("loss", ["logistic", "smooth_hinge", "squared"])
+def test_blocks_and_a_cap_equal_the_pooled_algorithm(loss: str, kind: str, sparse: bool, world: str) -> None:
+    setting = random_setting(parties=3, active=2, rows=60, sparse=sparse, regression=loss == "squared")
+    done = trained(setting, train={"loss": loss, "epochs": 4}, kernel={"kind": kind}, world=world)
+    *_, alpha = model(done)
+    assert len(alpha) == 40 < done.result.cost.rounds * 4
+    np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
+
+
+def classes_setting(classes: int = 3) -> Setting:
+    setting = random_setting(parties=3, active=2, rows=60, test_rows=30, regression=True)
+
+    def coded(tables: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: table if table.y is None else type(table)(
+                name, table.columns, table.X, np.clip(np.floor(table.y / 4 + classes / 2), 0, classes - 1)
+            )
+            for name, table in tables.items()
+        }  # fmt: skip
+
+    assert setting.test is not None
+    return Setting("classes", coded(setting.train), coded(setting.test), setting.active)
+
+
+def test_several_classes_have_a_coefficient_each() -> None:
+    setting = classes_setting()
+    done = trained(setting, train={"loss": "softmax", "epochs": 12, "l2": 1e-4, "step": 4.0})
+    *_, alpha = model(done)
+    assert alpha.shape == (40, 3)
+    np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
+
+
+def test_three_species_and_a_number_are_learnt_with_default_settings() -> None:
+    def metrics(dataset: str) -> dict[str, float]:
+        data = {"train": dataset, "parties": 3, "active": 2}
+        return federate(
+            job_from({"algorithm": "fdskl", "data": data, "kernel": {"features": 512}})
+        ).result.metrics
+
+    assert metrics("iris")["test_accuracy"] >= 0.9
+    assert metrics("diabetes")["r2"] > 0.3
+
+
+@pytest.mark.parametrize("active", [1, 3])
+def test_without_a_cache_the_result_is_the_same(active: int) -> None:
+    setting = random_setting(parties=3, active=active, rows=40)
+    kept, asked = (
+        trained(setting, train={"epochs": 3}, kernel={"cache": cache, "sigma": 3.0})
+        for cache in (True, False)
+    )
+    np.testing.assert_allclose(model(kept)[2], model(asked)[2], atol=FIXED_POINT)
+    assert kept.result.metrics["train_loss"] == pytest.approx(asked.result.metrics["train_loss"], abs=1e-6)
+
+
+def test_rounds_in_flight_are_late_and_still_learn() -> None:
+    setting = random_setting(parties=4, active=3, rows=200, columns=8, test_rows=100)
+    done = run(
+        setting,
+        "fdskl",
+        train={"loss": "logistic", "epochs": 20, "ahead": 3, "step": "auto"},
+        kernel={"features": 256, "block": 16},
+        network={"latency_ms": 5.0},
+    )
+    assert 0 < done.result.staleness.max <= 4
+    assert done.result.metrics["test_accuracy"] > 0.8
+
+
+def test_a_run_repeats_itself_and_another_seed_does_not() -> None:
+    setting = random_setting(rows=40)
+    one, same, other = (trained(setting, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(model(one)[2], model(same)[2])
+    assert one.result.cost.bytes_sent == same.result.cost.bytes_sent
+    assert not np.array_equal(model(one)[2], model(other)[2])
+
+
+def test_only_label_holders_keep_coefficients_and_offsets_come_from_others() -> None:
+    done = trained(random_setting(parties=4, active=2, rows=40))
+    assert {party for party, share in done.shares.items() if "alpha" in share.weights} == {"party0", "party1"}
+    for owner in ("party0", "party1"):
+        offsets = [share.weights[f"b.{owner}"] != 0 for share in done.shares.values()]
+        assert (np.sum(offsets, axis=0) == 1).all()
+        assert not done.shares[owner].weights[f"b.{owner}"].any()
+
+
+def test_the_bandwidth_is_a_fraction_of_the_median_distance() -> None:
+    setting = random_setting(rows=400, columns=12)
+    X, _ = pooled(setting)
+    apart = np.linalg.norm(X[:200] - X[200:], axis=1)
+    done = trained(setting, kernel={"features": 2000, "fraction": 0.5}, train={"batch": 1, "epochs": 2})
+    omega, *_ = model(done)
+    assert 1 / omega.std() == pytest.approx(0.5 * np.median(apart), rel=0.05)
+
+
+def test_the_chosen_bandwidth_is_that_of_the_pooled_rows() -> None:
+    """A plane with noise wants a wide kernel, a chessboard a narrow one; all rows are sampled."""
+    X = np.random.default_rng(3).uniform(-2, 2, (600, 2))
+    chosen = []
+    noise = np.random.default_rng(4).standard_normal(600)
+    for y in (np.sign(X.sum(axis=1) + noise), np.sign(np.prod(np.sin(np.pi * X), axis=1))):
+        tables = {
+            f"party{i}": Table(f"party{i}", (f"c{i}",), X[:, i : i + 1].copy(), y if i == 0 else None)
+            for i in range(2)
+        }
+        done = trained(
+            Setting("plane", tables, None, ("party0",)), kernel={"features": 4000, "fraction": "auto"}
+        )
+        omega, *_ = model(done)
+        chosen.append(median_bandwidth(X, y, "auto", seed=0))
+        assert 1 / omega.std() == pytest.approx(chosen[-1], rel=0.05)
+    assert chosen[0] > 1.5 * chosen[1]
+
+
+def test_rows_that_are_all_alike_are_refused_with_what_to_do() -> None:
+    setting = random_setting(rows=30)
+    alike = {
+        name: type(table)(name, table.columns, np.ones((30, table.width)), table.y)
+        for name, table in setting.train.items()
+    }
+    with pytest.raises(DataError, match=r"set kernel\.sigma"):
+        trained(Setting("alike", alike, None, setting.active))
+
+
+def test_a_target_ends_the_run_early() -> None:
+    setting = random_setting(rows=100)
+    options: dict[str, Any] = {"loss": "logistic", "epochs": 30, "step": "auto", "l2": 1e-3}
+    done = run(setting, "fdskl", train={**options, "target": 0.1}, kernel={"features": 256, "block": 16})
+    # the rounds under way when the target was met are still finished, so the last loss may lie above it
+    assert min(moment.loss for moment in done.result.history) <= done.result.pooled["train_loss"] + 0.1
+    assert done.result.cost.epochs < 30
+
+
+def test_the_automatic_cap_follows_memory_and_a_cache_too_large_is_refused() -> None:
+    def features(rows: int, **kernel: Any) -> int:
+        data = {"train": "x", "parties": 2}
+        return plan_of(
+            job_from({"algorithm": "fdskl", "data": data, "kernel": kernel}), rows, ("a",)
+        ).features
+
+    assert features(10_000) == 8192
+    assert 50 <= features(1_000_000) <= 100
+    assert features(300, features=100) == 100  # a block is never wider than the cap
+    assert features(300, features=600) == 512
+    assert features(1_000_000, features=50_000, cache=False) == 49_920
+    with pytest.raises(JobError, match=r"features = 2147 or less, or cache = false"):
+        features(1_000_000, features=50_000)
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    setting = random_setting(rows=30)
+    with pytest.raises(JobError, match="use l2"):
+        trained(setting, train={"regularizer": "nonconvex"})
+    with pytest.raises(JobError, match=r"kernel\.block"):
+        random_job(setting, "fdskl", kernel={"block": 0})
+
+
+def test_a_party_alone_and_a_block_wider_than_the_rows_work() -> None:
+    setting = random_setting(parties=1, active=1, rows=20)
+    done = trained(setting, train={"batch": 64, "epochs": 3}, kernel={"block": 64, "features": 64})
+    np.testing.assert_allclose(model(done)[2], oracle(done, setting), atol=FIXED_POINT)
+
+
+def test_processes_over_tls_learn_too(tmp_path: Any) -> None:
+    job = job_from(
+        {
+            "algorithm": "fdskl",
+            "world": "network",
+            "data": {"train": "breast-cancer", "parties": 3, "active": 2},
+            "train": {"epochs": 30},
+            "kernel": {"features": 256},
+        }
+    )
+    done = federate(job, out=tmp_path)
+    assert done.result.metrics["test_accuracy"] > 0.9
+    assert done.result.cost.bytes_by_kind["piece"] > 0
+    np.testing.assert_array_less(0, np.abs(done.shares["party-0"].weights["alpha"]).max())
+
+
+def test_run_tables_takes_the_automatic_loss_of_the_job() -> None:
+    setting = random_setting(rows=40)
+    done = run_tables(
+        random_job(setting, "fdskl", train={"loss": "smooth_hinge"}, kernel={"block": 8}), setting
+    )
+    assert done.result.pooled["train_loss"] > 0
+
+
+def test_private_and_shared_directions_give_the_same_errors() -> None:
+    """The distribution is the same, so over ten trials the means agree within their spread."""
+    setting = ring(rows=400, test_rows=400)
+
+    def errors(omega: str) -> Floats:
+        runs = [
+            run(
+                setting,
+                "fdskl",
+                seed=seed,
+                train={"loss": "smooth_hinge", "batch": 64, "epochs": 15, "step": "auto"},
+                kernel={"omega": omega, "features": 256, "block": 16},
+            )
+            for seed in range(10)
+        ]
+        return np.array([1 - done.result.metrics["test_accuracy"] for done in runs])
+
+    private, shared = errors("private"), errors("shared")
+    spread = np.sqrt((private.var(ddof=1) + shared.var(ddof=1)) / 10)
+    assert abs(private.mean() - shared.mean()) < 3 * spread
+    assert not np.array_equal(private, shared)
+    assert max(private.mean(), shared.mean()) < 0.25  # a linear model is wrong on almost half of the rows
+
+
+def ring(rows: int, test_rows: int) -> Setting:
+    """Gaussian rows in four dimensions, labelled by whether their norm is above its median."""
+    X = np.random.default_rng(5).standard_normal((rows + test_rows, 4))
+    norm = np.linalg.norm(X, axis=1)
+    y = np.where(norm > np.median(norm), 1.0, -1.0)
+
+    def tables(part: slice) -> dict[str, Table]:
+        return {
+            f"party{i}": Table(f"party{i}", (f"c{i}",), X[part, i : i + 1].copy(), y[part] if i < 2 else None)
+            for i in range(4)
+        }
+
+    return Setting("ring", tables(slice(rows)), tables(slice(rows, None)), ("party0", "party1"))
+
+
+@pytest.mark.parametrize("fraction", ["auto", 0.5])
+@pytest.mark.parametrize("active", [1, 2])
+def test_bytes_are_what_the_formula_says(active: int, fraction: Any) -> None:
+    """Every row and feature once from every party but the owner; then one score per row and round."""
+    n, q, B, D, epochs = 96, 4, 32, 64, 5
+    setting = random_setting(parties=q, active=active, rows=n)
+    done = run(
+        setting,
+        "fdskl",
+        train={"batch": B, "epochs": epochs, "loss": "logistic"},
+        kernel={"block": 16, "features": D, "fraction": fraction},
+    )
+    projections = 8 * (q - 1) * n * D
+    scores = 8 * (q - 1) * n * epochs if active > 1 else 0
+    # every pair of the rows, or 1,024 drawn with replacement, less those of a row with itself
+    counted = (n * (n - 1) // 2,) * 2 if fraction == "auto" else (950, 1024)
+    least, most = (8 * (q - 1) * count for count in counted)
+    sent = done.result.cost.bytes_by_kind
+    pieces = 3 * active + (3 * epochs if active > 1 else 0) + 1
+    rest = sent["piece"] - projections - scores
+    assert least <= rest <= most + 90 * pieces * (q - 1)
+    thetas = 8 * n * (active - 1) * (epochs - D / 16 / 3) if active > 1 else 0
+    assert 0 <= sent.get("backward", 0) - thetas <= 90 * 3 * epochs * (active - 1)
+
+
+def test_the_second_pass_sends_less_than_a_quarter_of_asking_again() -> None:
+    setting = random_setting(parties=4, active=2, rows=96)
+
+    def sent(epochs: int, cache: bool) -> int:
+        return run(
+            setting,
+            "fdskl",
+            train={"batch": 32, "epochs": epochs, "loss": "logistic"},
+            kernel={"block": 16, "features": 48, "cache": cache},
+        ).result.cost.bytes_sent
+
+    def second_pass(cache: bool) -> int:
+        return sent(2, cache) - sent(1, cache)
+
+    assert second_pass(cache=True) < second_pass(cache=False) / 4
+
+
+def test_there_are_as_many_classes_as_the_job_says_whatever_noise_leaves_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(labels, "randomised", lambda codes, classes, epsilon: 0 * codes)
+    setting = random_setting(parties=2, active=1, classes=3, test_rows=50)
+    private = {"mechanism": "labels", "epsilon": 1.0}
+    done = run(setting, "fdskl", train={"loss": "softmax", "classes": 3}, privacy=private)
+    assert model(done)[2].shape[1:] == (3,)

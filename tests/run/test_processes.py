@@ -1,0 +1,198 @@
+"""The network world with real processes: what a killed party, a wrong certificate or garbage does to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from colonnade.data.assign import Deal, deal
+from colonnade.job import Job, job_from
+from colonnade.net.stream.certificates import issue
+from colonnade.run.federate import federate
+from colonnade.run.launch import run_id
+from colonnade.run.processes import lay_out, start, stop_all
+
+DEADLINE = 5.0
+
+
+def job(**train: object) -> Job:
+    return job_from(
+        {
+            "algorithm": "vfb2-sgd",
+            "world": "network",
+            "data": {"train": "breast-cancer", "parties": 3, "active": 1, "scale": "zscore"},
+            "train": {"epochs": 3, "batch": 32, "step": 0.1, **train},
+            "network": {"deadline_s": DEADLINE},
+        }
+    )
+
+
+@contextmanager
+def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Callable[[], dict[str, int]]]]:
+    """Every party's folder and process; the second value waits for all and gives their exit codes."""
+    dealt: Deal = deal(job.data, task="binary", seed=job.seed)
+    folders = lay_out(job, dealt, None, out, out / "authority")
+    running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def run() -> dict[str, int]:
+        for name, folder in folders.items():
+            running[name] = start(folder)
+        return {name: process.wait(timeout=90) for name, process in running.items()}
+
+    try:
+        yield folders, run
+    finally:
+        stop_all(list(running.values()))
+        for process in running.values():
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def errors(folders: dict[str, Path]) -> dict[str, str]:
+    """The named error that each party left."""
+    left = {}
+    for name, folder in folders.items():
+        if (folder / "error.json").exists():
+            left[name] = json.loads((folder / "error.json").read_text())["error"]
+    return left
+
+
+def test_every_party_is_a_process_that_holds_its_own_columns_alone(tmp_path: Path) -> None:
+    run = federate(job(), out=tmp_path)
+    assert run.result.metrics["test_accuracy"] > 0.9
+    columns = {}
+    for folder in sorted((tmp_path / "parties").iterdir()):
+        columns[folder.name] = set(json.loads((folder / "data" / "hand.json").read_text())["columns"])
+        assert (folder / "data" / "train.labels.npy").exists() is (folder.name in run.result.active)
+        keys = sorted(key.name for key in (folder / "certificates").glob("*.key"))
+        assert keys == [f"{folder.name}.key"]
+    assert len(list(tmp_path.rglob("*.key"))) == 3  # nobody keeps a copy, nor the authority's
+    assert sum(len(names) for names in columns.values()) == len(set().union(*columns.values())) == 30
+
+
+def test_a_killed_party_ends_every_other_with_a_named_error_in_time(tmp_path: Path) -> None:
+    endless = job(epochs=100_000, evaluate_every=0)
+    with parties(endless, tmp_path) as (folders, run):
+        done: dict[str, int] = {}
+        waiter = threading.Thread(target=lambda: done.update(run()))
+        waiter.start()
+        deadline = time.monotonic() + 30
+        while not (victim := _trains(folders["party-2"])) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert victim
+        os.kill(victim, signal.SIGKILL)
+        killed = time.monotonic()
+        waiter.join(timeout=90)
+        assert time.monotonic() - killed < 3 * DEADLINE + 5
+        assert done["party-2"] == -signal.SIGKILL
+        assert set(errors(folders)) == {"party-0", "party-1"}
+        assert set(errors(folders).values()) <= {"PeerLost", "Aborted"}
+
+
+def _trains(folder: Path) -> int | None:
+    """The process id of the party, once it holds open connections (it has joined the run)."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if str(folder) not in (entry / "cmdline").read_text():
+                continue
+            sockets = [str(fd.readlink()) for fd in (entry / "fd").iterdir()]
+            if sum(target.startswith("socket:") for target in sockets) >= 4:
+                return int(entry.name)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def test_a_certificate_that_is_not_the_pinned_one_is_refused_at_both_ends(tmp_path: Path) -> None:
+    with parties(job(), tmp_path) as (folders, run):
+        again = tmp_path / "again"
+        again.mkdir()
+        for name in ("ca.crt", "ca.key"):
+            shutil.copy2(tmp_path / "authority" / name, again / name)
+        issue(again, "party-1")  # the same authority and name, but not the certificate the peers know
+        for name in ("party-1.crt", "party-1.key"):
+            shutil.copy2(again / name, folders["party-1"] / "certificates" / name)
+        codes = run()
+        assert all(code != 0 for code in codes.values())
+        left = errors(folders)
+        assert set(left) == set(folders)
+        assert list(left.values()).count("CertificateError") >= 2
+        assert set(left.values()) <= {"CertificateError", "PeerUnreachable", "Aborted", "PeerLost"}
+
+
+def test_a_stranger_and_its_garbage_do_not_disturb_a_run(tmp_path: Path) -> None:
+    with parties(job(epochs=60), tmp_path) as (folders, run):
+        post = json.loads((folders["party-2"] / "post.json").read_text())
+        host, port = post["addresses"]["party-2"]
+        stop = threading.Event()
+
+        def pester() -> None:
+            while not stop.is_set():
+                try:
+                    with socket.create_connection((host, port), timeout=1) as line:
+                        line.sendall(os.urandom(200))
+                except OSError:
+                    pass
+                stop.wait(0.05)
+
+        stranger = threading.Thread(target=pester)
+        stranger.start()
+        try:
+            codes = run()
+        finally:
+            stop.set()
+            stranger.join()
+        assert codes == dict.fromkeys(folders, 0)
+        assert errors(folders) == {}
+
+
+@pytest.mark.parametrize("key", ["run", "job"])
+def test_a_party_of_another_run_or_job_is_refused_by_name(tmp_path: Path, key: str) -> None:
+    with parties(job(), tmp_path) as (folders, run):
+        post = json.loads((folders["party-1"] / "post.json").read_text())
+        if key == "run":
+            post["run"] = (run_id(job()) + 1) % 2**32
+        else:
+            post["job"]["train"]["l2"] = 0.5
+        (folders["party-1"] / "post.json").write_text(json.dumps(post))
+        codes = run()
+        assert all(code != 0 for code in codes.values())
+        assert set(errors(folders)) == set(folders)
+        expected = {
+            "run": {"DeadlineExceeded", "Aborted", "PeerLost"},
+            "job": {"JobError", "Aborted", "PeerLost"},
+        }
+        assert set(errors(folders).values()) <= expected[key]
+
+
+def test_a_party_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
+    endless = job(epochs=100_000, evaluate_every=0)
+    dealt = deal(endless.data, task="binary", seed=0)
+    folders = lay_out(endless, dealt, None, tmp_path, tmp_path / "authority")
+    running = {name: start(folder) for name, folder in folders.items()}
+    try:
+        deadline = time.monotonic() + 30
+        while not _trains(folders["party-0"]) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for process in running.values():
+            assert process.stdin is not None
+            process.stdin.close()  # what happens when the starting process dies
+        codes = [process.wait(timeout=20) for process in running.values()]
+        assert all(code == 1 for code in codes)
+        assert set(errors(folders).values()) <= {"Aborted", "PeerLost"}
+    finally:
+        stop_all(list(running.values()))
+        for process in running.values():
+            if process.stdout is not None:
+                process.stdout.close()
