@@ -12,7 +12,7 @@ import colonnade
 ROOT = Path(colonnade.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "arrays"),
     ("job", "messages"),
     ("losses", "regularizers", "result"),
     ("metrics", "data"),

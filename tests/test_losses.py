@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from tests.oracles.sgd import SCALAR_LOSSES
 
+from colonnade.arrays import Floats
 from colonnade.losses import LOSSES, Loss, SmoothHinge
 from colonnade.regularizers import REGULARIZERS, Regularizer
-
-Floats = NDArray[np.float64]
 
 every_loss = pytest.mark.parametrize("loss", SCALAR_LOSSES.values(), ids=SCALAR_LOSSES.keys())
 binary_loss = pytest.mark.parametrize("loss", [loss for loss in LOSSES.values() if loss.task == "binary"])

@@ -13,14 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse import random as random_sparse
 from threadpoolctl import threadpool_limits
 
-from colonnade.models.linear import Rows, rows_of
-
-Floats = NDArray[np.float64]
+from colonnade.arrays import Floats
+from colonnade.models.linear import RowKernels, rows_of
 
 ROWS, COLUMNS, DENSITY = 8192, 16, 0.11  # a party's block of a9a, dense and as it is
 BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
@@ -79,7 +77,7 @@ def calibrate(columns: int = COLUMNS, repeats: int = 7) -> dict[str, Calibration
     return costs
 
 
-def _kernels(rows: Rows, batch: int, w: Floats, theta: Floats) -> dict[str, Callable[[], Floats]]:
+def _kernels(rows: RowKernels, batch: int, w: Floats, theta: Floats) -> dict[str, Callable[[], Floats]]:
     return {
         "scores": lambda: rows.scores(0, batch, w),
         "gradient": lambda: rows.gradient(0, batch, theta[:batch]),

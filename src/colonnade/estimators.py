@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from colonnade.arrays import Floats
 from colonnade.baselines.pooled import pool
 from colonnade.conversations.kernel.predict import KernelShare, together
 from colonnade.data.prepare import INTERCEPT
@@ -31,7 +32,6 @@ from colonnade.losses import LOSSES
 from colonnade.result import Result
 from colonnade.run.federate import Setting, run_tables
 
-Floats = NDArray[np.float64]
 WORLDS = ("local", "simulated")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-Floats = NDArray[np.float64]
+from colonnade.arrays import Floats
 
 
 class Loss(Protocol):

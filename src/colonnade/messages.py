@@ -14,11 +14,9 @@ from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage
-
-Array = NDArray[Any]
 
 TOPIC_SHIFT = 48
 
@@ -73,7 +71,7 @@ class Piece(Message, frozen=True, tag=1):
     """One party's addend of a sum, on its way to the root."""
 
     tag: int
-    values: Array
+    values: Numbers
 
 
 class Branch(Message, frozen=True, tag=2):
@@ -82,7 +80,7 @@ class Branch(Message, frozen=True, tag=2):
     tag: int
     tree: int
     node: int
-    values: Array
+    values: Numbers
 
 
 class Backward(Message, frozen=True, tag=3):
@@ -90,14 +88,14 @@ class Backward(Message, frozen=True, tag=3):
 
     queued: ClassVar[bool] = True
     tag: int
-    theta: Array
+    theta: Numbers
 
 
 class Announce(Message, frozen=True, tag=4):
     """A few public numbers every party must use alike, e.g. the step the tuning found."""
 
     tag: int
-    values: Array
+    values: Numbers
 
 
 class Stop(Message, frozen=True, tag=5):
@@ -126,7 +124,7 @@ class Upload(Message, frozen=True, tag=20):
 
     queued: ClassVar[bool] = True
     tag: int
-    outputs: Array
+    outputs: Numbers
 
 
 class Reply(Message, frozen=True, tag=21):
@@ -137,14 +135,14 @@ class Reply(Message, frozen=True, tag=21):
 
     tag: int
     answered: int
-    values: Array
+    values: Numbers
 
 
 class Embeddings(Message, frozen=True, tag=22):
     """A client's outputs for a stretch of its rows: the first pass, and what evaluation asks for."""
 
     tag: int
-    outputs: Array
+    outputs: Numbers
 
 
 class Measure(Message, frozen=True, tag=23):
@@ -182,7 +180,7 @@ class Points(Message, frozen=True, tag=47):
     """Blinded ids: points of the curve, 33 bytes each."""
 
     tag: int
-    points: Array
+    points: Numbers
 
 
 class Hints(Message, frozen=True, tag=48):
@@ -190,7 +188,7 @@ class Hints(Message, frozen=True, tag=48):
 
     tag: int
     seed: int
-    table: Array
+    table: Numbers
 
 
 class Found(Message, frozen=True, tag=49):
@@ -198,7 +196,7 @@ class Found(Message, frozen=True, tag=49):
 
     tag: int
     total: int
-    names: Array
+    names: Numbers
 
 
 class Seal(Message, frozen=True, tag=50):
@@ -260,7 +258,7 @@ class Score(Message, frozen=True, tag=57):
 
     queued: ClassVar[bool] = True
     tag: int
-    rows: Array
+    rows: Numbers
 
 
 AnyMessage = (
@@ -282,7 +280,7 @@ def _pack(value: object) -> object:
     raise TypeError(f"a {type(value).__name__} cannot be sent")
 
 
-def _unpack(_: type, value: Any) -> Array:
+def _unpack(_: type, value: Any) -> Numbers:
     if isinstance(value, bytes):
         return np.frombuffer(value, dtype=np.uint8)
     code, shape, data = value

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.losses import Loss
-
-Floats = NDArray[np.float64]
 
 
 def metrics_of(loss: Loss, z: Floats, y: Floats, penalty: float) -> dict[str, float]:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from colonnade.arrays import Floats
 
 
 class Regularizer(Protocol):

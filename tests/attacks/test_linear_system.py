@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.oracles.tables import random_job, random_setting
 
+from colonnade.arrays import Floats
 from colonnade.attacks.linear_system import error, guessed_directions, solve
 from colonnade.conversations.kernel.setup import plan_of
 from colonnade.messages import Topic, topic_of
 from colonnade.run.federate import Run, run_tables
 from colonnade.secure.masked import MaskedSum
-
-Floats = NDArray[np.float64]
 
 ROWS, COLUMNS, FEATURES = 120, 12, 64
 SIGMA = 3.0  # in the job, or announced to everybody

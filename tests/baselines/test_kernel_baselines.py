@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.oracles.dsg import phi
 
+from colonnade.arrays import Floats
 from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
 from colonnade.job import Kernel, Train
 from colonnade.losses import LOSSES
-
-Floats = NDArray[np.float64]
 
 
 def ring(n: int) -> tuple[Floats, Floats]:

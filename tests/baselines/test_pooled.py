@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 from tests.oracles.sgd import SCALAR_LOSSES
 from tests.oracles.sgd import objective as naive_objective
 
+from colonnade.arrays import Floats
 from colonnade.baselines.pooled import fit_pooled, objective, pool
 from colonnade.data.assign import deal
 from colonnade.job import Data
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
 from colonnade.regularizers import REGULARIZERS
-
-Floats = NDArray[np.float64]
 
 
 def problem(seed: int = 0, n: int = 150, d: int = 8) -> tuple[Floats, Floats, Floats]:

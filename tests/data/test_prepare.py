@@ -11,14 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from colonnade.arrays import Floats
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError
 
-Floats = NDArray[np.float64]
 dense = arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(1, 5)), elements=st.integers(-50, 50))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from colonnade.arrays import Floats
 from colonnade.models.bandwidth import (
     FRACTIONS,
     ROWS,
@@ -19,8 +19,6 @@ from colonnade.models.bandwidth import (
     targets_of,
 )
 from colonnade.models.random_features import KERNELS, Kernel
-
-Floats = NDArray[np.float64]
 
 NONE = np.empty(0)
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())

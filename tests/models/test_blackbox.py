@@ -7,13 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from colonnade.arrays import Numbers
 from colonnade.errors import DataError, JobError, ModelError
 from colonnade.job import Model as Spec
 from colonnade.job import ServerModel
@@ -22,7 +21,6 @@ from colonnade.models.build import load, party_model, server_model
 from colonnade.models.network import mlp
 from colonnade.models.program import Program
 
-Floats = NDArray[Any]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "black_box"
 
 # the protocol in ten lines: f(w, x) = w0 + w1 * sum(x), twice
@@ -75,10 +73,10 @@ def test_gradients_are_those_of_the_forward_call(name: str) -> None:
     d_out = rng.standard_normal(model.forward(w[None], X)[0].shape)
     small = 1e-2 if name == "mlp" else 1e-6
 
-    def value(v: Floats, rows: Floats) -> float:
+    def value(v: Numbers, rows: Numbers) -> float:
         return float((model.forward(v[None], rows)[0] * d_out).sum())
 
-    checks: tuple[tuple[Floats, Callable[[Floats], float], Floats], ...] = (
+    checks: tuple[tuple[Numbers, Callable[[Numbers], float], Numbers], ...] = (
         (model.gradient(w, X, d_out), lambda v: value(v, X), w),
         (model.input_gradient(w, X, d_out), lambda rows: value(w, rows), X),
     )

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from colonnade.arrays import Floats
 from colonnade.models.linear import DenseRows, SparseRows, rows_of, squared_norms
-
-Floats = NDArray[np.float64]
 
 
 def matrix(rng: np.random.Generator, n: int, d: int, density: float) -> Floats:

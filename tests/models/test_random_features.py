@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from colonnade.arrays import Floats
 from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures, phi
-
-Floats = NDArray[np.float64]
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 

@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage, OversizedMessage
-from colonnade.messages import Array, Message, Piece, decode, encode
+from colonnade.messages import Message, Piece, decode, encode
 from colonnade.net.frame import Header, pack, place_of, unpack
 from colonnade.net.stream.framing import RECORD, Splitter, prefix, stream_framing
 
@@ -59,7 +60,7 @@ def test_any_msgpack_is_a_message_or_malformed(data: list[object]) -> None:
         shape=hnp.array_shapes(min_dims=1, max_dims=4, min_side=0),
     )
 )
-def test_arrays_arrive_bit_for_bit_and_cannot_be_changed(values: Array) -> None:
+def test_arrays_arrive_bit_for_bit_and_cannot_be_changed(values: Numbers) -> None:
     got = decode(encode(Piece(tag=1, values=values)))
     assert isinstance(got, Piece)
     assert got.values.dtype == values.dtype

@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.conversations.linear.block import Block
 from colonnade.conversations.schedule import Schedule
 from colonnade.optim.saga import Saga
 from colonnade.optim.sgd import Estimator, Sgd
 from colonnade.optim.svrg import Svrg
 from colonnade.regularizers import REGULARIZERS
-
-Floats = NDArray[np.float64]
 
 ROWS, COLUMNS = 24, 5
 shapes = st.sampled_from([(), (3,)])

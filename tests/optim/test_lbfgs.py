@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from tests.oracles.lbfgs import DenseLbfgs
 
+from colonnade.arrays import Floats
 from colonnade.optim.lbfgs import LimitedMemory
 
-Floats = NDArray[np.float64]
 Pair = tuple[Floats, Floats]
 
 seeds = st.integers(0, 2**32 - 1)

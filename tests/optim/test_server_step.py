@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Linear
 from colonnade.optim.replies import CAUTION, Head, ZerothStep
 from colonnade.optim.smoothing import Directions, Smoothing
 
-Floats = NDArray[Any]
 ROWS, COLUMNS, CLASSES = 300, 4, 3
 
 
-def head(scale: float) -> tuple[Head, Floats, Floats]:
+def head(scale: float) -> tuple[Head, Numbers, Numbers]:
     """A linear F0 over embeddings of some size, with labels it can learn."""
     rng = np.random.default_rng(3)
     C = scale * rng.standard_normal((ROWS, COLUMNS))

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.optim.smoothing import Directions, Smoothing
-
-Floats = NDArray[Any]
 
 KINDS: tuple[Directions, ...] = ("gaussian", "sphere", "rademacher")
 EVERY = [
@@ -20,7 +18,7 @@ EVERY = [
 ]
 
 
-def estimates(smoothing: Smoothing, f: Any, w: Floats, repeats: int, seed: int = 0) -> Floats:
+def estimates(smoothing: Smoothing, f: Any, w: Numbers, repeats: int, seed: int = 0) -> Numbers:
     rng = np.random.default_rng(seed)
     found = np.empty((repeats, len(w)))
     for i in range(repeats):
@@ -36,7 +34,7 @@ def test_the_mean_estimate_is_the_gradient_within_sampling_error(smoothing: Smoo
     A, w = rng.standard_normal((7, 5)), rng.standard_normal(5)
     y = np.where(rng.random(7) < 0.5, 1.0, -1.0)
 
-    def f(v: Floats) -> float:
+    def f(v: Numbers) -> float:
         return float(np.logaddexp(0, -y * (A @ v)).mean())
 
     true = -(A.T @ (y / (1 + np.exp(y * (A @ w))))) / 7
@@ -67,7 +65,7 @@ def test_the_factor_d_belongs_to_the_sphere_alone() -> None:
 def test_two_sides_cancel_curvature_and_one_side_does_not() -> None:
     w, u = np.zeros(3), np.array([[1.0, 0.0, 0.0]])
 
-    def f(v: Floats) -> float:
+    def f(v: Numbers) -> float:
         return float(2 * v[0] + 5 * v[0] ** 2)
 
     for two_sided, expected in ((False, 2 + 5 * 0.1), (True, 2.0)):

@@ -7,11 +7,9 @@ step, with momentum.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.losses import Loss
-
-Floats = NDArray[np.float64]
 
 
 def pooled_dsg(

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.losses import LOSSES, Loss
 from colonnade.regularizers import Regularizer
-
-Floats = NDArray[np.float64]
 
 SCALAR_LOSSES = {name: loss for name, loss in LOSSES.items() if loss.task in ("binary", "regression")}
 """The losses of one score per row."""

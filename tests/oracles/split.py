@@ -8,22 +8,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Floats = NDArray[Any]
+from colonnade.arrays import Numbers
 
 
-def flat(module: torch.nn.Module) -> Floats:
+def flat(module: torch.nn.Module) -> Numbers:
     return np.concatenate([p.detach().numpy().ravel() for p in module.parameters()])
 
 
-def load(module: torch.nn.Module, w: Floats) -> None:
+def load(module: torch.nn.Module, w: Numbers) -> None:
     torch.nn.utils.vector_to_parameters(torch.from_numpy(w.copy()), module.parameters())
 
 
 def train(
     bottoms: list[torch.nn.Module],
     top: torch.nn.Module,
-    blocks: list[Floats],
-    y: Floats,
+    blocks: list[Numbers],
+    y: Numbers,
     rounds: list[NDArray[np.int64]],
     *,
     steps: tuple[float, float],

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from colonnade.arrays import Floats
 from colonnade.data.table import Table
 from colonnade.job import Job, job_from
 from colonnade.run.federate import Run, Setting, run_tables
-
-Floats = NDArray[np.float64]
 
 
 def random_setting(

@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from tests.oracles.lbfgs import DenseLbfgs
 
+from colonnade.arrays import Floats, Rows
 from colonnade.losses import Loss
 from colonnade.regularizers import Regularizer
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

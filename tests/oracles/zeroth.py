@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.losses import Loss
 from colonnade.regularizers import Regularizer
-
-Floats = NDArray[Any]
 
 
 def batches(n: int, batch: int, epochs: int, seed: int) -> list[NDArray[np.int64]]:
@@ -23,8 +22,8 @@ def batches(n: int, batch: int, epochs: int, seed: int) -> list[NDArray[np.int64
 
 
 def zeroth_order(
-    blocks: list[Floats],
-    y: Floats,
+    blocks: list[Numbers],
+    y: Numbers,
     loss: Loss,
     regularizer: Regularizer,
     rounds: list[NDArray[np.int64]],
@@ -35,7 +34,7 @@ def zeroth_order(
     mu: float,
     sphere: bool,
     seed: int,
-) -> list[Floats]:
+) -> list[Numbers]:
     """Linear blocks whose scores are summed; every block estimates its gradient from loss values."""
     w = [np.zeros(X.shape[1]) for X in blocks]
     rngs = [np.random.default_rng([seed, m, 2]) for m in range(len(blocks))]
@@ -45,7 +44,7 @@ def zeroth_order(
         for m, X in enumerate(blocks):
             d, others = X.shape[1], sum(s for j, s in enumerate(scores) if j != m)
 
-            def f(v: Floats, X: Floats = X, others: Any = others) -> float:
+            def f(v: Numbers, X: Numbers = X, others: Any = others) -> float:
                 z = others + X[rows] @ v  # noqa: B023  used at once
                 return float(loss.value(z, y[rows]).mean()) + l2 * regularizer.value(v)  # noqa: B023
 
@@ -60,15 +59,15 @@ def zeroth_order(
 
 
 def first_order(
-    blocks: list[Floats],
-    y: Floats,
+    blocks: list[Numbers],
+    y: Numbers,
     loss: Loss,
     regularizer: Regularizer,
     rounds: list[NDArray[np.int64]],
     *,
     l2: float,
     step: float,
-) -> list[Floats]:
+) -> list[Numbers]:
     """The same by gradient."""
     X, w = np.hstack(blocks), np.zeros(sum(block.shape[1] for block in blocks))
     for rows in rounds:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from tests.oracles.tables import random_job, random_setting
 
+from colonnade.arrays import Numbers
 from colonnade.losses import LOSSES, soft_dz
 from colonnade.privacy.accountant import multiplier_for
 from colonnade.privacy.labels import (
@@ -23,8 +22,6 @@ from colonnade.privacy.labels import (
     randomised,
 )
 from colonnade.privacy.noise import gaussian, uniform
-
-Floats = NDArray[Any]
 
 
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 1.0), (10, 1.0), (10, 4.0), (3, 0.1)])
@@ -61,8 +58,8 @@ def test_numbers_from_the_operating_system_have_the_right_distribution() -> None
 @pytest.mark.parametrize("name", ["logistic", "smooth_hinge", "softmax", "squared"])
 def test_the_derivative_at_a_noisy_label_is_that_of_the_loss_continued_linearly(name: str) -> None:
     rng, loss = np.random.default_rng(0), LOSSES[name]
-    z: Floats = rng.standard_normal((40, 4)) if name == "softmax" else 2 * rng.standard_normal(40)
-    y: Floats = {"softmax": rng.integers(0, 4, 40) * 1.0, "squared": rng.standard_normal(40)}.get(
+    z: Numbers = rng.standard_normal((40, 4)) if name == "softmax" else 2 * rng.standard_normal(40)
+    y: Numbers = {"softmax": rng.integers(0, 4, 40) * 1.0, "squared": rng.standard_normal(40)}.get(
         name, np.where(rng.random(40) < 0.5, 1.0, -1.0)
     )
     points, _ = label_points(y, loss, 100.0, 4)
@@ -75,9 +72,9 @@ def test_the_derivative_at_a_noisy_label_is_that_of_the_loss_continued_linearly(
 
 def test_noise_of_the_softmax_and_the_logistic_loss_is_noise_on_the_gradient() -> None:
     rng = np.random.default_rng(0)
-    z: Floats = rng.standard_normal((9, 3))
-    y: Floats = rng.integers(0, 3, 9) * 1.0
-    noise: Floats = rng.standard_normal((9, 3))
+    z: Numbers = rng.standard_normal((9, 3))
+    y: Numbers = rng.integers(0, 3, 9) * 1.0
+    noise: Numbers = rng.standard_normal((9, 3))
     points, _ = label_points(y, LOSSES["softmax"], 1.0, 3)
     moved = soft_dz(LOSSES["softmax"], z, points + noise) - LOSSES["softmax"].dz(z, y)
     np.testing.assert_allclose(moved, -noise)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.stats import norm
 
+from colonnade.arrays import Numbers
 from colonnade.losses import LOSSES
 from colonnade.privacy.labels import NoisyLabels, label_points
 from colonnade.privacy.posterior import Posterior
 
-Floats = NDArray[Any]
 SIGMA = 2.5
 
 
@@ -21,14 +18,14 @@ class Noted:
     """A generator of noise that remembers what it gave."""
 
     def __init__(self) -> None:
-        self.rng, self.given = np.random.default_rng(3), list[Floats]()
+        self.rng, self.given = np.random.default_rng(3), list[Numbers]()
 
-    def __call__(self, shape: tuple[int, ...]) -> Floats:
+    def __call__(self, shape: tuple[int, ...]) -> Numbers:
         self.given.append(self.rng.standard_normal(shape))
         return self.given[-1]
 
 
-def bayes(draws: Floats, candidates: Floats) -> Floats:
+def bayes(draws: Numbers, candidates: Numbers) -> Numbers:
     """The mean of equally likely candidates, by their densities: draws [times, rows, ...]."""
     found = []
     for row in range(draws.shape[1]):

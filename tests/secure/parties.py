@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from colonnade.arrays import Floats
 from colonnade.errors import ColonnadeError, RefusedMessage
 from colonnade.messages import Message, decode
 from colonnade.net.clock import VirtualClock
@@ -21,7 +22,7 @@ from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.net.network import Deliver
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
-from colonnade.secure.protocol import Floats, SecureSum
+from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
 
 Make = Callable[[Endpoint], SecureSum]

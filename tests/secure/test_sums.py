@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.secure.parties import SUMS, Parties, random_pieces, with_parties
 
+from colonnade.arrays import Floats
 from colonnade.errors import DeadlineExceeded, FixedPointOverflow, SumError, TagReused
 from colonnade.messages import Branch, Message, Piece, Topic, tag_of
 from colonnade.net.inprocess.simulated import Faults, Link
 from colonnade.secure import ring, tree
-from colonnade.secure.protocol import Floats
 
 KINDS = sorted(SUMS)
 PROTECTED = [kind for kind in KINDS if kind != "plain"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
@@ -27,8 +27,6 @@ from colonnade.regularizers import REGULARIZERS
 from colonnade.run.federate import Setting
 from colonnade.run.launch import run_local
 from colonnade.run.party import Assignment, Share
-
-Floats = NDArray[np.float64]
 
 PARTIES, ACTIVE = 8, 2
 SVC_ROWS = 10_000  # of which LIBSVM learns: its time grows with their square and more

@@ -15,15 +15,13 @@ import asyncio
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.messages import Piece
 from colonnade.net.clock import VirtualClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.simulated import Link, SimulatedHub
 from colonnade.net.inprocess.virtual import run_virtual
-
-Floats = NDArray[np.float64]
 
 SHAPES = ("star", "tree", "ring")
 PARTIES = (2, 4, 8, 16, 32)

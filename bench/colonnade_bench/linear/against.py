@@ -24,11 +24,11 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from colonnade.arrays import Floats
 from colonnade.baselines.pooled import objective
 from colonnade.data.assign import deal
 from colonnade.job import job_from
@@ -40,8 +40,6 @@ from colonnade.run.federate import resolved
 from colonnade.run.processes import run_processes
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.linear.trials import L2, SCALE, Problem, problem, train
-
-Floats = NDArray[np.float64]
 
 PARTIES = 4
 SETS = ("a9a", "uci-credit")

@@ -16,12 +16,12 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Matrix
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.data.assign import deal
 from colonnade.data.datasets import available
-from colonnade.data.table import Matrix, Table
+from colonnade.data.table import Table
 from colonnade.job import Data, Job, job_from
 from colonnade.job.rules import preset_of
 from colonnade.losses import LOSSES
@@ -31,8 +31,6 @@ from colonnade.regularizers import REGULARIZERS
 from colonnade.result import Moment
 from colonnade.run.launch import run_local, run_simulated
 from colonnade.run.party import Assignment, Share
-
-Floats = NDArray[np.float64]
 
 PARTIES, ACTIVE, L2 = 8, 3, 1e-4
 # sets whose label is rare or whose columns are centred need a constant column, held by the first party

@@ -16,13 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.conversations.kernel.setup import Plan, draw_directions, shared_directions
 from colonnade.job import Job
 from colonnade.models.random_features import KERNELS
-
-Floats = NDArray[np.float64]
 
 
 def guessed_directions(

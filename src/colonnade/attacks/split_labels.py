@@ -13,11 +13,10 @@ anew for every reply. Sees: the transcript of one client, and the job.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers, Rows
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Found, judge
 from colonnade.compress.quantize import Quantizer
@@ -26,12 +25,10 @@ from colonnade.job import Job
 from colonnade.job.rules import batch_of, bits_of, preset_of
 from colonnade.messages import Reply
 
-Floats = NDArray[Any]
-
 
 def gradients_heard(
     transcript: Transcript, job: Job, parties: list[str], rows: int
-) -> Iterator[tuple[NDArray[np.int64], Floats]]:
+) -> Iterator[tuple[Rows, Numbers]]:
     """The rows of every reply and dL/dh of each of them; the client knows its own batches."""
     preset, party = preset_of(job), transcript.party
     own = sorted(parties).index(party) + 1 if preset.schedule == "async" else 0
@@ -49,7 +46,7 @@ def gradients_heard(
         yield batch, len(batch) * (found if preset.reply == "gradient" else found.T)
 
 
-def sides(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Floats:
+def sides(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Numbers:
     """Where every row lies along the line of the replies, 0 where nothing was heard."""
     total, times = np.zeros(0), np.zeros(rows)
     for batch, gradients in gradients_heard(transcript, job, parties, rows):
@@ -59,10 +56,10 @@ def sides(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Fl
         times[batch] += 1
     mean = total / np.maximum(times, 1)[:, None]
     line = np.linalg.svd(mean, full_matrices=False)[2][0]
-    along: Floats = mean @ line
+    along: Numbers = mean @ line
     return along
 
 
-def judge_sides(along: Floats, y: Floats) -> Found:
+def judge_sides(along: Numbers, y: Numbers) -> Found:
     """How many labels the two ends give away, at the threshold and the orientation that suit best."""
     return max((judge(along, y), judge(-along, y)), key=lambda found: found.accuracy)

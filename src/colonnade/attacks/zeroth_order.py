@@ -20,23 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsqr
 
+from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.cascade.client import Passes, Walk
-from colonnade.data.table import Matrix
 from colonnade.job import Job
 from colonnade.job.rules import batch_of, preset_of
 from colonnade.messages import Reply, Upload
 from colonnade.metrics import auc
 from colonnade.optim.smoothing import Smoothing
-
-Floats = NDArray[Any]
 
 DIGIT = 512.0  # more than the losses of the rows that share a reply can add up to
 DIGITS = 16  # rows read off one reply; the largest number still is exact enough in float32
@@ -48,9 +45,9 @@ PATIENCE = 200
 class Exchange:
     """One question of the client and its answer."""
 
-    rows: NDArray[np.int64]
-    outputs: Floats  # [vectors, rows]
-    values: Floats
+    rows: Rows
+    outputs: Numbers  # [vectors, rows]
+    values: Numbers
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ def exchanges(transcript: Transcript, job: Job, parties: list[str], rows: int) -
             yield Exchange(walk.batch(message.tag), message.outputs[:, :, 0].astype(np.float64), values)
 
 
-def passive(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Floats:
+def passive(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Numbers:
     """An estimate of -dL/dc for every row, 0 where nothing was heard: its sign is the guess of the label."""
     asked = job.cascade
     smoothing = Smoothing("gaussian", asked.directions, asked.mu, asked.two_sided)
@@ -112,16 +109,16 @@ class Probe:
     vectors: int  # how many outputs a question has
     digits: int = DIGITS  # rows asked about in one direction; one alone is best against noise
     parameters: int = 0
-    asked: list[list[NDArray[np.int64]]] = field(default_factory=list)
+    asked: list[list[Rows]] = field(default_factory=list)
     known: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         self.known = np.zeros(self.rows, dtype=np.bool_)
 
-    def initial(self, rng: np.random.Generator) -> Floats:
+    def initial(self, rng: np.random.Generator) -> Numbers:
         return np.zeros(0)
 
-    def forward(self, W: Floats, X: Matrix) -> Floats:
+    def forward(self, W: Numbers, X: Matrix) -> Numbers:
         outputs = np.zeros((len(W), X.shape[0], 1))
         if len(W) != self.vectors:
             return outputs  # nothing is asked: the first pass, the search for a step, an evaluation
@@ -135,7 +132,7 @@ class Probe:
         return outputs
 
 
-def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str]) -> Floats:
+def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str]) -> Numbers:
     """A score for every row, positive for a positive label, 0 where nothing was asked."""
     guess = np.zeros(probe.rows)
     mu = job.cascade.mu
@@ -153,7 +150,7 @@ def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str])
     return guess
 
 
-def judge(score: Floats, y: Floats) -> Found:
+def judge(score: Numbers, y: Numbers) -> Found:
     """Compare guesses with the labels; this is the only place that sees them."""
     heard = score != 0
     score, y = score[heard], y[heard]

@@ -9,17 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Floats, Matrix
 from colonnade.job import Kernel, Train
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import Loss
 from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, RandomFeatures, phi
 from colonnade.optim.doubly import function_step, rate
-
-Floats = NDArray[np.float64]
 
 CHUNK = 4096
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array, hstack
 from threadpoolctl import threadpool_limits
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Floats, Matrix
 from colonnade.losses import Loss
 from colonnade.metrics import metrics_of
-from colonnade.models.linear import Rows, rows_of
+from colonnade.models.linear import RowKernels, rows_of
 from colonnade.regularizers import Regularizer
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ def pool(blocks: list[Matrix]) -> Matrix:
 
 
 def objective(
-    w: Floats, rows: Rows, y: Floats, loss: Loss, regularizer: Regularizer, l2: float
+    w: Floats, rows: RowKernels, y: Floats, loss: Loss, regularizer: Regularizer, l2: float
 ) -> tuple[float, Floats]:
     """Value and gradient of the mean loss plus the penalty."""
     n = len(y)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.data.table import Matrix, Table
+from colonnade.arrays import Matrix, Numbers
+from colonnade.data.table import Table
 from colonnade.job import Job
 from colonnade.job.rules import batch_of, preset_of, smoothing_kind
 from colonnade.losses import LOSSES
@@ -25,8 +25,6 @@ from colonnade.optim.replies import Head, ValuesClient, ValuesServer, ZerothStep
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import mean_losses
 from colonnade.regularizers import REGULARIZERS
-
-Floats = NDArray[Any]
 
 RATE = 1e-3  # Adam's own default
 EPOCHS = 10
@@ -40,16 +38,16 @@ class Stack:
 
     job: Job
     blocks: list[Matrix]
-    y: Floats
+    y: Numbers
     models: list[Model]
     head: Head
-    w: list[Floats]
+    w: list[Numbers]
 
-    def embed(self, blocks: Sequence[Matrix], rows: Any) -> Floats:
+    def embed(self, blocks: Sequence[Matrix], rows: Any) -> Numbers:
         parts = [m.forward(w[None], X[rows])[0] for m, w, X in zip(self.models, self.w, blocks, strict=True)]
         return np.concatenate(parts, axis=1)
 
-    def scores(self, blocks: Sequence[Matrix]) -> Floats:
+    def scores(self, blocks: Sequence[Matrix]) -> Numbers:
         n = blocks[0].shape[0]
         parts = [
             self.head.scores(self.head.w[None], self.embed(blocks, slice(start, start + STRETCH)))[0]
@@ -61,7 +59,7 @@ class Stack:
         regularizer = REGULARIZERS[self.job.train.regularizer]
         return self.job.train.l2 * sum(regularizer.value(w) for w in self.w)
 
-    def metrics(self, blocks: Sequence[Matrix] | None, y: Floats | None) -> dict[str, float]:
+    def metrics(self, blocks: Sequence[Matrix] | None, y: Numbers | None) -> dict[str, float]:
         loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean()) + self.penalty()
         found = {"train_loss": loss}
         if blocks is not None and y is not None:
@@ -145,11 +143,11 @@ class Adam:
     """Kingma and Ba 2015, for one parameter vector."""
 
     rate: float
-    m: Floats | float = 0.0
-    v: Floats | float = 0.0
+    m: Numbers | float = 0.0
+    v: Numbers | float = 0.0
     t: int = field(default=0)
 
-    def step(self, w: Floats, g: Floats) -> Floats:
+    def step(self, w: Numbers, g: Numbers) -> Numbers:
         self.t += 1
         self.m = 0.9 * self.m + 0.1 * g
         self.v = 0.999 * self.v + 0.001 * g**2

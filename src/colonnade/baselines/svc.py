@@ -6,14 +6,11 @@ Its kernel is that of the kernel conversation, so the two differ only in how the
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Floats, Matrix
 from colonnade.models.bandwidth import Fraction, Sample
 from colonnade.models.random_features import KERNELS
-
-Floats = NDArray[np.float64]
 
 
 def median_bandwidth(X: Matrix, y: Floats, fraction: Fraction, seed: int) -> float:

@@ -7,15 +7,14 @@ message of any other size is refused. What each side learns: never more than fro
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage
 
-Array = NDArray[Any]
-State = Array | None
+State = Numbers | None
 
 
 class Compressor(Protocol):
@@ -23,9 +22,9 @@ class Compressor(Protocol):
         """The state before the first array of this shape."""
         ...
 
-    def encode(self, state: State, x: Array) -> tuple[Array, State]: ...
+    def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]: ...
 
-    def decode(self, packed: Array, shape: tuple[int, ...]) -> Array:
+    def decode(self, packed: Numbers, shape: tuple[int, ...]) -> Numbers:
         """An array of this shape, or MalformedMessage."""
         ...
 
@@ -39,10 +38,10 @@ class Plain:
     def init(self, shape: tuple[int, ...]) -> State:
         return None
 
-    def encode(self, state: State, x: Array) -> tuple[Array, State]:
+    def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]:
         return x.astype(self._dtype, copy=False), state
 
-    def decode(self, packed: Array, shape: tuple[int, ...]) -> Array:
+    def decode(self, packed: Numbers, shape: tuple[int, ...]) -> Numbers:
         if packed.shape != shape or packed.dtype != self._dtype:
             raise MalformedMessage(
                 f"an array of shape {packed.shape} and type {packed.dtype}; due are {shape} and {self._dtype}"
@@ -50,7 +49,7 @@ class Plain:
         return packed
 
 
-def bytes_due(packed: Array, size: int, what: str) -> None:
+def bytes_due(packed: Numbers, size: int, what: str) -> None:
     """Refuse packed bytes that cannot be what is due."""
     if packed.dtype != np.uint8 or packed.shape != (size,):
         raise MalformedMessage(

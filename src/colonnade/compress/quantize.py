@@ -16,7 +16,8 @@ from typing import Literal
 
 import numpy as np
 
-from colonnade.compress.protocol import Array, State, bytes_due
+from colonnade.arrays import Numbers
+from colonnade.compress.protocol import State, bytes_due
 from colonnade.errors import Diverged, MalformedMessage
 
 Bits = Literal[1, 2, 4, 8]
@@ -43,7 +44,7 @@ class Quantizer:
         """
         return 8 * self._ranges(shape) + -(-int(np.prod(shape)) * self.bits // 8)
 
-    def encode(self, state: State, x: Array) -> tuple[Array, State]:
+    def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]:
         table = np.asarray(x, dtype=np.float64).reshape(-1, self._ranges(x.shape))
         if not (np.abs(table) < LARGEST).all():  # also catches NaN
             raise Diverged("a number to be sent is too large or not finite; use a smaller step")
@@ -56,42 +57,42 @@ class Quantizer:
         ranges = np.stack([low, high]).astype("<f4").view(np.uint8).ravel()
         return np.concatenate([ranges, _pack(levels.ravel(), self.bits)]), state
 
-    def decode(self, packed: Array, shape: tuple[int, ...]) -> Array:
+    def decode(self, packed: Numbers, shape: tuple[int, ...]) -> Numbers:
         bytes_due(packed, self.size(shape), f"numbers of {self.bits} bits")
         ranges = self._ranges(shape)
         low, high = packed[: 8 * ranges].view("<f4").astype(np.float64).reshape(2, ranges)
         if not (np.isfinite(low) & np.isfinite(high) & (low <= high)).all():
             raise MalformedMessage("the range of a quantised array is not a range")
         levels = _unpack(packed[8 * ranges :], self.bits, int(np.prod(shape)))
-        decoded: Array = low + levels.reshape(-1, ranges) * _width(low, high, self.bits)
+        decoded: Numbers = low + levels.reshape(-1, ranges) * _width(low, high, self.bits)
         return decoded.reshape(shape)
 
     def _ranges(self, shape: tuple[int, ...]) -> int:
         return shape[-1] if self.per == "column" else 1
 
 
-def _width(low: Array, high: Array, bits: int) -> Array:
-    width: Array = (high.astype(np.float64) - low) / (2**bits - 1)
+def _width(low: Numbers, high: Numbers, bits: int) -> Numbers:
+    width: Numbers = (high.astype(np.float64) - low) / (2**bits - 1)
     return width
 
 
-def _outwards(bound: Array, towards: float) -> Array:
+def _outwards(bound: Numbers, towards: float) -> Numbers:
     """In single precision, and never inside of what it bounds: clipping would be a bias."""
     near = bound.astype(np.float32)
     inside = near > bound if towards < 0 else near < bound
     return np.where(inside, np.nextafter(near, np.float32(towards)), near)
 
 
-def _pack(levels: Array, bits: int) -> Array:
+def _pack(levels: Numbers, bits: int) -> Numbers:
     each = 8 // bits
     padded = np.zeros(-(-levels.size // each) * each, dtype=np.uint8)
     padded[: levels.size] = levels
     shifts = (np.arange(each) * bits).astype(np.uint8)
-    packed: Array = np.bitwise_or.reduce(padded.reshape(-1, each) << shifts, axis=1)
+    packed: Numbers = np.bitwise_or.reduce(padded.reshape(-1, each) << shifts, axis=1)
     return packed
 
 
-def _unpack(packed: Array, bits: int, count: int) -> Array:
+def _unpack(packed: Numbers, bits: int, count: int) -> Numbers:
     shifts = (np.arange(8 // bits) * bits).astype(np.uint8)
-    levels: Array = (packed[:, None] >> shifts) & np.uint8(2**bits - 1)
+    levels: Numbers = (packed[:, None] >> shifts) & np.uint8(2**bits - 1)
     return levels.ravel()[:count]

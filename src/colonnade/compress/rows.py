@@ -17,17 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from colonnade.compress.protocol import Array, Compressor
+from colonnade.arrays import Numbers, Rows
+from colonnade.compress.protocol import Compressor
 from colonnade.compress.topk import TopK
-
-Rows = NDArray[np.int64]
 
 
 class Sending(Protocol):
-    def pack(self, rows: Rows, x: Array) -> Array:
+    def pack(self, rows: Rows, x: Numbers) -> Numbers:
         """What goes out about these rows."""
         ...
 
@@ -38,7 +34,7 @@ class Each:
 
     compressor: Compressor
 
-    def pack(self, rows: Rows, x: Array) -> Array:
+    def pack(self, rows: Rows, x: Numbers) -> Numbers:
         return self.compressor.encode(self.compressor.init(x.shape), x)[0]
 
 
@@ -47,16 +43,16 @@ class Changes:
     """The largest changes of [1, rows, outputs] against what the receiver has of these rows."""
 
     top: TopK
-    there: Array  # [all rows, outputs]
+    there: Numbers  # [all rows, outputs]
 
-    def pack(self, rows: Rows, x: Array) -> Array:
+    def pack(self, rows: Rows, x: Numbers) -> Numbers:
         packed, _ = self.top.encode(None, (x[0] - self.there[rows])[None])
         self.there[rows] = self.added(packed, self.there[rows])[0]
         return packed
 
-    def added(self, packed: Array, had: Array) -> Array:
+    def added(self, packed: Numbers, had: Numbers) -> Numbers:
         """[1, rows, outputs]: what was there and its changes, the same to the bit at either end."""
-        found: Array = had[None] + self.top.decode(packed, (1, *had.shape)).astype(had.dtype)
+        found: Numbers = had[None] + self.top.decode(packed, (1, *had.shape)).astype(had.dtype)
         return found
 
 
@@ -65,9 +61,9 @@ class Late:
     """The largest of [rows, outputs] and of what earlier messages about these rows left out."""
 
     top: TopK
-    error: Array  # [all rows, outputs]
+    error: Numbers  # [all rows, outputs]
 
-    def pack(self, rows: Rows, x: Array) -> Array:
+    def pack(self, rows: Rows, x: Numbers) -> Numbers:
         packed, left = self.top.encode(self.error[rows], x)
         self.error[rows] = left
         return packed

@@ -17,7 +17,8 @@ from math import ceil
 
 import numpy as np
 
-from colonnade.compress.protocol import Array, State, bytes_due
+from colonnade.arrays import Numbers
+from colonnade.compress.protocol import State, bytes_due
 from colonnade.errors import MalformedMessage
 
 
@@ -35,7 +36,7 @@ class TopK:
     def _kept(self, size: int) -> int:
         return min(ceil(self.k * size) if self.k < 1 else int(self.k), size)
 
-    def encode(self, state: State, x: Array) -> tuple[Array, State]:
+    def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]:
         due = x + (0.0 if state is None else state)
         flat = due.ravel()
         k = self._kept(flat.size)
@@ -47,7 +48,7 @@ class TopK:
         packed = np.concatenate([places.astype("<u4").view(np.uint8), values.view(np.uint8)])
         return packed, left.reshape(x.shape)
 
-    def decode(self, packed: Array, shape: tuple[int, ...]) -> Array:
+    def decode(self, packed: Numbers, shape: tuple[int, ...]) -> Numbers:
         bytes_due(packed, self.size(shape), "the largest numbers")
         half = packed.size // 2
         places, values = packed[:half].view("<u4"), packed[half:].view("<f4")

@@ -32,14 +32,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.arrays import Digests, Rows
 from colonnade.errors import AlignmentError, ChangedIds, DuplicateIds, EmptyIntersection
 from colonnade.messages import Found, Hints, Points, Roster, Seal, Topic, tag_of
 from colonnade.net.network import Network
 from colonnade.secure.curve import POINT, hashed_times, inverse, scalar, times
 from colonnade.secure.hints import Words, read_table, size_for, write_table
 
-Digests = NDArray[np.uint8]  # [n, 32]: SHA-256 of normalised ids
-Rows = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 CHUNK = 4096  # points a message
@@ -342,7 +341,7 @@ def buckets_for(size: int) -> int:
     return max(1, round(size / BUCKET))
 
 
-def _bucket(keys: Words, buckets: int) -> NDArray[np.int64]:
+def _bucket(keys: Words, buckets: int) -> Rows:
     return (keys[:, 1] % np.uint64(buckets)).astype(np.int64)
 
 

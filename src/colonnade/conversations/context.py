@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.conversations.evaluate import Evaluation
 from colonnade.data.table import Table
 from colonnade.job import Job
@@ -20,8 +20,6 @@ from colonnade.net.network import Network
 from colonnade.regularizers import REGULARIZERS, Regularizer
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.losses import Loss
 from colonnade.messages import Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.net.network import Network
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
-
-Floats = NDArray[np.float64]
 
 # bytes travel in the same fixed-point sum as the scores; as megabytes they stay in its range
 _MEGA = 1e6

@@ -17,17 +17,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.conversations.kernel.predict import KernelShare, predict
-from colonnade.data.table import Matrix
 from colonnade.errors import NetworkError
 from colonnade.messages import Score, Topic, tag_of
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 CHUNK = 2**16
 _END = np.empty(0, dtype=np.int64)

@@ -11,7 +11,8 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from colonnade.arrays import Rows
 
 
 class Round(NamedTuple):
@@ -55,7 +56,7 @@ class Schedule:
         """Which of the shuffles an epoch uses."""
         return epoch if self.reshuffle else 0
 
-    def order(self, epoch: int) -> NDArray[np.int64]:
+    def order(self, epoch: int) -> Rows:
         return _shuffle(self.rows, self.seed, self.shuffle(epoch))
 
     @cached_property
@@ -76,7 +77,7 @@ class Schedule:
 
 
 @lru_cache(maxsize=8)
-def _shuffle(rows: int, seed: int, epoch: int) -> NDArray[np.int64]:
+def _shuffle(rows: int, seed: int, epoch: int) -> Rows:
     """Public and the same for all, so parties that share a process need not each draw it."""
     order = np.random.default_rng([seed, epoch]).permutation(rows)
     order.flags.writeable = False

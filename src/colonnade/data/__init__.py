@@ -1,5 +1,6 @@
 """Data: from files to each party's numbers."""
 
+from colonnade.arrays import Matrix, Rows
 from colonnade.data.catalogue import DATASETS, Dataset, Defaults
 from colonnade.data.datasets import DatasetFiles, available, load_dataset, read, verify
 from colonnade.data.labels import Labels, Task
@@ -13,7 +14,7 @@ from colonnade.data.split import (
     split_columns,
     train_test_rows,
 )
-from colonnade.data.table import Matrix, RawTable, Rows, Table, load
+from colonnade.data.table import RawTable, Table, load
 
 __all__ = [
     "DATASETS",

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.data.datasets import DatasetFiles, read
 from colonnade.data.formats import suggest
 from colonnade.data.labels import Labels, Task
@@ -27,8 +27,6 @@ from colonnade.data.split import (
 from colonnade.data.table import RawTable, Table
 from colonnade.errors import DataError
 from colonnade.job import SERVER, Data
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

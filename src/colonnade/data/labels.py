@@ -12,7 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.data.table import Column, Rows
+from colonnade.arrays import Rows
+from colonnade.data.table import Column
 from colonnade.errors import DataError
 
 Task = Literal["binary", "multiclass", "regression"]
@@ -104,7 +105,7 @@ def category_names(values: Column) -> tuple[str, ...]:
         return tuple(sorted(names))
 
 
-def category_codes(values: Column, names: Sequence[str]) -> NDArray[np.int64]:
+def category_codes(values: Column, names: Sequence[str]) -> Rows:
     """Each value's place in `names`; -1 for a gap and for a value that is not there."""
     place = {text: k for k, text in enumerate(names)}
     different, inverse = np.unique(values, return_inverse=True)

@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
+from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.data import scaling
 from colonnade.data.labels import category_codes, category_names
 from colonnade.data.numbered import int32
-from colonnade.data.scaling import Floats, Scale
-from colonnade.data.table import Matrix, RawTable, Table
+from colonnade.data.scaling import Scale
+from colonnade.data.table import RawTable, Table
 from colonnade.errors import DataError
 
 Missing = Literal["error", "zero", "mean"]
@@ -203,7 +203,7 @@ def _gap(raw: RawTable, column: str, row: int) -> DataError:
 def _sparse(
     numbers: Floats,
     places: list[int],
-    ones: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ones: tuple[Rows, Rows],
     shape: tuple[int, int],
 ) -> csr_array:
     r, k = np.nonzero(numbers)

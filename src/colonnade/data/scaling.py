@@ -5,18 +5,18 @@ Everything here works on a dense matrix and on a sparse one without filling its 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from colonnade.arrays import Floats, Matrix
 from colonnade.data.numbered import int32
-from colonnade.data.table import Matrix, RawTable
+from colonnade.data.table import RawTable
 from colonnade.errors import DataError
 
 Scale = Literal["none", "zscore", "minmax", "maxabs"]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def numbers(raw: RawTable, columns: list[str]) -> Matrix:

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from colonnade.arrays import Matrix, Rows
 from colonnade.data import formats
 from colonnade.data.labels import Labels
 from colonnade.data.numbered import int32
-from colonnade.data.table import Matrix, RawTable, Rows, Table, load
+from colonnade.data.table import RawTable, Table, load
 from colonnade.errors import DataError
 from colonnade.job import numbered_parties
 

@@ -15,13 +15,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
+from colonnade.arrays import Matrix, Rows
 from colonnade.data import formats, numbered
 from colonnade.errors import DataError
 
-Matrix: TypeAlias = NDArray[np.float64] | csr_array
-Rows: TypeAlias = NDArray[np.int64]
 Column: TypeAlias = NDArray[np.float64] | NDArray[np.object_]
 
 

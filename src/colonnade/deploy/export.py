@@ -28,7 +28,7 @@ def write(share: Share, out: Path, part: Part | None = None) -> str:
         case ".json":
             out.write_bytes(as_json(share))
         case ".npz":
-            np.savez(out, **share.arrays)
+            np.savez(out, allow_pickle=False, **share.arrays)
         case ".safetensors":
             chosen = part or ("own" if OWN in share.arrays else "server")
             save_tensors(share, chosen, out)

@@ -17,10 +17,10 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from colonnade import job as config
+from colonnade.arrays import Arrays, Matrix
 from colonnade.conversations.cascade.client import outputs_of
 from colonnade.conversations.cascade.predict import CascadePart
 from colonnade.conversations.predict import LinearPart, Model
-from colonnade.data.table import Matrix
 from colonnade.deploy import model_terms
 from colonnade.deploy.model_terms import CODE, HeadModel, OwnModel
 from colonnade.deploy.settings import Code, Settings
@@ -31,7 +31,6 @@ from colonnade.models import blackbox, build
 from colonnade.optim.replies import Head
 
 T = TypeVar("T")
-Arrays = dict[str, Any]
 Layout = list[tuple[str, tuple[int, ...]]]
 OWN, HEAD = "w", "w0"  # the two parameter vectors that a share may hold
 

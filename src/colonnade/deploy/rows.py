@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.arrays import Digests, Rows
 from colonnade.data.formats import suggest
 from colonnade.data.table import RawTable, load
 from colonnade.deploy.settings import Entry, Settings
 from colonnade.deploy.terms import Key, Split
 from colonnade.errors import DataError
-
-Digests = NDArray[np.uint8]
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

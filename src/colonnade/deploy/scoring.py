@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Matrix
 from colonnade.conversations import align as alignment
 from colonnade.conversations.kernel.predict import KernelShare
 from colonnade.conversations.predict import KernelPart, LinearPart, Model, Session
-from colonnade.data.table import Matrix
 from colonnade.deploy.models import cascade_part, check_unchanged
 from colonnade.deploy.rows import Brought, load_rows, rules_of
 from colonnade.deploy.session import Event, Seat
@@ -28,8 +28,6 @@ from colonnade.deploy.terms import Scoring, Terms
 from colonnade.errors import DataError
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
-
-Floats = NDArray[np.float64]
 
 
 def model_part(settings: Settings, terms: Terms, arrays: dict[str, Any], X: Matrix) -> Model:

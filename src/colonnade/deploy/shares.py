@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from colonnade import __version__
+from colonnade.arrays import Arrays
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.deploy.terms import Terms
@@ -28,7 +29,6 @@ from colonnade.errors import ShareError
 from colonnade.job.rules import preset_of
 
 FORMAT = 1
-Arrays = dict[str, Any]
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True, mode=0o700)
     packed = io.BytesIO()
-    np.savez(packed, **arrays)
+    np.savez(packed, allow_pickle=False, **arrays)
     content = packed.getvalue()
     manifest = msgspec.structs.replace(manifest, weights=hashlib.sha256(content).hexdigest())
     (draft / "weights.npz").write_bytes(content)

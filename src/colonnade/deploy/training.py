@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Rows
 from colonnade.conversations import align as alignment
 from colonnade.conversations.predict import Session
 from colonnade.data.labels import Labels
@@ -34,8 +34,6 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.result import Moment
 from colonnade.run.party import Assignment, Party, Share
-
-Floats = NDArray[np.float64]
 
 
 class Books(msgspec.Struct, kw_only=True):
@@ -100,7 +98,7 @@ def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat],
         labels = labels_for(raw.y[train], terms, raw.name) if me in active and raw.y is not None else None
         preparation = prepared(raw.take(train), terms, intercept=terms.prepare.intercept and me == active[0])
 
-        def table(rows: NDArray[np.int64]) -> Table:
+        def table(rows: Rows) -> Table:
             part = raw.take(rows)
             y = (
                 labels.transform(part.y, name=raw.name, origin=part.origin)
@@ -188,9 +186,9 @@ async def _close(
     seat: Seat,
     terms: Terms,
     weights: dict[str, Any],
-    table: Callable[[NDArray[np.int64]], Table],
-    train: NDArray[np.int64],
-    validation: NDArray[np.int64],
+    table: Callable[[Rows], Table],
+    train: Rows,
+    validation: Rows,
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Validation metrics at the first label holder; every party's mean part where the job allows its use."""
     net, root = seat.close, terms.active[0]

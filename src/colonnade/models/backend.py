@@ -10,8 +10,8 @@ import os
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.errors import JobError
 from colonnade.job import Device
 from colonnade.losses import Loss
@@ -24,7 +24,6 @@ except ImportError as error:
         "pip install 'colonnade[torch]'"
     ) from error
 
-Floats = NDArray[Any]
 Precision = Literal["float32", "float64"]
 
 if "OMP_NUM_THREADS" not in os.environ:
@@ -42,7 +41,7 @@ def device_of(name: Device) -> torch.device:
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def tensor(array: Floats, precision: np.dtype[Any], device: torch.device) -> torch.Tensor:
+def tensor(array: Numbers, precision: np.dtype[Any], device: torch.device) -> torch.Tensor:
     """The array on a device; on the CPU without a copy where that is possible, so do not write to it."""
     # an array that was received cannot be written to, which torch does not like
     return torch.from_numpy(np.require(array, precision, ["C", "W"])).to(device)

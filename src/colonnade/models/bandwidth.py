@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import inv
 from scipy.spatial.distance import squareform
 
-from colonnade.models.random_features import Kernel, Matrix
+from colonnade.arrays import Floats, Matrix, Rows
+from colonnade.models.random_features import Kernel
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+Indices = Rows
 Fraction: TypeAlias = float | Literal["auto"]
 Sigma: TypeAlias = float | Literal["median"]
 

@@ -15,15 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Matrix, Numbers
 from colonnade.errors import DataError
 from colonnade.losses import Loss
 from colonnade.models.linear import rows_of
 from colonnade.models.moves import Moves
-
-Floats = NDArray[Any]
 
 
 class Model(Protocol):
@@ -32,11 +29,11 @@ class Model(Protocol):
         """How many parameters there are."""
         ...
 
-    def initial(self, rng: np.random.Generator) -> Floats:
+    def initial(self, rng: np.random.Generator) -> Numbers:
         """The parameters to start from."""
         ...
 
-    def forward(self, W: Floats, X: Matrix) -> Floats:
+    def forward(self, W: Numbers, X: Matrix) -> Numbers:
         """Outputs for every parameter vector (a row of W) and every row of X: [vectors, rows, outputs]."""
         ...
 
@@ -45,11 +42,11 @@ class Model(Protocol):
 class Differentiable(Model, Protocol):
     """A model that is not a black box to its owner."""
 
-    def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+    def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         """The gradient with respect to w of sum(d_out * output)."""
         ...
 
-    def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+    def input_gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         """The same with respect to X."""
         ...
 
@@ -58,7 +55,7 @@ class Differentiable(Model, Protocol):
 class Replacing(Protocol):
     """An F0 that need not start again when one client's embeddings are exchanged for others."""
 
-    def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
+    def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
         """The outputs for C with its columns `own` replaced by each of `outputs` [vectors, rows, own]."""
         ...
 
@@ -76,36 +73,38 @@ class Linear:
     def parameters(self) -> int:
         return (self.columns + self.bias) * self.outputs
 
-    def initial(self, rng: np.random.Generator) -> Floats:
+    def initial(self, rng: np.random.Generator) -> Numbers:
         w = np.zeros(self.parameters)
         if self.start:
             inner = self.columns * self.outputs
             w[:inner] = rng.standard_normal(inner) * self.start / np.sqrt(self.columns)
         return w
 
-    def forward(self, W: Floats, X: Matrix) -> Floats:
+    def forward(self, W: Numbers, X: Matrix) -> Numbers:
         n, inner = X.shape[0], self.columns * self.outputs
         stacked = W[:, :inner].reshape(len(W), self.columns, self.outputs).swapaxes(0, 1)
         out = rows_of(X).scores(0, n, stacked.reshape(self.columns, -1))  # one product for all vectors
         out = out.reshape(n, len(W), self.outputs).swapaxes(0, 1)
         return out + W[:, None, inner:] if self.bias else out
 
-    def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
+    def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
         W = w[: self.columns * self.outputs].reshape(self.columns, self.outputs)
-        replaced: Floats = self.forward(w[None], C) + (outputs - C[:, own]) @ W[own]
+        replaced: Numbers = self.forward(w[None], C) + (outputs - C[:, own]) @ W[own]
         return replaced
 
-    def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
+    def losses_moved(
+        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    ) -> Numbers:
         W = w[: self.columns * self.outputs].reshape(self.columns, self.outputs)
         return losses_of(loss, moves.of(self.forward(w[None], C)[0], moves.bases @ W[own]), y)
 
-    def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+    def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         inner = rows_of(X).gradient(0, X.shape[0], d_out).ravel()
         return np.concatenate([inner, d_out.sum(axis=0)]) if self.bias else inner
 
-    def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+    def input_gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         W = w[: self.columns * self.outputs].reshape(self.columns, self.outputs)
-        gradient: Floats = d_out @ W.T
+        gradient: Numbers = d_out @ W.T
         return gradient
 
 
@@ -117,24 +116,26 @@ class Sum:
     outputs: int = 1
     parameters: int = 0
 
-    def initial(self, rng: np.random.Generator) -> Floats:
+    def initial(self, rng: np.random.Generator) -> Numbers:
         return np.zeros(0)
 
-    def forward(self, W: Floats, X: Matrix) -> Floats:
+    def forward(self, W: Numbers, X: Matrix) -> Numbers:
         total = np.asarray(X).reshape(X.shape[0], -1, self.outputs).sum(axis=1)
         return np.broadcast_to(total, (len(W), *total.shape))
 
-    def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
-        replaced: Floats = self.forward(w[None], C) + (outputs - C[:, own])
+    def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
+        replaced: Numbers = self.forward(w[None], C) + (outputs - C[:, own])
         return replaced
 
-    def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
+    def losses_moved(
+        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    ) -> Numbers:
         return losses_of(loss, moves.of(self.forward(w[None], C)[0]), y)
 
-    def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+    def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         return np.zeros(0)
 
-    def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+    def input_gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         return np.tile(d_out, (1, self.columns // self.outputs))
 
 
@@ -142,30 +143,30 @@ class Sum:
 class Function:
     """Any Python function (parameters, rows) -> outputs, one or several a row."""
 
-    call: Callable[[Floats, Floats], Any]
+    call: Callable[[Numbers, Numbers], Any]
     parameters: int
     name: str = "function"
-    start: Callable[[np.random.Generator], Floats] | None = None
+    start: Callable[[np.random.Generator], Numbers] | None = None
 
-    def initial(self, rng: np.random.Generator) -> Floats:
+    def initial(self, rng: np.random.Generator) -> Numbers:
         return np.zeros(self.parameters) if self.start is None else self.start(rng)
 
-    def forward(self, W: Floats, X: Matrix) -> Floats:
+    def forward(self, W: Numbers, X: Matrix) -> Numbers:
         rows = dense(X)
         return np.stack([shaped(self.call(w, rows), len(rows), self.name) for w in W])
 
 
-def losses_of(loss: Loss, z: Floats, y: Floats) -> Floats:
+def losses_of(loss: Loss, z: Numbers, y: Numbers) -> Numbers:
     """From scores [..., rows, outputs] to losses [..., rows]."""
     return loss.value(z if loss.task == "multiclass" else z[..., 0], y)
 
 
-def dense(X: Matrix) -> Floats:
+def dense(X: Matrix) -> Numbers:
     """Rows as a plain array: most black boxes know nothing of sparse matrices."""
     return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
 
 
-def shaped(outputs: Any, rows: int, name: str) -> Floats:
+def shaped(outputs: Any, rows: int, name: str) -> Numbers:
     """[rows, outputs], whatever way the model wrote it; refused if it cannot be that."""
     found = np.asarray(outputs, dtype=np.float64)
     if found.ndim == 1:

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import _sparsetools, csr_array
 
-Floats = NDArray[np.float64]
+from colonnade.arrays import Floats
+
 Order = NDArray[np.int64]
 
 
-class Rows(Protocol):
+class RowKernels(Protocol):
     """A block's rows in some order; scores may be one per row or one per row and class."""
 
     def scores(self, start: int, end: int, w: Floats) -> Floats:
@@ -113,7 +114,7 @@ class SparseRows:
         return int(self._indptr[end] - self._indptr[start])
 
 
-def rows_of(X: Floats | csr_array, order: Order | None = None) -> Rows:
+def rows_of(X: Floats | csr_array, order: Order | None = None) -> RowKernels:
     """The rows of a block, in the given order."""
     if isinstance(X, np.ndarray):
         return DenseRows(X if order is None else X.take(order, axis=0))  # half the time of X[order]

@@ -10,25 +10,22 @@ and addition for every hidden unit. `Moving` models do that; any other is evalua
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from numpy.typing import NDArray
-
+from colonnade.arrays import Numbers
 from colonnade.losses import Loss
-
-Floats = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Moves:
     """Where B rows of d outputs each are moved to."""
 
-    bases: Floats  # [points, B, d], or [points, 1, d] where all rows share them
-    steps: Floats  # [points, B]
+    bases: Numbers  # [points, B, d], or [points, 1, d] where all rows share them
+    steps: Numbers  # [points, B]
 
-    def of(self, x: Floats, changes: Floats | None = None) -> Floats:
+    def of(self, x: Numbers, changes: Numbers | None = None) -> Numbers:
         """[points, B, width]: x [B, width] moved along the bases, or along what became of them."""
-        moved: Floats = x + self.steps[..., None] * (self.bases if changes is None else changes)
+        moved: Numbers = x + self.steps[..., None] * (self.bases if changes is None else changes)
         return moved
 
 
@@ -36,6 +33,8 @@ class Moves:
 class Moving(Protocol):
     """An F0 that need not start again when one client's embeddings are moved."""
 
-    def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
+    def losses_moved(
+        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    ) -> Numbers:
         """[points, rows] for C with its columns `own` moved."""
         ...

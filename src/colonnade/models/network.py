@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Matrix, Numbers
 from colonnade.job import Device
 from colonnade.losses import Loss
 from colonnade.models.backend import Precision, device_of, losses_of, tensor, torch
@@ -25,7 +24,6 @@ from colonnade.models.replay import Replay
 
 functional_call, vmap = torch.func.functional_call, torch.func.vmap
 
-Floats = NDArray[Any]
 
 NARROW = 32  # outputs
 # hidden numbers computed at one time: what stays in a cache, and what fits a GPU's memory with ease
@@ -64,15 +62,15 @@ class Network:
         """Names and shapes of the tensors in the parameter vector, in its order."""
         return [(name, tuple(shape)) for name, shape in zip(self._names, self._shapes, strict=True)]
 
-    def buffers(self) -> dict[str, Floats]:
+    def buffers(self) -> dict[str, Numbers]:
         """What the module keeps beside its parameters and does not learn here."""
         kept = self._module.state_dict()
         return {name: b.cpu().numpy() for name, b in self._module.named_buffers() if name in kept}
 
-    def restore(self, buffers: dict[str, Floats]) -> None:
+    def restore(self, buffers: dict[str, Numbers]) -> None:
         self._module.load_state_dict({n: torch.from_numpy(v) for n, v in buffers.items()}, strict=False)
 
-    def initial(self, rng: np.random.Generator) -> Floats:
+    def initial(self, rng: np.random.Generator) -> Numbers:
         """What the module's own layers choose, from our seed; on the CPU: all devices start alike."""
         self._module.to("cpu")
         with torch.random.fork_rng(devices=[]):
@@ -92,30 +90,30 @@ class Network:
             parameter.data = part.view(parameter.shape)
         return flat
 
-    def forward(self, W: Floats, X: Matrix) -> Floats:
+    def forward(self, W: Numbers, X: Matrix) -> Numbers:
         with torch.no_grad():
             rows = self._rows(X)
             # one vector is the usual case, and a plain call is quicker than a batch of one
             out = self._many(self._tensor(W), rows) if len(W) > 1 else self._at(W[0])(rows)
         return self._array(out.reshape(len(W), X.shape[0], -1))
 
-    def gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+    def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         out = self._at(w)(self._rows(X))
         parts = self._pull(out, list(self._module.parameters()), d_out)
         return self._array(torch.cat([part.reshape(-1) for part in parts]))
 
-    def input_gradient(self, w: Floats, X: Matrix, d_out: Floats) -> Floats:
+    def input_gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         rows = self._rows(X).clone().requires_grad_()
         (gradient,) = self._pull(self._at(w)(rows), [rows], d_out)
         return self._array(gradient).reshape(X.shape)
 
-    def _at(self, w: Floats) -> torch.nn.Module:
+    def _at(self, w: Numbers) -> torch.nn.Module:
         """The module with these parameters."""
         with torch.no_grad():
             self._flat.copy_(self._tensor(w))
         return self._module
 
-    def _pull(self, out: Any, wrt: list[Any], d_out: Floats) -> tuple[Any, ...]:
+    def _pull(self, out: Any, wrt: list[Any], d_out: Numbers) -> tuple[Any, ...]:
         seed = self._tensor(d_out).reshape(out.shape)
         return torch.autograd.grad(out, wrt, seed, materialize_grads=True)
 
@@ -130,10 +128,10 @@ class Network:
         rows = self._tensor(dense(X))
         return rows.reshape(-1, *self._shape) if self._shape else rows
 
-    def _tensor(self, array: Floats) -> Any:
+    def _tensor(self, array: Numbers) -> Any:
         return tensor(array, self._type, self._device)
 
-    def _array(self, found: Any) -> Floats:
+    def _array(self, found: Any) -> Numbers:
         return np.asarray(found.cpu().numpy())
 
 
@@ -153,7 +151,7 @@ class Layered(Network):
         self._kept: torch.Tensor | None = None
         self._replays: dict[Any, Replay] = {}
 
-    def forward_replaced(self, w: Floats, C: Floats, own: slice, outputs: Floats) -> Floats:
+    def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
         P, B = outputs.shape[:2]
         with torch.no_grad():
             self._at(w)
@@ -162,7 +160,9 @@ class Layered(Network):
             hidden = (moved @ weight.T).view(P, B, -1).add_(first)
             return self._array(self._above(hidden))
 
-    def losses_moved(self, w: Floats, C: Floats, own: slice, moves: Moves, loss: Loss, y: Floats) -> Floats:
+    def losses_moved(
+        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    ) -> Numbers:
         arrays = (w, C, moves.bases, moves.steps, y)
         with torch.no_grad():
             if self._device.type == "cpu":

@@ -21,16 +21,12 @@ import subprocess
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Matrix, Numbers
 from colonnade.errors import DataError, ModelError
 from colonnade.models.blackbox import dense
-
-Floats = NDArray[Any]
 
 
 class Program:
@@ -53,10 +49,10 @@ class Program:
         except ValueError:
             raise self._failed(f"answered {b' '.join(answer)!r} where PARAMETERS OUTPUTS was due") from None
 
-    def initial(self, rng: np.random.Generator) -> Floats:
+    def initial(self, rng: np.random.Generator) -> Numbers:
         return np.zeros(self.parameters)
 
-    def forward(self, W: Floats, X: Matrix) -> Floats:
+    def forward(self, W: Numbers, X: Matrix) -> Numbers:
         rows = dense(X)
         text = [f"forward {len(W)} {len(rows)}", *map(_line, W), *map(_line, rows), ""]
         lines = self._ask("\n".join(text).encode(), len(W) * len(rows))
@@ -102,7 +98,7 @@ class Program:
         return ModelError(f"model {' '.join(self.command)}: the program {what}")
 
 
-def _line(numbers: Floats) -> str:
+def _line(numbers: Numbers) -> str:
     return " ".join(map(repr, numbers.tolist()))
 
 

@@ -10,14 +10,11 @@ bandwidth without showing a column.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-Floats = NDArray[np.float64]
-Matrix: TypeAlias = Floats | csr_array
+from colonnade.arrays import Floats, Matrix
 
 SQRT2 = float(np.sqrt(2.0))
 

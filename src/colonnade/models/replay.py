@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.models.backend import torch
 
-Floats = NDArray[Any]
 WARM_UP = 3  # before recording, so that libraries have chosen their kernels and taken their memory
 
 
@@ -38,7 +37,7 @@ class Replay:
             self._found = compute(*given)
         self._down = torch.empty_like(self._found, device="cpu", pin_memory=True)
 
-    def __call__(self, *arrays: Floats) -> Floats:
+    def __call__(self, *arrays: Numbers) -> Numbers:
         for place, array in zip(self._inputs, arrays, strict=True):
             place[...] = array
         self._there.copy_(self._up, non_blocking=True)

@@ -11,7 +11,8 @@ from functools import cache
 
 import msgspec
 
-from colonnade.messages import TOPIC_SHIFT, Array, Message, Topic
+from colonnade.arrays import Numbers
+from colonnade.messages import TOPIC_SHIFT, Message, Topic
 
 Key = tuple[type[Message], int, str]
 
@@ -92,4 +93,4 @@ class Meter:
 
 @cache
 def _arrays(kind: type[Message]) -> tuple[str, ...]:
-    return tuple(field.name for field in msgspec.structs.fields(kind) if field.type == Array)
+    return tuple(field.name for field in msgspec.structs.fields(kind) if field.type == Numbers)

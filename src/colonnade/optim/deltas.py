@@ -33,19 +33,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.models.blackbox import Differentiable
 from colonnade.models.moves import Moves
 from colonnade.optim.replies import Head, Query, Seed
 from colonnade.optim.smoothing import Directions, Smoothing
 from colonnade.regularizers import Regularizer
-
-Floats = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -70,9 +67,9 @@ class Deltas:
 
     def draw(self, seed: Seed, rows: int, d: int) -> Moves:
         """The directions of one question, in single precision and times mu."""
-        signs: Floats = np.ones((self.rule(d).count, rows), dtype=np.float32)
+        signs: Numbers = np.ones((self.rule(d).count, rows), dtype=np.float32)
         if self.directions == "coordinate":
-            bases: Floats = np.eye(d, dtype=np.float32)[:, None]
+            bases: Numbers = np.eye(d, dtype=np.float32)[:, None]
         else:
             rng = np.random.default_rng(seed)
             if self.per == "batch":
@@ -85,18 +82,18 @@ class Deltas:
             np.concatenate([bases[:1], *[bases] * len(sides)]), np.concatenate([0 * steps[:1], *sides])
         )
 
-    def _bases(self, rng: np.random.Generator, rows: int, d: int) -> Floats:
+    def _bases(self, rng: np.random.Generator, rows: int, d: int) -> Numbers:
         shape = (self.count, 1 if self.per == "batch" else rows, d)
         if self.directions == "rademacher":
             return _signs(rng, shape)
-        v: Floats = rng.standard_normal(shape, dtype=np.float32)
+        v: Numbers = rng.standard_normal(shape, dtype=np.float32)
         if self.directions == "sphere":
             v /= np.sqrt(np.square(v).sum(axis=2, keepdims=True))
             if self.per == "batch":
                 v /= np.float32(rows**0.5)  # so that u_k, all rows of it, has length 1
         return v
 
-    def changes(self, losses: Floats, d: int) -> Floats:
+    def changes(self, losses: Numbers, d: int) -> Numbers:
         """[directions, rows], from the losses [points, rows] where the moves led."""
         found = self.rule(d).quotients(losses.astype(np.float64))
         if self.per == "batch":
@@ -104,12 +101,12 @@ class Deltas:
             found = found[_base(K, rows), np.arange(rows)]
         return found
 
-    def reply(self, changes: Floats) -> Floats:
+    def reply(self, changes: Numbers) -> Numbers:
         """What the client is told of them: the mean loss of the batch is theirs."""
-        told: Floats = changes.mean(axis=1) if self.per == "batch" else changes / changes.shape[1]
+        told: Numbers = changes.mean(axis=1) if self.per == "batch" else changes / changes.shape[1]
         return told
 
-    def gradient(self, reply: Floats, moves: Moves) -> Floats:
+    def gradient(self, reply: Numbers, moves: Moves) -> Numbers:
         """The estimate of df/dh [rows, d], f the mean loss of the batch."""
         if self.directions == "coordinate":
             return reply.T
@@ -117,7 +114,7 @@ class Deltas:
         bases, signs = moves.bases[1 : K + 1], np.copysign(1.0, moves.steps[1 : K + 1])
         if self.per == "sample":
             scaled = self.rule(d).scale(d) / K * reply
-            found: Floats = np.einsum("kb,kbd->bd", scaled.astype(bases.dtype), bases)
+            found: Numbers = np.einsum("kb,kbd->bd", scaled.astype(bases.dtype), bases)
         else:
             scaled = self.rule(d).scale(rows * d) / K * signs
             found = (scaled * reply[_evaluation(K, rows)]).astype(bases.dtype).T @ bases[:, 0]
@@ -125,20 +122,20 @@ class Deltas:
 
 
 @lru_cache(maxsize=4)  # a run has one or two sizes of batches
-def _base(K: int, rows: int) -> NDArray[np.int64]:
+def _base(K: int, rows: int) -> Rows:
     """[K, rows]: along which base evaluation k moves row b."""
-    base: NDArray[np.int64] = (np.arange(K)[:, None] + np.arange(rows)) % K
+    base: Rows = (np.arange(K)[:, None] + np.arange(rows)) % K
     return base
 
 
 @lru_cache(maxsize=4)
-def _evaluation(K: int, rows: int) -> NDArray[np.int64]:
+def _evaluation(K: int, rows: int) -> Rows:
     """[K, rows]: which evaluation moves row b along base j."""
-    evaluation: NDArray[np.int64] = (np.arange(K)[:, None] - np.arange(rows)) % K
+    evaluation: Rows = (np.arange(K)[:, None] - np.arange(rows)) % K
     return evaluation
 
 
-def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
     """+1 or -1, one random bit each."""
     size = int(np.prod(shape))
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8), count=size)
@@ -154,13 +151,13 @@ class DeltasClient:
     l2: float
     deltas: Deltas
 
-    def ask(self, w: Floats, X: Matrix, seed: Seed = ()) -> Query:
+    def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query:
         return Query(X, w, self.model.forward(w[None], X), seed=seed)
 
     def reply_shape(self, query: Query) -> tuple[int, ...]:
         return self.deltas.shape(*query.outputs.shape[1:])
 
-    def gradient(self, query: Query, values: Floats) -> Floats:
+    def gradient(self, query: Query, values: Numbers) -> Numbers:
         moves = self.deltas.draw(query.seed, *query.outputs.shape[1:])
         back = self.model.gradient(query.w, query.X, self.deltas.gradient(values, moves))
         return back + self.l2 * self.regularizer.gradient(query.w)
@@ -173,10 +170,10 @@ class DeltasServer:
     head: Head
     deltas: Deltas
 
-    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats, seed: Seed = ()) -> Floats:
+    def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
         rows, d = outputs.shape[1:]
         moves = self.deltas.draw(seed, rows, d)
         return self.deltas.reply(self.deltas.changes(self.head.losses_moved(C, own, moves, y), d))
 
-    def evaluations(self, outputs: Floats) -> int:
+    def evaluations(self, outputs: Numbers) -> int:
         return self.deltas.rule(outputs.shape[2]).points_per_step

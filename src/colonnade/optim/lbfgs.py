@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsv
 
-Floats = NDArray[np.float64]
+from colonnade.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
-
-Floats = NDArray[Any]
+from colonnade.arrays import Numbers
 
 
 class Optimizer(Protocol):
@@ -20,11 +18,11 @@ class Optimizer(Protocol):
         """The step where a job leaves it to us; None: it must be found from the curvature."""
         ...
 
-    def init(self, w: Floats) -> Any:
+    def init(self, w: Numbers) -> Any:
         """The state before the first step."""
         ...
 
-    def step(self, state: Any, w: Floats, gradient: Floats, rate: float) -> Floats:
+    def step(self, state: Any, w: Numbers, gradient: Numbers, rate: float) -> Numbers:
         """New parameters, in an array of their own; the state is brought up to date."""
         ...
 
@@ -34,11 +32,11 @@ class Descent:
 
     rate = None
 
-    def init(self, w: Floats) -> None:
+    def init(self, w: Numbers) -> None:
         return None
 
-    def step(self, state: Any, w: Floats, gradient: Floats, rate: float) -> Floats:
-        moved: Floats = w - (rate * gradient).astype(w.dtype, copy=False)
+    def step(self, state: Any, w: Numbers, gradient: Numbers, rate: float) -> Numbers:
+        moved: Numbers = w - (rate * gradient).astype(w.dtype, copy=False)
         return moved
 
 

@@ -17,23 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Matrix, Numbers
 from colonnade.losses import Loss, soft_dz
 from colonnade.models.blackbox import Differentiable, Model, Replacing, losses_of
 from colonnade.models.moves import Moves, Moving
 from colonnade.optim.smoothing import Smoothing
 from colonnade.regularizers import Regularizer
 
-Floats = NDArray[Any]
-
 CAUTION = 0.5  # of F0's step: its clients move at the same time
 
-Release = Callable[[Floats], Floats]
+Release = Callable[[Numbers], Numbers]
 """From the losses [points, rows] of a batch to what the client is told (`privacy.mechanisms`)."""
 
 Seed = tuple[int, ...]
@@ -45,22 +42,22 @@ class Query:
     """A question on its way: what was sent, and what the client needs to make sense of the answer."""
 
     X: Matrix
-    w: Floats
-    outputs: Floats  # [vectors, rows, outputs]
-    directions: Floats | None = None
+    w: Numbers
+    outputs: Numbers  # [vectors, rows, outputs]
+    directions: Numbers | None = None
     seed: Seed = ()
 
 
 class Asking(Protocol):
     """The client's half."""
 
-    def ask(self, w: Floats, X: Matrix, seed: Seed = ()) -> Query: ...
+    def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query: ...
 
     def reply_shape(self, query: Query) -> tuple[int, ...]:
         """What an answer to this question must look like."""
         ...
 
-    def gradient(self, query: Query, values: Floats) -> Floats:
+    def gradient(self, query: Query, values: Numbers) -> Numbers:
         """The gradient of the objective by w, from the server's answer."""
         ...
 
@@ -68,11 +65,11 @@ class Asking(Protocol):
 class Answering(Protocol):
     """The server's half."""
 
-    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats, seed: Seed = ()) -> Floats:
+    def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
         """`C` holds the latest embeddings of the rows, of which the columns `own` are the client's."""
         ...
 
-    def evaluations(self, outputs: Floats) -> int:
+    def evaluations(self, outputs: Numbers) -> int:
         """How many times F0 is evaluated for every row of the client's outputs."""
         ...
 
@@ -83,19 +80,19 @@ class Head:
 
     model: Model
     loss: Loss
-    w: Floats
+    w: Numbers
     soft: bool = False  # labels are points with noise on them (`privacy.labels`), not classes
 
-    def scores(self, W: Floats, C: Floats) -> Floats:
+    def scores(self, W: Numbers, C: Numbers) -> Numbers:
         """z for every parameter vector and row; one number a row unless the loss has classes."""
         z = self.model.forward(W, C)
         return z if self.loss.task == "multiclass" else z[..., 0]
 
-    def losses(self, W: Floats, C: Floats, y: Floats) -> Floats:
+    def losses(self, W: Numbers, C: Numbers, y: Numbers) -> Numbers:
         """[vectors, rows]"""
         return losses_of(self.loss, self.model.forward(W, C), y)
 
-    def losses_replaced(self, C: Floats, own: slice, outputs: Floats, y: Floats) -> Floats:
+    def losses_replaced(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers) -> Numbers:
         """[vectors, rows] for C with the columns `own` replaced by each of `outputs`."""
         if isinstance(self.model, Replacing):
             return losses_of(self.loss, self.model.forward_replaced(self.w, C, own, outputs), y)
@@ -105,13 +102,13 @@ class Head:
         z = self.model.forward(self.w[None], replaced.reshape(P * B, -1))
         return losses_of(self.loss, z.reshape(P, B, -1), y)
 
-    def losses_moved(self, C: Floats, own: slice, moves: Moves, y: Floats) -> Floats:
+    def losses_moved(self, C: Numbers, own: slice, moves: Moves, y: Numbers) -> Numbers:
         """[points, rows] for C with the columns `own` moved."""
         if isinstance(self.model, Moving):
             return self.model.losses_moved(self.w, C, own, moves, self.loss, y)
         return self.losses_replaced(C, own, moves.of(C[:, own]), y)
 
-    def dz(self, C: Floats, y: Floats) -> Floats:
+    def dz(self, C: Numbers, y: Numbers) -> Numbers:
         """The derivative of the mean loss by every output of F0."""
         z = self.scores(self.w[None], C)[0]
         dz = soft_dz(self.loss, z, y) if self.soft else self.loss.dz(z, y)
@@ -129,7 +126,7 @@ class ValuesClient:
     rng: np.random.Generator
     private: bool = False  # the server sends quotients, clipped and noisy, instead of values
 
-    def ask(self, w: Floats, X: Matrix, seed: Seed = ()) -> Query:
+    def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query:
         # directions of its own, not those of the seed: the server has no need to know them
         u = self.smoothing.draw(self.rng, len(w))
         return Query(X, w, self.model.forward(self.smoothing.points(w, u), X), u)
@@ -137,7 +134,7 @@ class ValuesClient:
     def reply_shape(self, query: Query) -> tuple[int, ...]:
         return (self.smoothing.count if self.private else self.smoothing.points_per_step,)
 
-    def gradient(self, query: Query, values: Floats) -> Floats:
+    def gradient(self, query: Query, values: Numbers) -> Numbers:
         u = query.directions
         assert u is not None  # noqa: S101  asked with directions
         g = np.array([self.regularizer.value(point) for point in self.smoothing.points(query.w, u)])
@@ -153,10 +150,10 @@ class ValuesServer:
     head: Head
     release: Release
 
-    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats, seed: Seed = ()) -> Floats:
+    def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
         return self.release(self.head.losses_replaced(C, own, outputs, y))
 
-    def evaluations(self, outputs: Floats) -> int:
+    def evaluations(self, outputs: Numbers) -> int:
         return len(outputs)
 
 
@@ -166,13 +163,13 @@ class GradientClient:
     regularizer: Regularizer
     l2: float
 
-    def ask(self, w: Floats, X: Matrix, seed: Seed = ()) -> Query:
+    def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query:
         return Query(X, w, self.model.forward(w[None], X))
 
     def reply_shape(self, query: Query) -> tuple[int, ...]:
         return query.outputs.shape[1:]
 
-    def gradient(self, query: Query, values: Floats) -> Floats:
+    def gradient(self, query: Query, values: Numbers) -> Numbers:
         back = self.model.gradient(query.w, query.X, values)
         return back + self.l2 * self.regularizer.gradient(query.w)
 
@@ -181,19 +178,19 @@ class GradientClient:
 class GradientServer:
     head: Head
 
-    def answer(self, C: Floats, own: slice, outputs: Floats, y: Floats, seed: Seed = ()) -> Floats:
+    def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
         model = self.head.model
         assert isinstance(model, Differentiable)  # noqa: S101  the job was checked
         return model.input_gradient(self.head.w, C, self.head.dz(C, y))[:, own]
 
-    def evaluations(self, outputs: Floats) -> int:
+    def evaluations(self, outputs: Numbers) -> int:
         return 1
 
 
 class OwnStep(Protocol):
     """How the server's own parameters learn."""
 
-    def gradient(self, C: Floats, y: Floats) -> Floats: ...
+    def gradient(self, C: Numbers, y: Numbers) -> Numbers: ...
 
 
 @dataclass(frozen=True)
@@ -209,14 +206,14 @@ class ZerothStep:
     rng: np.random.Generator
     measured: bool = False
 
-    def gradient(self, C: Floats, y: Floats) -> Floats:
+    def gradient(self, C: Numbers, y: Numbers) -> Numbers:
         u = self.smoothing.draw(self.rng, len(self.head.w))
         z = self.head.model.forward(self.smoothing.points(self.head.w, u), C)
         values = losses_of(self.head.loss, z, y).mean(axis=1)
         gradient = self.smoothing.gradient(self.smoothing.quotients(values), u)
         return self._length(z) * gradient if self.measured else gradient
 
-    def _length(self, z: Floats) -> float:
+    def _length(self, z: Numbers) -> float:
         """CAUTION / (largest eigenvalue + noise of K directions), of F0's part of the Hessian."""
         moved = self.smoothing.quotients(z)
         each = self.smoothing.scale(len(self.head.w)) * float((moved**2).mean())  # J'J of one output
@@ -231,7 +228,7 @@ class FirstStep:
 
     head: Head
 
-    def gradient(self, C: Floats, y: Floats) -> Floats:
+    def gradient(self, C: Numbers, y: Numbers) -> Numbers:
         model = self.head.model
         assert isinstance(model, Differentiable)  # noqa: S101  the job was checked
         return model.gradient(self.head.w, C, self.head.dz(C, y))

@@ -8,9 +8,8 @@ as plain SGD, which costs no pass and comes out ahead at every accuracy we looke
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from colonnade.arrays import Floats, Rows
 
 
 class Saga:
@@ -19,7 +18,7 @@ class Saga:
         self._mean = np.zeros(width)
         self._unseen = rows
 
-    def news(self, rows: NDArray[np.int64], theta: Floats) -> Floats:
+    def news(self, rows: Rows, theta: Floats) -> Floats:
         c: Floats = theta - self._theta[rows]
         self._theta[rows] = theta
         return c

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
+from colonnade.arrays import Floats, Rows
 
 
 class Estimator(Protocol):
-    def news(self, rows: NDArray[np.int64], theta: Floats) -> Floats:
+    def news(self, rows: Rows, theta: Floats) -> Floats:
         """c: what theta says beyond what was remembered of these rows; from now on theta is."""
         ...
 
@@ -30,7 +27,7 @@ class Estimator(Protocol):
 
 
 class Sgd:
-    def news(self, rows: NDArray[np.int64], theta: Floats) -> Floats:
+    def news(self, rows: Rows, theta: Floats) -> Floats:
         return theta
 
     def mean(self) -> float:

@@ -16,12 +16,12 @@ Only points go out and only values come back: nothing here knows what the functi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[Any]
+from colonnade.arrays import Numbers
+
 Directions = Literal["gaussian", "sphere", "rademacher"]
 
 
@@ -39,7 +39,7 @@ class Smoothing:
         """How many function values one estimate takes."""
         return 1 + self.count * (2 if self.two_sided else 1)
 
-    def draw(self, rng: np.random.Generator, d: int) -> Floats:
+    def draw(self, rng: np.random.Generator, d: int) -> Numbers:
         """K directions, one a row."""
         if self.directions == "rademacher":
             return rng.integers(0, 2, (self.count, d)) * 2.0 - 1.0
@@ -51,22 +51,22 @@ class Smoothing:
     def scale(self, d: int) -> int:
         return d if self.directions == "sphere" else 1
 
-    def points(self, w: Floats, u: Floats) -> Floats:
+    def points(self, w: Numbers, u: Numbers) -> Numbers:
         """w itself, then w + mu u_k, then (two-sided) w - mu u_k: one a row, in the type of w."""
         step = (self.mu * u).astype(w.dtype, copy=False)
         sides = [w[None, :], w + step, w - step] if self.two_sided else [w[None, :], w + step]
         return np.concatenate(sides)
 
-    def quotients(self, values: Floats) -> Floats:
+    def quotients(self, values: Numbers) -> Numbers:
         """q_k from the values at `points`, along the first axis; what is behind it is kept."""
         K = self.count
         far, near, width = values[1:], values[0], self.mu
         if self.two_sided:
             far, near, width = values[1 : K + 1], values[K + 1 :], 2 * self.mu
-        quotients: Floats = (far - near) / width
+        quotients: Numbers = (far - near) / width
         return quotients
 
-    def gradient(self, quotients: Floats, u: Floats) -> Floats:
+    def gradient(self, quotients: Numbers, u: Numbers) -> Numbers:
         return self.scale(u.shape[1]) / self.count * (quotients @ u)
 
     def stretch(self, d: int) -> float:

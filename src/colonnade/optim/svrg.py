@@ -6,10 +6,7 @@ it is plain SGD: far from the optimum a pass of steps is worth more than a pass 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
+from colonnade.arrays import Floats, Rows
 
 
 class Svrg:
@@ -21,7 +18,7 @@ class Svrg:
         """theta of every row at the weights of now, and the mean gradient they give."""
         self._theta, self._mean = theta, mean
 
-    def news(self, rows: NDArray[np.int64], theta: Floats) -> Floats:
+    def news(self, rows: Rows, theta: Floats) -> Floats:
         return theta if self._theta is None else theta - self._theta[rows]
 
     def mean(self) -> Floats | float:

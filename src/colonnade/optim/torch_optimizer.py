@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.errors import JobError
 from colonnade.models.backend import torch
-
-Floats = NDArray[Any]
 
 # one evaluates the loss again and again within a step, the others want parameters of another kind
 UNFIT = {"lbfgs", "sparseadam", "muon"}
@@ -35,7 +33,7 @@ class TorchOptimizer:
         """Torch's own choice: steps of these optimisers are not those of a curvature."""
         return float(inspect.signature(_optimisers()[self.name.lower()]).parameters["lr"].default)
 
-    def init(self, w: Floats) -> Any:
+    def init(self, w: Numbers) -> Any:
         kinds = _optimisers()
         if self.name.lower() not in kinds:
             raise JobError(f"cascade.optimizer: torch has no {self.name!r}; choose from {', '.join(kinds)}")
@@ -44,7 +42,7 @@ class TorchOptimizer:
         except (TypeError, ValueError, RuntimeError) as error:
             raise JobError(f"cascade.optimizer_options: {self.name} says: {error}") from error
 
-    def step(self, state: Any, w: Floats, gradient: Floats, rate: float) -> Floats:
+    def step(self, state: Any, w: Numbers, gradient: Numbers, rate: float) -> Numbers:
         group = state.param_groups[0]
         (parameter,) = group["params"]
         parameter.data = torch.from_numpy(w.copy())

@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
+from colonnade.arrays import Rows
 from colonnade.errors import JobError
 
 try:
@@ -68,7 +68,7 @@ class Budget:
     epsilon: float
     delta: float
     allowed: int
-    spent: NDArray[np.int64]
+    spent: Rows
     multiplier: float
 
     @staticmethod
@@ -81,11 +81,11 @@ class Budget:
             multiplier_for(epsilon, delta, allowed),
         )
 
-    def affords(self, rows: NDArray[np.int64], replies: int = 1) -> bool:
+    def affords(self, rows: Rows, replies: int = 1) -> bool:
         """Whether that many more replies about these rows stay within the budget."""
         return int(self.spent[rows].max(initial=0)) + replies <= self.allowed
 
-    def spend(self, rows: NDArray[np.int64], replies: int = 1) -> None:
+    def spend(self, rows: Rows, replies: int = 1) -> None:
         self.spent[rows] += replies
 
     def epsilon_spent(self) -> float:

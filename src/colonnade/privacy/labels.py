@@ -25,17 +25,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers, Rows
 from colonnade.data.table import Table
 from colonnade.job import Job
 from colonnade.losses import LOSSES, Loss
 from colonnade.privacy.noise import Draw, gaussian, uniform
-
-Floats = NDArray[Any]
 
 
 def keep_probability(epsilon: float, classes: int) -> float:
@@ -47,7 +44,7 @@ def keep_probability(epsilon: float, classes: int) -> float:
     return 1 / (1 + (classes - 1) * exp(-epsilon))
 
 
-def randomised(codes: NDArray[np.int64], classes: int, epsilon: float, draw: Draw = uniform) -> Floats:
+def randomised(codes: Rows, classes: int, epsilon: float, draw: Draw = uniform) -> Numbers:
     """Every class 0 ... k - 1 kept, or replaced by one of the others."""
     keep = keep_probability(epsilon, classes)
     u = draw(codes.shape)
@@ -84,7 +81,7 @@ def delta_of(job: Job) -> float:
     return job.privacy.delta if job.privacy.mechanism != "labels" or regression else 0.0
 
 
-def label_points(y: Floats, loss: Loss, clip: float, classes: int | None = None) -> tuple[Floats, float]:
+def label_points(y: Numbers, loss: Loss, clip: float, classes: int | None = None) -> tuple[Numbers, float]:
     """Labels as points, and how far apart two of them can be."""
     match loss.task:
         case "binary":
@@ -98,11 +95,11 @@ def label_points(y: Floats, loss: Loss, clip: float, classes: int | None = None)
 class NoisyLabels:
     """The points of some rows with fresh noise: every call is one release of each of them."""
 
-    points: Floats
+    points: Numbers
     deviation: float
     draw: Draw = gaussian
 
-    def __call__(self, rows: NDArray[np.int64]) -> Floats:
+    def __call__(self, rows: Rows) -> Numbers:
         points = self.points[rows]
-        noisy: Floats = points + self.deviation * self.draw(points.shape)
+        noisy: Numbers = points + self.deviation * self.draw(points.shape)
         return noisy

@@ -20,21 +20,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import SystemRandom
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.optim.smoothing import Smoothing
-
-Floats = NDArray[Any]
 
 Gauss = Callable[[float, float], float]
 
 
-def mean_losses(losses: Floats) -> Floats:
+def mean_losses(losses: Numbers) -> Numbers:
     """No mechanism: the mean loss at every point, exactly."""
-    means: Floats = losses.mean(axis=1)
+    means: Numbers = losses.mean(axis=1)
     return means
 
 
@@ -47,17 +44,17 @@ class NoisyScalars:
     multiplier: float
     gauss: Gauss = field(default_factory=lambda: SystemRandom().gauss)
 
-    def __call__(self, losses: Floats) -> Floats:
+    def __call__(self, losses: Numbers) -> Numbers:
         quotients = self.smoothing.quotients(losses)
         K, B = quotients.shape
         length = self.clip * K**0.5
         clipped = clip_rows(quotients.T, length)
         noise = self.multiplier * 2 * length / B
-        scalars: Floats = clipped.mean(axis=0) + np.array([self.gauss(0.0, noise) for _ in range(K)])
+        scalars: Numbers = clipped.mean(axis=0) + np.array([self.gauss(0.0, noise) for _ in range(K)])
         return scalars
 
 
-def clip_rows(rows: Floats, length: float) -> Floats:
+def clip_rows(rows: Numbers, length: float) -> Numbers:
     """Every row scaled down to at most this length; what is not finite counts as nothing.
 
     >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(2).tolist()
@@ -65,5 +62,5 @@ def clip_rows(rows: Floats, length: float) -> Floats:
     """
     safe = np.where(np.isfinite(rows), rows, 0.0)
     norms = np.linalg.norm(safe, axis=1, keepdims=True)
-    clipped: Floats = safe * np.minimum(1.0, length / np.maximum(norms, 1e-300))
+    clipped: Numbers = safe * np.minimum(1.0, length / np.maximum(norms, 1e-300))
     return clipped

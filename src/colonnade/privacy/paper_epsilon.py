@@ -17,12 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[Any]
+from colonnade.arrays import Numbers
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Observed:
     trace: float  # the mean of tr Psi, the covariance of an estimate along one direction
 
     @staticmethod
-    def of(gradients: Floats) -> Observed:
+    def of(gradients: Numbers) -> Observed:
         """From rows of gradients; along a Gaussian direction tr Psi = (d + 1) |g|^2."""
         squares = np.square(gradients).sum(axis=1)
         return Observed(float(sqrt(squares.max())), (gradients.shape[1] + 1) * float(squares.mean()))

@@ -15,16 +15,12 @@ accountant counts the same.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from colonnade.arrays import Numbers, Rows
 from colonnade.losses import Loss
 from colonnade.privacy.labels import NoisyLabels
-
-Floats = NDArray[Any]
 
 
 class Posterior:
@@ -35,14 +31,14 @@ class Posterior:
         self._sum = np.zeros_like(release.points, dtype=np.float64)
         self._draws = np.zeros(len(release.points), dtype=np.int64)
 
-    def __call__(self, rows: NDArray[np.int64]) -> Floats:
+    def __call__(self, rows: Rows) -> Numbers:
         self._sum[rows] += self._release(rows)
         self._draws[rows] += 1
-        total: Floats = self._sum[rows]
+        total: Numbers = self._sum[rows]
         match self._task:
             case "binary":
                 return np.tanh(total / self._release.deviation**2)
             case "multiclass":
-                mean: Floats = softmax(total / self._release.deviation**2, axis=-1)
+                mean: Numbers = softmax(total / self._release.deviation**2, axis=-1)
                 return mean
         return np.clip(total / self._draws[rows], -self._clip, self._clip)

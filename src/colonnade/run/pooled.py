@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
-
+from colonnade.arrays import Matrix, Numbers
 from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
 from colonnade.conversations.kernel.gram import check_memory
 from colonnade.conversations.kernel.setup import plan_of
-from colonnade.data.table import Matrix, Table
+from colonnade.data.table import Table
 from colonnade.job import Job
 from colonnade.job.rules import preset_of
 from colonnade.losses import LOSSES, Loss
 from colonnade.metrics import metrics_of
 from colonnade.regularizers import REGULARIZERS
 from colonnade.run.inputs import Setting
-
-Floats = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class _Rows:
     """All columns of some rows side by side, with the label."""
 
     X: Matrix
-    y: Floats
+    y: Numbers
 
     @classmethod
     def of(cls, setting: Setting, tables: dict[str, Table]) -> _Rows:
@@ -55,7 +51,7 @@ class _Rows:
 
 
 def _measured(
-    loss: Loss, setting: Setting, scores: Callable[[Matrix], Floats], train_loss: float, penalty: float
+    loss: Loss, setting: Setting, scores: Callable[[Matrix], Numbers], train_loss: float, penalty: float
 ) -> Pooled:
     """A fit by its loss, and by all metrics on the test rows if there are any."""
     metrics = {"train_loss": train_loss}

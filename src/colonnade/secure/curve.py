@@ -15,10 +15,10 @@ import numpy as np
 from coincurve import PublicKey
 from numpy.typing import NDArray
 
+from colonnade.arrays import Digests
 from colonnade.errors import AlignmentError
 
 Points = NDArray[np.uint8]  # [n, 33]: compressed points
-Digests = NDArray[np.uint8]  # [n, 32]
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 POINT = 33

@@ -16,11 +16,12 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.arrays import Rows
 from colonnade.errors import AlignmentError
 
 Words = NDArray[np.uint64]  # [n, 2]
-Places = NDArray[np.int64]  # [n, 3]
-Layer = tuple[NDArray[np.int64], NDArray[np.int64]]
+Places = Rows  # [n, 3]
+Layer = tuple[Rows, Rows]
 
 SPREAD = 1.23
 SLACK = 48

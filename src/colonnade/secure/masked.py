@@ -18,11 +18,12 @@ from __future__ import annotations
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from colonnade.arrays import Floats
 from colonnade.errors import SumError
 from colonnade.messages import Piece
 from colonnade.net.network import Network
 from colonnade.secure import ring
-from colonnade.secure.protocol import Floats, UsedTags
+from colonnade.secure.protocol import UsedTags
 
 _BLOCK = 16
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from colonnade.arrays import Floats
 from colonnade.errors import SumError
 from colonnade.messages import Piece
 from colonnade.net.network import Network
-from colonnade.secure.protocol import Floats, UsedTags
+from colonnade.secure.protocol import UsedTags
 
 
 class PlainSum:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from colonnade.arrays import Floats
 from colonnade.errors import TagReused
 from colonnade.messages import TOPIC_SHIFT
-
-Floats = NDArray[np.float64]
-Array = NDArray[Any]
 
 
 class SecureSum(Protocol):

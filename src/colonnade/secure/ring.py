@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.errors import FixedPointOverflow
-from colonnade.secure.protocol import Floats
 
 FRACTION_BITS = 32
 STEP = 2.0**-FRACTION_BITS

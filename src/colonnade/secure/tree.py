@@ -23,19 +23,19 @@ import os
 from collections.abc import Callable, Coroutine
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Rows
 from colonnade.errors import FixedPointOverflow, SumError
 from colonnade.messages import TOPIC_SHIFT, Branch
 from colonnade.net.network import Network
 from colonnade.secure.hosts import Hop, Schedule, choose_schedule
-from colonnade.secure.protocol import Floats, UsedTags
+from colonnade.secure.protocol import UsedTags
 
 VALUES, MASKS = 0, 1
 FRACTION_BITS = 37
 STEP = 2.0**-FRACTION_BITS
 
-Ints = NDArray[np.int64]
+Ints = Rows
 
 
 def mask_size(q: int) -> float:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.oracles.dsg import pooled_dsg
 from tests.oracles.tables import pooled, random_job, random_setting, run
 
+from colonnade.arrays import Floats
 from colonnade.baselines.svc import median_bandwidth
 from colonnade.conversations.kernel.setup import plan_of
 from colonnade.data.table import Table
@@ -19,8 +19,6 @@ from colonnade.job.rules import batch_of
 from colonnade.losses import LOSSES
 from colonnade.privacy import labels
 from colonnade.run.federate import Run, Setting, federate, run_tables
-
-Floats = NDArray[np.float64]
 
 # a projection is off by at most q half steps of the fixed point, and a coefficient is a short sum of such
 FIXED_POINT = 1e-8

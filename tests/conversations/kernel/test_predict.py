@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.oracles.dsg import phi
 from tests.oracles.tables import pooled, random_setting, run
 from tests.secure.parties import masked
 
 from colonnade import VerticalClassifier, split_columns
+from colonnade.arrays import Floats
 from colonnade.conversations.kernel import predict as kernel_predict
 from colonnade.conversations.kernel.predict import KernelShare, predict, together
 from colonnade.errors import JobError
@@ -22,8 +22,6 @@ from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.run.federate import Run, Setting
-
-Floats = NDArray[np.float64]
 
 
 def naive(done: Run, X: Floats) -> Floats:

@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from colonnade.conversations.linear.block import Block, Delays
 from colonnade.conversations.schedule import Schedule
 from colonnade.optim.sgd import Sgd
 from colonnade.regularizers import REGULARIZERS
-
-Floats = NDArray[np.float64]
 
 
 @given(

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.conversations.linear.test_variance_reduced import SLOW, gap, problem_of
 from tests.oracles.lbfgs import DenseLbfgs
 from tests.oracles.tables import random_setting, run, weights
 from tests.oracles.variance_reduced import QuasiNewton, hessian_times, pooled_svrg
 
+from colonnade.arrays import Floats
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
 from colonnade.run.federate import Run, Setting
 
-Floats = NDArray[np.float64]
 TERMS: dict[str, Any] = {"pairs": "joint", "every": 6, "memory": 4, "step": 0.3}
 TRAIN: dict[str, Any] = {"direction": "lbfgs", "epochs": 9, "batch": 20, "step": 0.3, "l2": 0.01}
 

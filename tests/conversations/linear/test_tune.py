@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from tests.oracles.sgd import SCALAR_LOSSES
 
+from colonnade.arrays import Floats
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.tune import MARGIN, Tuner
 from colonnade.data.table import Table
@@ -26,7 +26,6 @@ from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.optim.steps import Smoothness
 from colonnade.secure.masked import MaskedSum
 
-Floats = NDArray[np.float64]
 Runner = Callable[[Coroutine[Any, Any, list[Smoothness]]], list[Smoothness]]
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.oracles.sgd import objective
 from tests.oracles.tables import pooled, random_setting, run, weights
 from tests.oracles.variance_reduced import Problem, pooled_saga, pooled_svrg
@@ -16,7 +15,6 @@ from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS
 from colonnade.run.federate import Run, Setting
 
-Floats = NDArray[np.float64]
 ORACLES = {"vfb-saga": pooled_saga, "vfb-svrg": pooled_svrg, "fd-svrg": pooled_svrg}
 SLOW = {"latency_ms": 5, "bandwidth_mbps": 20, "speeds": [1, 1, 0.3, 1]}
 

@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from colonnade.compress.protocol import Plain
 from colonnade.compress.quantize import Quantizer
@@ -59,8 +57,6 @@ from colonnade.optim.replies import (
 )
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import mean_losses
-
-Floats = NDArray[Any]
 
 WIDEST = 2**20  # outputs of a client for one row
 # what a party's generators are for; 6 is cascade_step's

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.compress.protocol import Compressor, Plain
 from colonnade.compress.rows import Changes, Each, Late, Sending
 from colonnade.compress.topk import TopK
 from colonnade.conversations.context import Context
-from colonnade.data.table import Matrix, Table
+from colonnade.data.table import Table
 from colonnade.errors import Diverged
 from colonnade.messages import (
     TOPIC_SHIFT,
@@ -36,8 +36,6 @@ from colonnade.models.blackbox import Linear, Model
 from colonnade.net.network import Network
 from colonnade.optim.optimizers import Descent, Optimizer
 from colonnade.optim.replies import Asking, Seed
-
-Floats = NDArray[Any]
 
 # outputs of many rows travel in messages of about this many numbers
 STRETCH = 2**18
@@ -57,7 +55,7 @@ class Passes:
     def per_pass(self) -> int:
         return -(-self.rows // self.batch)
 
-    def order(self, number: int) -> NDArray[np.int64]:
+    def order(self, number: int) -> Rows:
         return np.random.default_rng([*self.seed, number]).permutation(self.rows)
 
 
@@ -69,7 +67,7 @@ class Walk:
         self._pass = -1
         self._order = np.zeros(0, dtype=np.int64)
 
-    def batch(self, number: int) -> NDArray[np.int64]:
+    def batch(self, number: int) -> Rows:
         of, position = divmod(number, self._passes.per_pass)
         if of != self._pass:
             self._pass, self._order = of, self._passes.order(of)
@@ -86,11 +84,11 @@ class Wire:
     changes: TopK | None = None  # up go, after the first pass, only the largest changes
     late: TopK | None = None  # down come only the largest, what is left out later
 
-    def uplink(self, there: Floats) -> Sending:
+    def uplink(self, there: Numbers) -> Sending:
         """Of a client whose outputs of all rows the server has."""
         return Each(self.up) if self.changes is None else Changes(self.changes, there.copy())
 
-    def downlink(self, there: Floats) -> Sending:
+    def downlink(self, there: Numbers) -> Sending:
         """To a client with these outputs."""
         return Each(self.down) if self.late is None else Late(self.late, np.zeros_like(there))
 
@@ -123,7 +121,7 @@ class Client:
     walk: Walk
     line: ServerLine
     wire: Wire
-    w: Floats
+    w: Numbers
     rate: Callable[[int], float]  # the step after this many answers of the run
     ahead: int
     optimizer: Optimizer = field(default_factory=Descent)
@@ -175,7 +173,7 @@ class Client:
     def penalty(self) -> float:
         return self.context.job.train.l2 * self.context.regularizer.value(self.w)
 
-    def outputs(self, table: Table) -> Floats:
+    def outputs(self, table: Table) -> Numbers:
         """[rows, outputs] at the parameters of now."""
         return outputs_of(self.model, self.w, table.X, self.context.job.cascade.precision)
 
@@ -192,12 +190,12 @@ class Client:
                 if asked.final:
                     return
 
-    def all_outputs(self) -> list[Floats]:
+    def all_outputs(self) -> list[Numbers]:
         """Of the training rows, and of the test rows if there are any."""
         return [self.outputs(table) for table in (self.context.train, self.context.test) if table]
 
 
-def outputs_of(model: Model, w: Floats, X: Matrix, precision: str) -> Floats:
+def outputs_of(model: Model, w: Numbers, X: Matrix, precision: str) -> Numbers:
     """[rows, outputs], a stretch of rows at a time."""
     size = max(1, TAKEN // int(X.shape[1]))
     stretches = range(0, int(X.shape[0]), size)
@@ -206,7 +204,7 @@ def outputs_of(model: Model, w: Floats, X: Matrix, precision: str) -> Floats:
 
 
 async def send_rows(
-    net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Floats
+    net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Numbers
 ) -> None:
     """All rows of an array, in messages of a bearable size."""
     each = Each(compressor)
@@ -217,7 +215,7 @@ async def send_rows(
 
 async def receive_rows(
     net: Network, sender: str, compressor: Compressor, tag: int, table: int, shape: tuple[int, int]
-) -> Floats:
+) -> Numbers:
     """The other end of `send_rows`."""
     found = np.empty(shape, dtype=np.float64)
     for part, rows in enumerate(stretches(shape)):

@@ -12,11 +12,11 @@ only the asker learns the total.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.conversations.cascade.client import receive_rows, send_rows
 from colonnade.errors import MalformedMessage
@@ -26,14 +26,12 @@ from colonnade.optim.replies import Head
 if TYPE_CHECKING:
     from colonnade.conversations.predict import Session
 
-Floats = NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class CascadePart:
     """This party's outputs for the common rows, computed once; at the server also what is on top of them."""
 
-    outputs: Floats  # [rows, outputs]; no columns at a server that is only a server
+    outputs: Numbers  # [rows, outputs]; no columns at a server that is only a server
     server: str
     widths: dict[str, int]  # of every party with columns, in the order in which F0 takes them
     head: Head | None  # at the server
@@ -44,7 +42,7 @@ class CascadePart:
     def rows(self) -> int:
         return len(self.outputs)
 
-    async def score(self, session: Session, rows: NDArray[np.int64]) -> Floats | None:
+    async def score(self, session: Session, rows: Rows) -> Numbers | None:
         net, tag, plain = session.net, session.next_tag(), Plain(self.precision)
         if net.me != self.server:
             await send_rows(net, self.server, plain, tag, 0, self.outputs[rows])
@@ -56,13 +54,13 @@ class CascadePart:
             else await receive_rows(net, party, plain, tag, 0, (len(rows), width))
             for party, width in self.widths.items()
         ]
-        z: Floats = self.head.scores(self.head.w[None], np.concatenate(C, axis=1))[0].astype(np.float64)
+        z: Numbers = self.head.scores(self.head.w[None], np.concatenate(C, axis=1))[0].astype(np.float64)
         if session.asker == net.me:
             return z
         await net.send(session.asker, Announce(tag, z))
         return None
 
-    async def _told(self, session: Session, tag: int, rows: int) -> Floats:
+    async def _told(self, session: Session, tag: int, rows: int) -> Numbers:
         z = (await session.net.recv(Announce, self.server, tag)).values
         if z.dtype != np.float64 or z.shape not in ((rows,), (rows, self.scores)):
             raise MalformedMessage(f"{self.server} sent scores of shape {z.shape} for {rows} rows")

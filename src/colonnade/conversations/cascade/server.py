@@ -15,11 +15,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.compress.rows import Changes
 from colonnade.conversations.cascade.client import Client, Walk, Wire, charge, receive_rows
@@ -38,7 +38,6 @@ from colonnade.privacy.posterior import Posterior
 if TYPE_CHECKING:
     from colonnade.privacy.accountant import Budget
 
-Floats = NDArray[Any]
 Asked = tuple[str, Upload]
 
 NOTHING = np.zeros(0)
@@ -110,7 +109,7 @@ class Server:
         self.waiting: list[Asked] = []
         self.state = self.optimizer.init(self.head.w)
         self.downlinks = {client: self.wire.downlink(out) for client, out in self.table.outputs.items()}
-        self.labels: Callable[[NDArray[np.int64]], Floats] = self.exact_labels
+        self.labels: Callable[[Rows], Numbers] = self.exact_labels
 
     async def serve(self) -> None:
         """Answer until the run is over, measure on the way, and let every client go."""
@@ -164,7 +163,7 @@ class Server:
         """How often a wave of so many answers tells about a label: noisy labels are drawn once for all."""
         return answers if self.scalar else 1
 
-    def exact_labels(self, rows: NDArray[np.int64]) -> Floats:
+    def exact_labels(self, rows: Rows) -> Numbers:
         y = self.context.y
         assert y is not None  # noqa: S101  the server holds the labels
         return y[rows]
@@ -201,7 +200,7 @@ class Server:
     def affordable(self, wave: list[Asked]) -> bool:
         return self.budget is None or self.budget.affords(self.rows(wave), self.releases(len(wave)))
 
-    def rows(self, wave: list[Asked]) -> NDArray[np.int64]:
+    def rows(self, wave: list[Asked]) -> Rows:
         """What a wave is about."""
         first, *others = (self.walks[client].batch(upload.tag) for client, upload in wave)
         if not all(np.array_equal(first, rows) for rows in others):
@@ -237,7 +236,7 @@ class Server:
                 gradient = self.own_step.gradient(C, y)
                 self.head.w = self.optimizer.step(self.state, self.head.w, gradient, self.rate(after))
 
-    def received(self, client: str, upload: Upload, rows: NDArray[np.int64]) -> Floats:
+    def received(self, client: str, upload: Upload, rows: Rows) -> Numbers:
         """[vectors, rows, outputs], if it is that."""
         expected = (self.vectors, len(rows), self.table.outputs[client].shape[1])
         try:
@@ -267,7 +266,7 @@ class Server:
             await net.broadcast(Measure(tag, final))
             tables = [table.rows for table in (context.train, context.test) if table]
             penalty, sent, plain = 0.0, float(context.net.meter.bytes()), Plain(context.job.cascade.precision)
-            found: dict[str, list[Floats]] = {}
+            found: dict[str, list[Numbers]] = {}
             if self.own is not None:
                 penalty, found[context.me] = self.own.penalty(), self.own.all_outputs()
             for client in net.peers:

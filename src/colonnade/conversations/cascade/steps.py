@@ -15,11 +15,10 @@ known. What each side learns: the server one number per client, every client the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Numbers
 from colonnade.conversations.cascade.client import Client
 from colonnade.conversations.context import Context
 from colonnade.job.rules import batch_of
@@ -27,8 +26,6 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.blackbox import Linear
 from colonnade.models.linear import rows_of, squared_norms
 from colonnade.optim.optimizers import Optimizer, optimizer_of
-
-Floats = NDArray[Any]
 
 SAMPLE = 2048
 PROBES = 16
@@ -107,7 +104,7 @@ def curvature(context: Context, client: Client) -> tuple[float, float]:
     model = client.model
     if isinstance(model, Linear):
         block, size = rows_of(X), 0.0
-        v: Floats = rng.standard_normal(int(X.shape[1]))
+        v: Numbers = rng.standard_normal(int(X.shape[1]))
         for _ in range(ITERATIONS):
             v = v / max(float(np.linalg.norm(v)), 1e-300)
             v = block.gradient(0, len(rows), block.scores(0, len(rows), v)) / len(rows)

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[Any]
+from colonnade.arrays import Numbers, Rows
 
 
 @dataclass
 class Table:
     """The latest outputs of every client, one array each, and when each entry was made."""
 
-    outputs: dict[str, Floats]
-    made: dict[str, NDArray[np.int64]] = field(init=False)
+    outputs: dict[str, Numbers]
+    made: dict[str, Rows] = field(init=False)
     columns: dict[str, slice] = field(init=False)
-    ages: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    ages: Rows = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
     def __post_init__(self) -> None:
         self.made = {client: np.zeros(len(out), dtype=np.int64) for client, out in self.outputs.items()}
@@ -31,15 +29,15 @@ class Table:
         starts = [0, *ends[:-1]]
         self.columns = {c: slice(a, b) for c, a, b in zip(self.outputs, starts, ends, strict=True)}
 
-    def store(self, client: str, rows: NDArray[np.int64], outputs: Floats, now: int) -> None:
+    def store(self, client: str, rows: Rows, outputs: Numbers, now: int) -> None:
         self.outputs[client][rows] = outputs
         self.made[client][rows] = now
 
-    def read(self, rows: NDArray[np.int64]) -> Floats:
+    def read(self, rows: Rows) -> Numbers:
         """The embeddings of some rows, all clients side by side."""
         return np.concatenate([out[rows] for out in self.outputs.values()], axis=1)
 
-    def note_ages(self, client: str, rows: NDArray[np.int64], now: int) -> None:
+    def note_ages(self, client: str, rows: Rows, now: int) -> None:
         others = [now - made[rows] for name, made in self.made.items() if name != client]
         if others:
             counts = np.bincount(np.concatenate(others))

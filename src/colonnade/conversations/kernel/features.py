@@ -11,15 +11,13 @@ import asyncio
 from collections import defaultdict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.conversations.context import Context
 from colonnade.conversations.kernel.setup import Plan
 from colonnade.conversations.window import Window
 from colonnade.messages import Topic, tag_of
 from colonnade.models.random_features import RandomFeatures, phi
-
-Floats = NDArray[np.float64]
 
 # rounds whose projections may be under way before their turn
 LOOKAHEAD = 3

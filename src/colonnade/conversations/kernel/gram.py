@@ -14,19 +14,16 @@ from __future__ import annotations
 import os
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import SVC
 
+from colonnade.arrays import Floats, Matrix
 from colonnade.baselines.svc import trade_off
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.data.table import Matrix
 from colonnade.errors import JobError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample
 from colonnade.models.random_features import KERNELS
-
-Floats = NDArray[np.float64]
 
 STRETCH = 2**20
 # the sum, the kernel made of it, and what the sum itself needs while it is under way

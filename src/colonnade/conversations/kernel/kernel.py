@@ -22,8 +22,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.conversations.kernel.features import MULTIPLICATIONS, Projections, charge
@@ -39,14 +39,11 @@ from colonnade.conversations.kernel.setup import (
 from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.marks import heed_stop, measure_at_marks
 from colonnade.conversations.window import Window
-from colonnade.data.table import Matrix
 from colonnade.errors import Diverged
 from colonnade.job.rules import batches_in_flight
 from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
 from colonnade.optim.doubly import rate
-
-Floats = NDArray[np.float64]
 
 
 async def converse(context: Context) -> Outcome:

@@ -15,15 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.data.table import Matrix
+from colonnade.arrays import Floats, Matrix
 from colonnade.messages import Announce
 from colonnade.models.random_features import RandomFeatures, phi
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
-
-Floats = NDArray[np.float64]
 
 CHUNK = 2**19
 IN_FLIGHT = 2

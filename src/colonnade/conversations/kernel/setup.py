@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.schedule import Schedule
 from colonnade.errors import DataError, JobError
@@ -30,8 +30,6 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures
 from colonnade.optim.doubly import function_step
-
-Floats = NDArray[np.float64]
 
 FEATURES = 8192
 # numbers that an automatic cap lets all active parties together keep: three quarters of a gibibyte
@@ -77,13 +75,13 @@ class Plan:
             return self.width(owner) if number < self.schedule.per_epoch else 0
         return self.width(owner, before=number + 1)
 
-    def rows(self, number: int) -> NDArray[np.int64]:
+    def rows(self, number: int) -> Rows:
         batch = self.schedule.round(number)
         return _order(self.schedule, batch.epoch)[batch.start : batch.end]
 
 
 @lru_cache(maxsize=4)
-def _order(schedule: Schedule, epoch: int) -> NDArray[np.int64]:
+def _order(schedule: Schedule, epoch: int) -> Rows:
     return schedule.order(epoch)
 
 

@@ -14,17 +14,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.linear.trainer import Trainer, training
 from colonnade.conversations.marks import heed_stop, measure_at_marks
 from colonnade.conversations.schedule import Round
 from colonnade.job.rules import batches_in_flight
 from colonnade.messages import Backward, Topic, tag_of
-
-Floats = NDArray[np.float64]
 
 
 async def converse(context: Context) -> Outcome:

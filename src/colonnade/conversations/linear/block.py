@@ -8,15 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from colonnade.arrays import Floats, Rows
 from colonnade.conversations.schedule import Round, Schedule
-from colonnade.models.linear import Rows, rows_of
+from colonnade.models.linear import RowKernels, rows_of
 from colonnade.optim.sgd import Estimator
 from colonnade.regularizers import Regularizer
 
-Floats = NDArray[np.float64]
 Thetas = Sequence[tuple[Round, Floats]]
 
 
@@ -42,9 +41,9 @@ class Block:
         # a lost update of the weights is made up for by later ones, but an estimator that loses one is
         # wrong for ever: its mean would no longer be that of the thetas it remembers
         self._memory = threading.Lock()
-        self._shuffled: dict[int, tuple[NDArray[np.int64], Rows]] = {}
+        self._shuffled: dict[int, tuple[Rows, RowKernels]] = {}
 
-    def rows(self, epoch: int) -> tuple[NDArray[np.int64], Rows]:
+    def rows(self, epoch: int) -> tuple[Rows, RowKernels]:
         """The epoch's order and the block's rows in it. At most the epochs in flight are kept."""
         shuffle = self._schedule.shuffle(epoch)
         known = self._shuffled.get(shuffle)

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
 from colonnade.conversations.linear.piggyback import Errand, Errands
@@ -37,8 +37,6 @@ from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.optim.lanczos import Lanczos
 from colonnade.optim.lbfgs import LimitedMemory
-
-Floats = NDArray[np.float64]
 
 SAMPLE = 2048
 STEEPEST = 4  # pinned directions
@@ -51,7 +49,7 @@ class Joint:
 
     context: Context
     block: Block
-    sample: NDArray[np.int64]
+    sample: Rows
     every: int
     errands: Errands
     step: Callable[[], float]  # gamma of the next update

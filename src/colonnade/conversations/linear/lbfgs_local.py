@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
 from colonnade.conversations.linear.tune import sum_to_all
@@ -26,8 +26,6 @@ from colonnade.job.rules import pairs_of
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.optim.lbfgs import LimitedMemory
-
-Floats = NDArray[np.float64]
 
 SAMPLE = 2048
 CAUTION = 0.1  # the smallest cosine between s and y that a `batch` pair may have
@@ -39,7 +37,7 @@ class Curvature:
 
     context: Context
     block: Block
-    sample: NDArray[np.int64]
+    sample: Rows
     every: int
     first_order_step: float = 1.0
     memory: LimitedMemory = field(init=False)

@@ -22,8 +22,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
 from colonnade.conversations.linear.trainer import Trainer, training
@@ -32,7 +32,6 @@ from colonnade.errors import SumError
 from colonnade.job.rules import batches_in_flight
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
 
-Floats = NDArray[np.float64]
 NOTHING = np.zeros(0)
 
 

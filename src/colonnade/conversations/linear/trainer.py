@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.conversations.linear.block import Block, Delays, Thetas
@@ -35,8 +35,6 @@ from colonnade.models.linear import rows_of
 from colonnade.optim.saga import Saga
 from colonnade.optim.sgd import Estimator, Sgd
 from colonnade.optim.svrg import Svrg
-
-Floats = NDArray[np.float64]
 
 
 @dataclass
@@ -128,7 +126,7 @@ class Trainer:
 
         return theta_of(z) if self.joint is None else self.joint.reply(batch, z, theta_of)
 
-    def theta(self, z: Floats, rows: NDArray[np.int64], number: int) -> Floats:
+    def theta(self, z: Floats, rows: Rows, number: int) -> Floats:
         """dL/dz of these rows, at a party that holds the label."""
         y, loss = self.context.y, self.context.loss
         assert y is not None  # noqa: S101  only label holders are asked

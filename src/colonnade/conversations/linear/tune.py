@@ -18,14 +18,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of, squared_norms
 from colonnade.optim.steps import Smoothness
-
-Floats = NDArray[np.float64]
 
 SAMPLE = 2048
 FIRST, AGAIN = 10, 4  # power iterations from a random vector, and from the last one found
@@ -38,7 +36,7 @@ class Tuner:
     """Keeps the iterated vector, so that measuring again at other weights takes few iterations."""
 
     context: Context
-    sample: NDArray[np.int64]
+    sample: Rows
     v: Floats = field(init=False)
     exchanges: int = 0
 
