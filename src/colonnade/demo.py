@@ -41,8 +41,9 @@ from colonnade.losses import LOSSES
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.loopback import free_ports
 from colonnade.regularizers import REGULARIZERS
-from colonnade.run.federate import Run, Setting, conclude
+from colonnade.run.federate import Finished, Tables, compare, plan_for, result_of
 from colonnade.run.processes import stop_all
+from colonnade.run.world import Launch
 
 # ten measures, each as mean, standard error and worst value over the nuclei of a sample
 MEASURES = {
@@ -115,7 +116,7 @@ Tell = Callable[[Event], None]
 class Demo:
     """A finished demonstration: the run, each department's part in it, and the clinic on its own."""
 
-    run: Run
+    run: Finished
     columns: dict[str, int]
     held: dict[str, int]
     common: int
@@ -253,8 +254,10 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     }
     train, test, held = _joined(settings, terms, stored)
     job: Job = terms.job()
-    setting = Setting("breast cancer, four departments", train, test, terms.active)
-    run = conclude(job, setting, lambda target: {party: book.train for party, book in books.items()})
+    plan, data = plan_for(job, Tables("patients", train, test, terms.active))
+    trained = {party: book.train for party, book in books.items()}
+    pooled = compare(Launch(plan, data))
+    run = Finished(plan, result_of("breast cancer, four departments", plan, trained, pooled), trained)
     return Demo(
         run=run,
         columns={party: len(share.manifest.columns) for party, share in stored.items()},

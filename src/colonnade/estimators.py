@@ -19,18 +19,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Arrays, Floats
 from colonnade.baselines.pooled import pool
-from colonnade.conversations.kernel.predict import KernelShare, together
+from colonnade.conversations.kernel.predict import KernelShare
 from colonnade.data.prepare import INTERCEPT
 from colonnade.data.split import Parties
 from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
 from colonnade.job import Job, job_from
-from colonnade.job.rules import preset_of
 from colonnade.losses import LOSSES
 from colonnade.result import Result
-from colonnade.run.federate import Setting, run_tables
+from colonnade.run.federate import Tables, run_tables
+from colonnade.run.registry import CONVERSATIONS
+from colonnade.run.resolve import compose
 
 WORLDS = ("local", "simulated")
 
@@ -46,7 +47,6 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     _tasks: tuple[str, ...]
     result_: Result
     coef_: dict[str, Floats]  # a party's own weights, in the order of its columns; none in a kernel machine
-    kernel_: dict[str, KernelShare]
     intercept_: float | Floats  # one for every class, where there is a score for each
 
     def __init__(
@@ -89,34 +89,36 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             for name, table in _tables(parties).items()
         }
         holder = parties.active[0]
-        if self.intercept and preset_of(job).conversation == "kernel":
+        if self.intercept and compose(job).has("no-intercept"):
             raise JobError(f"{type(self).__name__}: a kernel machine has no intercept; drop intercept = True")
         if self.intercept:
             tables[holder] = _with_ones(tables[holder])
-        setting = Setting("parties", tables, None, parties.active)
-        done = run_tables(job, setting)
+        done = run_tables(job, Tables("parties", tables, None, parties.active))
         self.result_ = done.result
         self.columns_ = {name: parties.tables[name].columns for name in parties.tables}
+        self._kind = CONVERSATIONS[done.plan.conversation].share
+        self._shares: dict[str, Arrays] = {name: share.weights for name, share in done.shares.items()}
+        self.coef_ = {name: np.asarray(held["w"]) for name, held in self._shares.items() if "w" in held}
         self.intercept_ = 0.0
-        if preset_of(job).conversation == "kernel":
-            shares = done.shares.items()
-            self.kernel_ = {name: KernelShare.from_arrays(share.weights) for name, share in shares}
-            self.coef_ = {}
-            return self
-        self.coef_ = {name: np.asarray(share.weights["w"]) for name, share in done.shares.items()}
         if self.intercept:
             self.coef_[holder], last = self.coef_[holder][:-1], self.coef_[holder][-1]
             self.intercept_ = last if last.ndim else float(last)
         return self
 
+    @property
+    def kernel_(self) -> dict[str, KernelShare]:
+        """A kernel machine's features and coefficients, by party."""
+        check_is_fitted(self, "coef_")
+        if self.coef_:
+            raise AttributeError("kernel_: this is no kernel machine; its weights are coef_")
+        return {name: KernelShare.from_arrays(held) for name, held in self._shares.items()}
+
     def decision_function(self, parties: Parties) -> Floats:
         """The score of every row, and of every class where there are several: all parties' shares, summed."""
         check_is_fitted(self, "coef_")
-        tables = self._same_columns(parties)
-        if not self.coef_:
-            return together(self.kernel_, {name: table.X for name, table in tables.items()})
-        z: Floats = np.sum([table.X @ self.coef_[name] for name, table in tables.items()], axis=0)
-        return z + self.intercept_
+        columns = {name: table.X for name, table in self._same_columns(parties).items()}
+        shares = {name: {"w": w} for name, w in self.coef_.items()} or self._shares
+        return self._kind.together(shares, columns) + self.intercept_
 
     def report(self, path: str | Path) -> Path:
         """Write how training went: a figure (.png, .svg) or a page that needs nothing else (.html)."""

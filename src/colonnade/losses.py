@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from colonnade.arrays import Floats
+from colonnade.job.plan import Task
 
 
 class Loss(Protocol):
@@ -21,7 +22,7 @@ class Loss(Protocol):
     def name(self) -> str: ...
 
     @property
-    def task(self) -> str:
+    def task(self) -> Task:
         """binary, multiclass or regression"""
         ...
 
@@ -48,7 +49,7 @@ class Logistic:
     """log(1 + exp(-y z)), y = +1 or -1."""
 
     name: str = "logistic"
-    task: str = "binary"
+    task: Task = "binary"
     smoothness: float = 0.25
 
     def value(self, z: Floats, y: Floats) -> Floats:
@@ -75,7 +76,7 @@ class Squared:
     """(z - y)^2 / 2."""
 
     name: str = "squared"
-    task: str = "regression"
+    task: Task = "regression"
     smoothness: float = 1.0
 
     def value(self, z: Floats, y: Floats) -> Floats:
@@ -99,7 +100,7 @@ class SmoothHinge:
     """1/2 - yz for yz <= 0, (1 - yz)^2 / 2 for 0 < yz < 1, else 0 (FDSKL, Table 1)."""
 
     name: str = "smooth_hinge"
-    task: str = "binary"
+    task: Task = "binary"
     smoothness: float = 1.0
 
     def value(self, z: Floats, y: Floats) -> Floats:
@@ -126,7 +127,7 @@ class Softmax:
     """-log softmax(z)_y: one score per class in the last axis of z, y = 0, 1, ..., K-1."""
 
     name: str = "softmax"
-    task: str = "multiclass"
+    task: Task = "multiclass"
     smoothness: float = 0.5
 
     def value(self, z: Floats, y: Floats) -> Floats:

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 
 from colonnade.arrays import Numbers
 from colonnade.errors import DataError, JobError, ModelError
-from colonnade.job import Model as Spec
-from colonnade.job import ServerModel
+from colonnade.job import ModelSpec
+from colonnade.job import ServerSpec
 from colonnade.models.blackbox import Differentiable, Function, Linear, Model, Replacing, Sum
 from colonnade.models.build import load, party_model, server_model
 from colonnade.models.network import mlp
@@ -164,13 +164,13 @@ def test_the_example_in_c_computes_what_it_says(tmp_path: Path) -> None:
 
 
 def test_models_by_name() -> None:
-    assert party_model(Spec(outputs=2), 5).parameters == 10
-    assert party_model(Spec(kind="mlp", hidden=(4,)), 5).parameters == 5 * 4 + 4 + 4 + 1
-    assert server_model(ServerModel(kind="linear"), 8, 10).parameters == 90
+    assert party_model(ModelSpec(outputs=2), 5).parameters == 10
+    assert party_model(ModelSpec(kind="mlp", hidden=(4,)), 5).parameters == 5 * 4 + 4 + 4 + 1
+    assert server_model(ServerSpec(kind="linear"), 8, 10).parameters == 90
     with pytest.raises(JobError, match="8 embeddings cannot be summed to 10 scores"):
-        server_model(ServerModel(), 8, 10)
+        server_model(ServerSpec(), 8, 10)
     path = f"{EXAMPLE / 'function.py'}:steps"
-    function = party_model(Spec(kind="function", path=path, parameters=4), 3)
+    function = party_model(ModelSpec(kind="function", path=path, parameters=4), 3)
     rows = np.array([[1.0, 2.0, 3.0], [-1.0, 0.0, 0.0]])
     assert function.forward(np.array([[1.0, 1.0, 1.0, 10.0]]), rows).ravel().tolist() == [16.0, -11.0]
     for wrong in ("no.such.module:f", "numpy:nothing_here", str(EXAMPLE / "missing.py") + ":f", "nameless"):

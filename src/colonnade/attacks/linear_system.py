@@ -18,21 +18,22 @@ from collections.abc import Mapping
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.kernel.setup import Plan, draw_directions, shared_directions
-from colonnade.job import Job
+from colonnade.conversations.kernel.settings import KernelSettings
+from colonnade.conversations.kernel.setup import FeatureLayout, draw_directions, shared_directions
+from colonnade.job.plan import Plan
 from colonnade.models.random_features import KERNELS
 
 
 def guessed_directions(
-    job: Job, plan: Plan, sigma: float, owner: int, widths: Mapping[int, int]
+    plan: Plan[KernelSettings], layout: FeatureLayout, sigma: float, owner: int, widths: Mapping[int, int]
 ) -> dict[int, Floats]:
     """The directions that other parties have if the job's seed is all there is to know.
 
     `widths` maps each other party's place among the parties to its number of columns.
     """
-    kernel = KERNELS[job.kernel.kind]
+    kernel = KERNELS[plan.settings.kind]
     return {
-        party: draw_directions(shared_directions(job.seed, party), kernel, sigma, width, plan)[owner]
+        party: draw_directions(shared_directions(plan.seed, party), kernel, sigma, width, layout)[owner]
         for party, width in widths.items()
     }
 

@@ -20,36 +20,35 @@ from colonnade.arrays import Numbers, Rows
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Found, judge
 from colonnade.compress.quantize import Quantizer
-from colonnade.conversations.cascade.client import Passes, Walk
-from colonnade.job import Job
-from colonnade.job.rules import batch_of, bits_of, preset_of
+from colonnade.conversations.cascade.client import Walk, passes_of
+from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.job.plan import Plan
 from colonnade.messages import Reply
 
 
 def gradients_heard(
-    transcript: Transcript, job: Job, parties: list[str], rows: int
+    transcript: Transcript, plan: Plan[CascadeSettings], rows: int
 ) -> Iterator[tuple[Rows, Numbers]]:
     """The rows of every reply and dL/dh of each of them; the client knows its own batches."""
-    preset, party = preset_of(job), transcript.party
-    own = sorted(parties).index(party) + 1 if preset.schedule == "async" else 0
-    walk, bits = Walk(Passes(rows, batch_of(job, rows), (job.seed, own))), bits_of(job, preset)[1]
-    outputs = job.model.parties.get(party, job.model).outputs
+    settings, party = plan.settings, transcript.party
+    walk, bits = Walk(passes_of(plan, party, rows)), settings.packing.backward_bits
+    outputs = settings.model.parties.get(party, settings.model).outputs
     for _, message in transcript.heard:
         if not isinstance(message, Reply) or not message.values.size:
             continue
         batch, values = walk.batch(message.tag), message.values
-        shape = (len(batch), outputs) if preset.reply == "gradient" else (outputs, len(batch))
+        shape = (len(batch), outputs) if settings.reply == "gradient" else (outputs, len(batch))
         if bits != 32:
             values = Quantizer(bits, np.random.default_rng()).decode(values, shape)
         found = values.reshape(shape).astype(np.float64)
         # of the mean loss of the batch, so that of a row alone is as many times larger
-        yield batch, len(batch) * (found if preset.reply == "gradient" else found.T)
+        yield batch, len(batch) * (found if settings.reply == "gradient" else found.T)
 
 
-def sides(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Numbers:
+def sides(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Numbers:
     """Where every row lies along the line of the replies, 0 where nothing was heard."""
     total, times = np.zeros(0), np.zeros(rows)
-    for batch, gradients in gradients_heard(transcript, job, parties, rows):
+    for batch, gradients in gradients_heard(transcript, plan, rows):
         if not total.size:
             total = np.zeros((rows, gradients.shape[1]))
         total[batch] += gradients

@@ -28,9 +28,9 @@ from scipy.sparse.linalg import lsqr
 
 from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.attacks.transcript import Transcript
-from colonnade.conversations.cascade.client import Passes, Walk
-from colonnade.job import Job
-from colonnade.job.rules import batch_of, preset_of
+from colonnade.conversations.cascade.client import Walk, passes_of
+from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.job.plan import Plan
 from colonnade.messages import Reply, Upload
 from colonnade.metrics import auc
 from colonnade.optim.smoothing import Smoothing
@@ -64,10 +64,9 @@ class Found:
     baseline: float
 
 
-def exchanges(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Iterator[Exchange]:
+def exchanges(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Iterator[Exchange]:
     """Questions and answers matched; the client knows its own batches."""
-    own = sorted(parties).index(transcript.party) + 1 if preset_of(job).schedule == "async" else 0
-    walk = Walk(Passes(rows, batch_of(job, rows), (job.seed, own)))
+    walk = Walk(passes_of(plan, transcript.party, rows))
     replies = {m.tag: m.values for _, m in transcript.heard if isinstance(m, Reply)}
     for _, message in transcript.said:
         if isinstance(message, Upload) and replies.get(message.tag, np.zeros(0)).size:
@@ -75,15 +74,15 @@ def exchanges(transcript: Transcript, job: Job, parties: list[str], rows: int) -
             yield Exchange(walk.batch(message.tag), message.outputs[:, :, 0].astype(np.float64), values)
 
 
-def passive(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Numbers:
+def passive(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Numbers:
     """An estimate of -dL/dc for every row, 0 where nothing was heard: its sign is the guess of the label."""
-    asked = job.cascade
+    asked = plan.settings.questions
     smoothing = Smoothing("gaussian", asked.directions, asked.mu, asked.two_sided)
     data, columns, ends, right = [], [], [0], []
-    for exchange in exchanges(transcript, job, parties, rows):
+    for exchange in exchanges(transcript, plan, rows):
         slopes = smoothing.quotients(exchange.outputs)  # [directions, rows]
         heard = exchange.values
-        if job.privacy.mechanism != "scalar":
+        if plan.privacy.mechanism != "scalar":
             heard = smoothing.quotients(heard)
         for slope, answer in zip(slopes, heard * len(exchange.rows), strict=True):
             data.append(slope)
@@ -132,13 +131,13 @@ class Probe:
         return outputs
 
 
-def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str]) -> Numbers:
+def read_off(probe: Probe, transcript: Transcript, plan: Plan[CascadeSettings]) -> Numbers:
     """A score for every row, positive for a positive label, 0 where nothing was asked."""
     guess = np.zeros(probe.rows)
-    mu = job.cascade.mu
-    for exchange, probes in zip(exchanges(transcript, job, parties, probe.rows), probe.asked, strict=False):
+    mu = plan.settings.questions.mu
+    for exchange, probes in zip(exchanges(transcript, plan, probe.rows), probe.asked, strict=False):
         values = exchange.values
-        gains = values * mu if job.privacy.mechanism == "scalar" else values[1:] - values[0]
+        gains = values * mu if plan.privacy.mechanism == "scalar" else values[1:] - values[0]
         for gain, rows in zip(gains, probes, strict=True):
             left = float(gain) * len(exchange.rows)
             for place in reversed(range(len(rows))):

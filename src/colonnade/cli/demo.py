@@ -95,7 +95,7 @@ def _tell(terminal: Console, done: Demo) -> None:
             party,
             str(done.held[party]),
             str(done.columns[party]),
-            size(sum(share.bytes_by_kind.values()) + share.evaluation_bytes),
+            size(sum(share.traffic.bytes_by_kind.values()) + share.traffic.evaluation_bytes),
             learnt(party),
         )
         for party, share in shares.items()

@@ -34,20 +34,20 @@ def run(
     from colonnade.cli.progress import progress
     from colonnade.cli.show import console, show_result
     from colonnade.job import read_job
-    from colonnade.job.rules import preset_of
+    from colonnade.run.resolve import compose
 
     job = read_job(job_file)
     if world is not None:
         job = msgspec.structs.replace(job, world=world)
     if seed is not None:
         job = msgspec.structs.replace(job, seed=seed)
-    preset_of(job)
+    composition = compose(job)  # what cannot work is said before anything is written
     folder = claim(out or Path("runs") / job_file.stem)
 
     from colonnade.run.federate import federate
 
     with progress(job.train.epochs, quiet=as_json) as report:
-        done = federate(job, progress=report, out=folder)
+        done = federate(composition, progress=report, out=folder)
     files = store(folder, done.result, plot=plot)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(done.result), indent=2).decode())

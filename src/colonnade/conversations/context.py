@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic
 
 import numpy as np
 
-from colonnade.arrays import Floats
-from colonnade.conversations.evaluate import Evaluation
+from colonnade.arrays import Floats, Numbers, Rows
+from colonnade.conversations.cost import charge
+from colonnade.conversations.evaluate import Evaluation, Scribe
 from colonnade.data.table import Table
-from colonnade.job import Job
-from colonnade.job.presets import Preset
+from colonnade.errors import Diverged
+from colonnade.job.plan import C, Plan
 from colonnade.losses import LOSSES, Loss
 from colonnade.models.blackbox import Model
 from colonnade.net.endpoint import Endpoint
@@ -22,23 +24,53 @@ from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
 
 
-@dataclass(frozen=True, eq=False)
-class Context:
-    """One party's view of a run: its columns, its line to the others, and the job all agreed on."""
+@dataclass(frozen=True)
+class GivenModels:
+    """A party's models that were given as objects and not by the job: its own, and F0 at the server."""
 
-    job: Job
-    preset: Preset
+    own: Model | None = None
+    head: Model | None = None
+
+
+NO_MODELS = GivenModels()
+
+
+@dataclass(frozen=True, eq=False)
+class Measuring:
+    """The network and the sum that the model is measured with: apart from training where that is free."""
+
+    net: Network
+    sum: SecureSum
+
+
+@dataclass(frozen=True, eq=False)
+class LabelHolder:
+    """What only a party that holds the label can do."""
+
+    y: Floats
+    loss: Loss
+
+    def theta(self, z: Floats, rows: Rows, number: int = 0) -> Floats:
+        """dL/dz of these rows; `number` is the round that an error names."""
+        theta = self.loss.dz(z, self.y[rows])
+        if not np.isfinite(theta).all():
+            raise Diverged(f"theta of round {number} is not finite; use a smaller step or step = 'auto'")
+        return theta
+
+
+@dataclass(frozen=True, eq=False)
+class Context(Generic[C]):
+    """One party's view of a run: the plan all agreed on, its columns, and its line to the others."""
+
+    plan: Plan[C]
     net: Endpoint
     sum: SecureSum
-    evaluation_net: Network  # apart from training where the world can do that for free
-    evaluation_sum: SecureSum
+    measuring: Measuring
     train: Table
-    test: Table | None
-    active: tuple[str, ...]
-    target_loss: float | None
-    progress: Callable[[Moment], None]
-    model: Model | None = None  # this party's own, if it was given as an object and not by the job
-    server_model: Model | None = None
+    test: Table | None = None
+    target_loss: float | None = None
+    progress: Callable[[Moment], None] = lambda moment: None
+    models: GivenModels = NO_MODELS
 
     @property
     def me(self) -> str:
@@ -46,45 +78,52 @@ class Context:
 
     @property
     def evaluator(self) -> str:
-        """The active party that measures the model and tunes the step."""
-        return self.active[0]
+        """The label holder that measures the model and tunes the step."""
+        return self.plan.evaluator
 
     @property
     def loss(self) -> Loss:
-        return LOSSES[self.job.train.loss or "logistic"]
+        return LOSSES[self.plan.objective.loss]
 
     @property
     def regularizer(self) -> Regularizer:
-        return REGULARIZERS[self.job.train.regularizer]
+        return REGULARIZERS[self.plan.objective.regularizer]
 
     @property
-    def y(self) -> Floats | None:
-        """The training labels, at the parties that hold them."""
-        return self.train.y if self.me in self.active else None
+    def holds_label(self) -> bool:
+        return self.me in self.plan.label_holders
+
+    @property
+    def label_holder(self) -> LabelHolder:
+        """This party as a label holder; only a party that is one may ask."""
+        if not self.holds_label or self.train.y is None:
+            raise RuntimeError(f"{self.me} holds no label and was asked for one")
+        return LabelHolder(self.train.y, self.loss)
 
     def rng(self, purpose: int) -> np.random.Generator:
         """A generator of this party's own, one per purpose."""
-        return np.random.default_rng([self.job.seed, self.net.parties.index(self.me), purpose])
+        return np.random.default_rng([self.plan.seed, self.net.parties.index(self.me), purpose])
+
+    async def charge(self, values: float) -> None:
+        """Let the time pass that touching so many numbers takes, in the simulated world."""
+        if self.net.clock.virtual:
+            await charge(self.net.clock, self.plan.network, values)
 
     def evaluation(self) -> Evaluation:
-        test = self.test
-        return Evaluation(
-            net=self.evaluation_net,
-            sum=self.evaluation_sum,
-            root=self.evaluator,
-            loss=self.loss,
-            y_train=self.train.y,
-            y_test=test.y if test else None,
-            sent_bytes=self.net.meter.bytes,
-            progress=self.progress,
-        )
+        """This party's part in measuring the model."""
+        scribe = None
+        if self.me == self.evaluator:
+            y_test = self.test.y if self.test is not None else None
+            scribe = Scribe(self.loss, self.label_holder.y, y_test, self.net.clock, self.progress)
+        measuring = self.measuring
+        return Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """A party's end of a finished conversation; the weights are its own and stay with it."""
 
-    weights: dict[str, Floats]
+    weights: dict[str, Numbers]
     step: float
     rounds: int
     updates: int

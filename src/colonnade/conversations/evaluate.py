@@ -1,7 +1,7 @@
 """Measures the common model through the secure sum, apart from training.
 
 At a mark (the end of an epoch) every party sends its share of the scores of all rows, its penalty and
-its byte count; the evaluator, an active party, adds the labels and writes the history. Training goes on
+its byte count; the evaluator, a label holder, adds the labels and writes the history. Training goes on
 meanwhile, and the traffic is counted apart. What the evaluator learns: the total score of every row,
 which it learns in training as well.
 """
@@ -9,17 +9,19 @@ which it learns in training as well.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Numbers
+from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.window import Window
 from colonnade.losses import Loss
-from colonnade.messages import Topic, tag_of
+from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
-from colonnade.net.network import Network
+from colonnade.net.network import Clock, Network
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
 
@@ -37,59 +39,26 @@ class Mark:
 
 
 @dataclass
-class Evaluation:
-    net: Network
-    sum: SecureSum
-    root: str
+class Scribe:
+    """Writes the history, at the evaluator: the losses and metrics that it works out with the labels."""
+
     loss: Loss
-    y_train: Floats | None
+    y_train: Floats
     y_test: Floats | None
-    sent_bytes: Callable[[], int]
+    clock: Clock
     progress: Callable[[Moment], None] = lambda moment: None
     history: list[Moment] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
-    _number: int = 0
-    _started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=time.perf_counter)
 
-    async def measure(
-        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float | None = None
-    ) -> float | None:
-        """Add up what all parties score; the loss at the evaluator, None elsewhere.
-
-        `scores` gives this party's share of the scores of the training rows and, at the last mark, of the
-        test rows. `when` is the moment that is measured, if it took something to get there.
-        """
-        clock = self.net.clock
-        return await clock.beside(self._measure(scores, penalty, mark, clock.now() if when is None else when))
-
-    async def _measure(
-        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float
-    ) -> float | None:
-        shares = scores()
-        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / _MEGA]])
-        total = await self.sum.sum(piece, root=self.root, tag=self.next_tag())
-        if total is None:
-            return None
-        ends = np.cumsum([share.size for share in shares])
-        z = [part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)]
-        # in virtual time the last party's share is what makes the moment; in real time it is our own
-        clock = self.net.clock
-        when = clock.now() if clock.virtual else when
-        return self.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
-
-    def next_tag(self) -> int:
-        self._number += 1
-        return tag_of(Topic.EVALUATE, self._number - 1)
-
-    def record(self, z: Sequence[Floats], penalty: float, sent: int, when: float, mark: Mark) -> float:
-        """Write down one moment, at the evaluator; z are the scores of training and test rows."""
-        assert self.y_train is not None  # noqa: S101  the evaluator is an active party
+    def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
+        """Write down one moment and return its loss; z are the scores of training and test rows."""
         loss = float(self.loss.value(z[0], self.y_train).mean() + penalty)
-        virtual, test = self.net.clock.virtual, {}
+        virtual, test = self.clock.virtual, {}
         if self.y_test is not None and len(z) > 1:
             test = metrics_of(self.loss, z[1], self.y_test, penalty)
         moment = Moment(
-            seconds=time.perf_counter() - self._started if virtual else when,
+            seconds=time.perf_counter() - self.started if virtual else when,
             virtual_seconds=when if virtual else None,
             epoch=mark.epoch,
             rounds=mark.rounds,
@@ -107,3 +76,92 @@ class Evaluation:
             self.history.append(moment)
             self.progress(moment)
         return loss
+
+
+@dataclass
+class Evaluation:
+    """One party's part in measuring the model."""
+
+    net: Network
+    sum: SecureSum
+    root: str
+    sent_bytes: Callable[[], int]
+    scribe: Scribe | None  # at the evaluator
+    _number: int = 0
+
+    async def measure(
+        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float | None = None
+    ) -> float | None:
+        """Add up what all parties score; the loss at the evaluator, None elsewhere.
+
+        `scores` gives this party's share of the scores of the training rows and, at the last mark, of the
+        test rows. `when` is the moment that is measured, if it took something to get there.
+        """
+        clock = self.net.clock
+        return await clock.beside(self._measure(scores, penalty, mark, clock.now() if when is None else when))
+
+    async def _measure(
+        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float
+    ) -> float | None:
+        shares = scores()
+        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / _MEGA]])
+        if self.scribe is None:
+            await self.sum.give(piece, root=self.root, tag=self.next_tag())
+            return None
+        total = await self.sum.collect(piece, tag=self.next_tag())
+        ends = np.cumsum([share.size for share in shares])
+        z = [part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)]
+        # in virtual time the last party's share is what makes the moment; in real time it is our own
+        clock = self.net.clock
+        when = clock.now() if clock.virtual else when
+        return self.scribe.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
+
+    def next_tag(self) -> int:
+        self._number += 1
+        return tag_of(Topic.EVALUATE, self._number - 1)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """When a run is measured, every so many rounds and at its end, and which loss is low enough to end it."""
+
+    every: int
+    target_loss: float | None
+
+    @staticmethod
+    def of(evaluate_every: float, per_epoch: int, rounds: int, target_loss: float | None) -> Marks:
+        """Marks every `evaluate_every` epochs, which may be a part of one; 0: at the end only."""
+        every = max(1, round(evaluate_every * per_epoch)) if evaluate_every else rounds
+        return Marks(every, target_loss)
+
+
+async def measure_at_marks(
+    net: Network,
+    marks: Marks,
+    schedule: Schedule,
+    window: Window,
+    measure: Callable[[int, bool], Awaitable[float | None]],
+) -> None:
+    """Measure the model at every mark and at the end of the run.
+
+    `measure` takes the rounds that are finished and whether it is the last time; at the evaluator it
+    gives the loss, and a loss within the target ends the run.
+    """
+    target = marks.target_loss
+    mark, final = 0, False
+    while not final:
+        mark = min(mark + marks.every, schedule.rounds)
+        reached = await window.reaches(mark)
+        final = not reached or mark == schedule.rounds
+        loss = await measure(mark if reached else window.base, final)
+        if loss is not None and target is not None and loss <= target and not final:
+            # no theta of a round that we have not begun can exist, so nobody is past this one
+            stop = min(window.begun + window.ahead, schedule.rounds)
+            window.stop_at(stop)
+            await net.broadcast(Stop(stop))
+
+
+async def heed_stop(net: Network, window: Window) -> None:
+    """Stop where the evaluator says; for everybody but the evaluator."""
+    for _, message in await net.drain(Stop, patient=True):
+        window.stop_at(message.at)

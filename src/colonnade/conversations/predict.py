@@ -3,7 +3,7 @@
 All parties hold their share of the model and the same common rows (`conversations.align`). For a linear
 model every party's part of a score is one number, so a request is: the asker names rows by their place in
 the common order, everybody sends its parts into the secure sum, the asker reads the total. A kernel model
-takes a few sums more (`kernel_predict`).
+takes a few sums more (`kernel.predict`), a cascade may have a model on top (`cascade.predict`).
 
 What each side learns: the asker learns the total score of the rows it names, nothing of the parts (with
 two parties the total gives the other part away). The others learn which of their rows are asked for, not
@@ -13,14 +13,16 @@ trust, and of the policy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from colonnade.arrays import Floats, Matrix, Rows
-from colonnade.conversations.kernel.predict import KernelShare, predict
+from colonnade.arrays import Arrays, Floats, Matrix, Rows
+from colonnade.conversations.context import NO_MODELS, GivenModels
 from colonnade.errors import NetworkError
+from colonnade.job.plan import Plan
 from colonnade.messages import Score, Topic, tag_of
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
@@ -29,7 +31,7 @@ CHUNK = 2**16
 _END = np.empty(0, dtype=np.int64)
 
 
-class Model(Protocol):
+class Scorer(Protocol):
     """One party's share of a model, applied to its part of the common rows."""
 
     @property
@@ -41,8 +43,34 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearPart:
-    """X w of the common rows: computed once, a request only picks from it."""
+class Holding:
+    """What one party scores with: its stored arrays, its columns of the rows, its models if it has any."""
+
+    plan: Plan[Any]
+    me: str
+    arrays: Arrays
+    X: Matrix
+    models: GivenModels = NO_MODELS
+
+
+class ShareKind(Protocol):
+    """What a party keeps of a trained model, and how it scores rows with it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def scorer(self, holding: Holding) -> Scorer:
+        """The share applied to this party's columns, for a session with the other parties."""
+        ...
+
+    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
+        """The scores where one process holds all shares and all columns, as in an experiment."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SummedPart:
+    """This party's part of every score, computed once; the score is the sum of all parties' parts."""
 
     part: Floats
 
@@ -51,27 +79,7 @@ class LinearPart:
         return len(self.part)
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
-        return await session.secure.sum(self.part[rows], root=session.asker, tag=session.next_tag())
-
-
-@dataclass(frozen=True, eq=False)
-class KernelPart:
-    share: KernelShare
-    X: Matrix
-
-    @property
-    def rows(self) -> int:
-        return int(self.X.shape[0])
-
-    async def score(self, session: Session, rows: Rows) -> Floats | None:
-        return await predict(
-            self.share,
-            self.X[rows],
-            net=session.net,
-            secure=session.secure,
-            root=session.asker,
-            next_tag=session.next_tag,
-        )
+        return await session.total(self.part[rows])
 
 
 @dataclass
@@ -81,7 +89,7 @@ class Session:
     net: Network
     secure: SecureSum
     asker: str
-    model: Model
+    scorer: Scorer
     _tags: int = 0
     _requests: int = 0
 
@@ -89,28 +97,38 @@ class Session:
         self._tags += 1
         return tag_of(Topic.PREDICT, self._tags - 1)
 
+    async def total(self, piece: Floats) -> Floats | None:
+        """The sum of all parties' pieces at the asker, None elsewhere."""
+        tag = self.next_tag()
+        if self.net.me == self.asker:
+            return await self.secure.collect(piece, tag=tag)
+        await self.secure.give(piece, root=self.asker, tag=tag)
+        return None
+
     async def score_all(self) -> Floats | None:
-        """Every common row, in the common order; all parties call this."""
+        """The scores of every common row, in the common order, at the asker; all parties call this."""
         parts = []
-        for start in range(0, self.model.rows, CHUNK):
-            rows = np.arange(start, min(start + CHUNK, self.model.rows))
-            parts.append(await self.model.score(self, rows))
+        for start in range(0, self.scorer.rows, CHUNK):
+            rows = np.arange(start, min(start + CHUNK, self.scorer.rows))
+            parts.append(await self.scorer.score(self, rows))
         whole = [part for part in parts if part is not None]
         return np.concatenate(whole) if whole else None
 
     async def ask(self, rows: Rows) -> Floats:
-        """At the asker: the scores of these rows."""
+        """The scores of these rows; only the asker calls this."""
         await self.net.broadcast(Score(self._requests, rows))
         self._requests += 1
-        scores = await self.model.score(self, rows)
-        assert scores is not None  # noqa: S101  the asker is the root
+        scores = await self.scorer.score(self, rows)
+        if scores is None:
+            raise RuntimeError(f"{self.net.me} asks in a session of {self.asker}")
         return scores
 
     async def end(self) -> None:
+        """Tell the others that nothing more is asked."""
         await self.net.broadcast(Score(self._requests, _END))
 
     async def answer(self) -> int:
-        """At everybody else: answer until the asker ends the session; how many rows were asked for."""
+        """Answer until the asker ends the session, and return how many rows were asked for."""
         asked = 0
         async for waiting in self.net.stream(Score, patient=True):
             for sender, request in waiting:
@@ -120,8 +138,8 @@ class Session:
                 if not request.rows.size:
                     return asked
                 rows = request.rows
-                if rows.dtype != np.int64 or rows.min() < 0 or rows.max() >= self.model.rows:
+                if rows.dtype != np.int64 or rows.min() < 0 or rows.max() >= self.scorer.rows:
                     raise NetworkError(f"{sender} asks for rows that are not among the common ones")
                 asked += len(rows)
-                await self.model.score(self, rows)
+                await self.scorer.score(self, rows)
         return asked

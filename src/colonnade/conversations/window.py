@@ -12,8 +12,23 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 
+from colonnade.errors import JobError
+
+
+def check_delay(ahead: int, max_delay: int | None) -> int:
+    """`ahead`, if that many rounds in flight cannot make a theta later than `max_delay` updates."""
+    bound = 2 * (ahead - 1)
+    if max_delay is not None and bound > max_delay:
+        raise JobError(
+            f"train: ahead = {ahead} batches in flight can be {bound} updates late, over max_delay = "
+            f"{max_delay}; set ahead = {max_delay // 2 + 1} or max_delay = {bound}"
+        )
+    return ahead
+
 
 class Window:
+    """The rounds of one run at one party."""
+
     def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
         self.ahead = ahead
         self._gates = deque(sorted(set(gates)))

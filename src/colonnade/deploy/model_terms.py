@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from colonnade import job as config
+from colonnade import job
 from colonnade.errors import JobError
 
 CODE = ("torch", "function", "program")
 WIDEST, DEEPEST = 2**12, 16  # a proposal must not make a party set aside any amount of memory
 
 
-class OwnModel(config.Section, frozen=True):
+class OwnModel(job.Section, frozen=True):
     """A party's model F_m. `outputs` is how many numbers it gives for a row."""
 
     kind: Literal["linear", "mlp", "cnn", "torch", "function", "program"] = "linear"
@@ -30,7 +30,7 @@ class OwnModel(config.Section, frozen=True):
     name: str | None = None
 
 
-class HeadModel(config.Section, frozen=True):
+class HeadModel(job.Section, frozen=True):
     """F0, the server's model on top of all outputs."""
 
     kind: Literal["sum", "linear", "mlp", "torch", "function", "program"] = "sum"
@@ -47,12 +47,12 @@ class ModelTerms(OwnModel, frozen=True):
     def of(self, party: str) -> OwnModel:
         return self.parties.get(party, self)
 
-    def for_job(self) -> config.Models:
+    def for_job(self) -> job.ModelSpecs:
         """The same for the training conversations, which are handed code as an object and load none."""
-        return config.Models(
+        return job.ModelSpecs(
             **_nameless(self),
-            parties={party: config.Model(**_nameless(each)) for party, each in self.parties.items()},
-            server=config.ServerModel(**_nameless(self.server)),
+            parties={party: job.ModelSpec(**_nameless(each)) for party, each in self.parties.items()},
+            server=job.ServerSpec(**_nameless(self.server)),
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from colonnade import job as config
+from colonnade import job
 from colonnade.arrays import Arrays, Matrix
 from colonnade.conversations.cascade.client import outputs_of
 from colonnade.conversations.cascade.predict import CascadePart
@@ -104,13 +104,13 @@ def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -
 def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
     """F_m of this party."""
     asked = terms.model.of(settings.name)
-    spec = _spec(settings, asked, config.Model)
+    spec = _spec(settings, asked, job.ModelSpec)
     return _guarded(asked, lambda: build.party_model(spec, columns, settings.device))
 
 
 def head_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
     """F0, at the server; `columns` are the server's own. Zero of them: it is only a server."""
-    spec = _spec(settings, terms.model.server, config.ServerModel)
+    spec = _spec(settings, terms.model.server, job.ServerSpec)
     width = sum(widths(settings.name, terms, columns).values())
     return _guarded(
         terms.model.server, lambda: build.server_model(spec, width, terms.scores, settings.device)

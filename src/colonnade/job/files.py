@@ -12,7 +12,8 @@ import msgspec
 
 from colonnade.errors import JobError
 from colonnade.job.limits import check
-from colonnade.job.sections import DEFAULTS, Data, Job, Models, Section
+from colonnade.job.presets import PRESETS
+from colonnade.job.sections import Data, Job, ModelSpecs, Section
 
 
 def read_toml(path: Path, absent: str) -> dict[str, Any]:
@@ -50,10 +51,10 @@ def job_from(plain: dict[str, Any], where: str = "job") -> Job:
 
 def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
     """A job's tables with what its algorithm takes where they are silent."""
-    full = dict(plain)
-    for section, defaults in DEFAULTS.get(str(plain.get("algorithm")), {}).items():
+    full, preset = dict(plain), PRESETS.get(str(plain.get("algorithm")))
+    for section, defaults in preset.defaults.items() if preset is not None else ():
         if isinstance(given := plain.get(section, {}), dict):
-            full[section] = defaults | given
+            full[section] = {**defaults, **given}
     return full
 
 
@@ -109,7 +110,7 @@ def _parts(kind: Any) -> list[Any]:
     return [kind, *(inner for part in get_args(kind) for inner in _parts(part))]
 
 
-def _rooted_models(models: Models, folder: Path) -> Models:
+def _rooted_models(models: ModelSpecs, folder: Path) -> ModelSpecs:
     """Programs and Python files named in a job lie beside it."""
 
     def beside(word: str) -> str:
@@ -122,7 +123,7 @@ def _rooted_models(models: Models, folder: Path) -> Models:
             path = f"{beside(file)}:{name}"
         return msgspec.structs.replace(model, path=path, command=command and [beside(c) for c in command])
 
-    rooted_models: Models = msgspec.structs.replace(
+    rooted_models: ModelSpecs = msgspec.structs.replace(
         rooted(models),
         server=rooted(models.server),
         parties={party: rooted(model) for party, model in models.parties.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from colonnade.errors import JobError
-from colonnade.job.sections import Direction, Job, Model, ServerModel
+from colonnade.job.sections import Direction, Job, ModelSpec, ServerSpec
 
 
 def check(job: Job, where: str) -> None:
@@ -108,7 +108,7 @@ def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
         refuse(f"cascade.local_steps: {cascade.local_steps} is not a positive number")
     if isinstance(cascade.server_step, float) and not 0 < cascade.server_step < float("inf"):
         refuse(f"cascade.server_step: {cascade.server_step} is not a positive number")
-    models: dict[str, Model | ServerModel] = {
+    models: dict[str, ModelSpec | ServerSpec] = {
         "model": job.model,
         "model.server": job.model.server,
         **job.model.parties,
@@ -121,18 +121,18 @@ def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
         refuse("privacy: delta must be between 0 and 1, clip must be > 0")
 
 
-def _check_model(model: Model | ServerModel, name: str, refuse: Callable[[str], None]) -> None:
+def _check_model(model: ModelSpec | ServerSpec, name: str, refuse: Callable[[str], None]) -> None:
     needs = {"function": "path", "torch": "path", "program": "command"}.get(model.kind)
     if needs and not getattr(model, needs):
         example = '"mine.py:scores"' if needs == "path" else '["awk", "-f", "mine.awk"]'
         refuse(f"{name}: kind = {model.kind!r} needs {needs} = {example}")
     if model.kind == "function" and (model.parameters is None or model.parameters < 0):
         refuse(f"{name}: kind = 'function' needs parameters = N, the length of its parameter vector")
-    if isinstance(model, Model):
+    if isinstance(model, ModelSpec):
         _check_images(model, name, refuse)
 
 
-def _check_images(model: Model, name: str, refuse: Callable[[str], None]) -> None:
+def _check_images(model: ModelSpec, name: str, refuse: Callable[[str], None]) -> None:
     if (model.kind == "cnn") != (model.shape is not None):
         refuse(f"{name}: shape = [colours, height, width] goes with kind = 'cnn', which needs it")
     if not model.channels or min(model.channels) < 1:

@@ -1,15 +1,17 @@
 """The one table: an algorithm's name -> the choices it is made of.
 
 An algorithm of a paper is a conversation plus orthogonal choices. What is not in the table does not
-exist. What a job may combine with an algorithm is in `combinations`.
+exist. What a job may combine with an algorithm is in `run.rules` and in the conversation's own folder.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 Bits = Literal[1, 2, 4, 8, 32]
+Defaults = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Preset:
     name: str
     summary: str
     paper: str
-    conversation: Literal["backward", "pull", "kernel", "cascade", "gram"]
+    conversation: str  # a row of `run.registry`
     schedule: Literal["async", "sync"]
     estimator: Literal["sgd", "svrg", "saga"] = "sgd"
     direction: Literal["plain", "lbfgs"] = "plain"
@@ -30,16 +32,15 @@ class Preset:
     backward_bits: Bits = 32
     local_steps: int = 1
     private: bool = False
-
-    @property
-    def linear(self) -> bool:
-        """A linear model, trained a small step at a time."""
-        return self.conversation in ("backward", "pull")
+    defaults: Defaults = field(default_factory=dict)  # what a job's sections take where the job is silent
 
 
 EstimatorName = Literal["sgd", "svrg", "saga"]
 ScheduleName = Literal["async", "sync"]
 DirectionName = Literal["plain", "lbfgs"]
+
+# passes of a linear model are cheap, and it wants some
+_LINEAR: Defaults = {"train": {"epochs": 30}}
 
 _ESTIMATORS: tuple[tuple[EstimatorName, str], ...] = (
     ("sgd", "plain SGD"),
@@ -56,14 +57,33 @@ _PULL: tuple[tuple[str, str, ScheduleName, DirectionName, str, str], ...] = (
     ("synsqn-", "", "sync", "lbfgs", "AsySQN", "synchronous quasi-Newton, labels everywhere;"),
 )
 
+_MANY: Defaults = {"cascade": {"directions": 100}}
+
 _TABLE = (
     *(
-        Preset(f"{name}-{estimator}", f"{how} {what}", "VFB2", "backward", schedule, estimator)
+        Preset(
+            f"{name}-{estimator}",
+            f"{how} {what}",
+            "VFB2",
+            "backward",
+            schedule,
+            estimator,
+            defaults=_LINEAR,
+        )
         for name, schedule, how in _BACKWARD
         for estimator, what in _ESTIMATORS
     ),
     *(
-        Preset(f"{name}{estimator}{suffix}", f"{how} {what}", paper, "pull", schedule, estimator, direction)
+        Preset(
+            f"{name}{estimator}{suffix}",
+            f"{how} {what}",
+            paper,
+            "pull",
+            schedule,
+            estimator,
+            direction,
+            defaults=_LINEAR,
+        )
         for name, suffix, schedule, direction, paper, how in _PULL
         for estimator, what in _ESTIMATORS
     ),
@@ -74,6 +94,7 @@ _TABLE = (
         "pull",
         "sync",
         "svrg",
+        defaults=_LINEAR,
     ),
     *(
         Preset(
@@ -122,11 +143,18 @@ _TABLE = (
             two_sided=two_sided,
             forward_bits=8,
             backward_bits=8,
+            defaults=defaults,
         )
-        for name, smoothing, two_sided, how in (
-            ("czofo", "gaussian", False, "along random directions, in 8 bits both ways"),
-            ("czofo-central", "gaussian", True, "to both sides of random directions, in 8 bits both ways"),
-            ("czofo-coord", "coordinate", True, "along every output, in 8 bits both ways"),
+        for name, smoothing, two_sided, defaults, how in (
+            ("czofo", "gaussian", False, _MANY, "along random directions, in 8 bits both ways"),
+            (
+                "czofo-central",
+                "gaussian",
+                True,
+                _MANY,
+                "to both sides of random directions, in 8 bits both ways",
+            ),
+            ("czofo-coord", "coordinate", True, {}, "along every output, in 8 bits both ways"),
         )
     ),
     Preset(
@@ -153,6 +181,7 @@ _TABLE = (
         "async",
         reply="gradient",
         private=True,
+        defaults={"privacy": {"mechanism": "gradient"}},
     ),
     Preset(
         "c-vfl",
@@ -185,6 +214,7 @@ _TABLE = (
         "FDSKL",
         "kernel",
         "async",
+        defaults={"train": {"epochs": 40}},
     ),
     Preset(
         "pp-svmv",

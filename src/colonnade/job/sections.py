@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from colonnade.job.presets import PRESETS
-
 World = Literal["simulated", "local", "network"]
+LossName = Literal["logistic", "squared", "smooth_hinge", "softmax"]
+RegularizerName = Literal["l2", "nonconvex"]
+SumName = Literal["masked", "tree", "plain"]
 Device = Literal["cpu", "cuda", "auto"]
 
 
@@ -74,11 +75,11 @@ class Train(Section, frozen=True):
     """The objective and how it is minimised."""
 
     epochs: int = 10
-    batch: int | None = None  # the most rows of a batch; None: what suits the number of rows, see `batch_of`
+    batch: int | None = None  # the most rows of a batch; None: what suits algorithm and rows
     step: float | Literal["auto"] = "auto"
     l2: float = 1e-4
-    loss: Literal["logistic", "squared", "smooth_hinge", "softmax"] | None = None
-    regularizer: Literal["l2", "nonconvex"] = "l2"
+    loss: LossName | None = None
+    regularizer: RegularizerName = "l2"
     ahead: int | None = None
     max_delay: int | None = None
     stale: int | None = None  # rounds more that a party may score ahead while it is behind the others
@@ -105,7 +106,7 @@ class Direction(Section, frozen=True):
 class Secure(Section, frozen=True):
     """How partial scores are summed."""
 
-    sum: Literal["masked", "tree", "plain"] = "masked"
+    sum: SumName = "masked"
     accept_leak: bool = False
 
 
@@ -131,7 +132,7 @@ class Cascade(Section, frozen=True):
     optimizer_options: dict[str, bool | int | float | list[float]] = {}
 
 
-class Model(Section, frozen=True):
+class ModelSpec(Section, frozen=True):
     """One model: what it is made of, or where it comes from."""
 
     kind: Literal["linear", "mlp", "cnn", "torch", "function", "program"] = "linear"
@@ -144,7 +145,7 @@ class Model(Section, frozen=True):
     parameters: int | None = None
 
 
-class ServerModel(Section, frozen=True):
+class ServerSpec(Section, frozen=True):
     """F0, the server's model on top of all embeddings."""
 
     kind: Literal["sum", "linear", "mlp", "torch", "function", "program"] = "sum"
@@ -154,11 +155,11 @@ class ServerModel(Section, frozen=True):
     parameters: int | None = None
 
 
-class Models(Model, frozen=True):
+class ModelSpecs(ModelSpec, frozen=True):
     """The model of every party, those of single parties, and the server's."""
 
-    parties: dict[str, Model] = {}
-    server: ServerModel = ServerModel()
+    parties: dict[str, ModelSpec] = {}
+    server: ServerSpec = ServerSpec()
     device: Device = "cpu"  # where networks compute; auto: on the machine's GPU, if torch sees one
 
 
@@ -213,17 +214,6 @@ class Kernel(Section, frozen=True):
     cache: bool = True
 
 
-# what an algorithm takes where the job is silent and the usual value would not do
-DEFAULTS: dict[str, dict[str, dict[str, Any]]] = {
-    # passes of a linear model are cheap, and it wants some
-    **{preset.name: {"train": {"epochs": 30}} for preset in PRESETS.values() if preset.linear},
-    "fdskl": {"train": {"epochs": 40}},
-    "czofo": {"cascade": {"directions": 100}},
-    "czofo-central": {"cascade": {"directions": 100}},
-    "vafl-dp": {"privacy": {"mechanism": "gradient"}},
-}
-
-
 class Training(Section, frozen=True, kw_only=True):
     """How a model is trained, wherever the columns come from: what every kind of job says alike."""
 
@@ -242,5 +232,6 @@ class Job(Training, frozen=True, kw_only=True):
     """Everything the parties agree on."""
 
     world: World = "local"
+    compare: bool = True  # also fit the same model where all columns lie together; false: no party's leave it
     data: Data
-    model: Models = Models()
+    model: ModelSpecs = ModelSpecs()

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.errors import JobError
-from colonnade.job import Device, ServerModel
-from colonnade.job import Model as Spec
+from colonnade.job import Device, ModelSpec, ServerSpec
 from colonnade.models.blackbox import Function, Linear, Model, Sum
 
 
-def party_model(spec: Spec, columns: int, device: Device = "cpu") -> Model:
+def party_model(spec: ModelSpec, columns: int, device: Device = "cpu") -> Model:
     """A party's model F_m of this many columns."""
     match spec.kind:
         case "linear":
@@ -33,7 +32,7 @@ def party_model(spec: Spec, columns: int, device: Device = "cpu") -> Model:
             return _named(spec, columns, spec.outputs, device)
 
 
-def server_model(spec: ServerModel, columns: int, outputs: int, device: Device = "cpu") -> Model:
+def server_model(spec: ServerSpec, columns: int, outputs: int, device: Device = "cpu") -> Model:
     """F0, from `columns` embeddings side by side to `outputs` scores a row."""
     match spec.kind:
         case "sum":
@@ -49,7 +48,7 @@ def server_model(spec: ServerModel, columns: int, outputs: int, device: Device =
             return _named(spec, columns, outputs, device)
 
 
-def _named(spec: Spec | ServerModel, columns: int, outputs: int, device: Device) -> Model:
+def _named(spec: ModelSpec | ServerSpec, columns: int, outputs: int, device: Device) -> Model:
     match spec.kind:
         case "program":
             from colonnade.models.program import Program

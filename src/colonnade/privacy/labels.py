@@ -25,12 +25,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp
+from typing import Any
 
 import numpy as np
 
 from colonnade.arrays import Numbers, Rows
 from colonnade.data.table import Table
-from colonnade.job import Job
+from colonnade.job import LossName, PrivacyTerms
+from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, Loss
 from colonnade.privacy.noise import Draw, gaussian, uniform
 
@@ -54,18 +56,18 @@ def randomised(codes: Rows, classes: int, epsilon: float, draw: Draw = uniform) 
     return np.where(u < keep, codes, (codes + other) % classes)
 
 
-def private_table(table: Table, job: Job) -> Table:
-    """The table with labels to train on instead of the true ones, if the job wants that and it has any."""
-    terms, train = job.privacy, job.train
+def private_table(table: Table, plan: Plan[Any]) -> Table:
+    """The table with labels to train on instead of the true ones, if the plan wants that and it has any."""
+    terms, objective = plan.privacy, plan.objective
     if terms.mechanism != "labels" or table.y is None:
         return table
-    loss, epsilon = LOSSES[train.loss or "logistic"], terms.epsilon or 0.0
+    loss, epsilon = LOSSES[objective.loss], terms.epsilon or 0.0
     match loss.task:
         case "binary":
             y = 2.0 * randomised((table.y > 0).astype(np.int64), 2, epsilon) - 1
         case "multiclass":
             codes = table.y.astype(np.int64)
-            y = randomised(codes, train.classes or int(codes.max()) + 1, epsilon).astype(np.float64)
+            y = randomised(codes, objective.classes, epsilon).astype(np.float64)
         case _:
             from colonnade.privacy.accountant import multiplier_for  # loads dp-accounting
 
@@ -75,10 +77,10 @@ def private_table(table: Table, job: Job) -> Table:
     return replace(table, y=y)
 
 
-def delta_of(job: Job) -> float:
-    """Randomised response has none."""
-    regression = LOSSES[job.train.loss or "logistic"].task == "regression"
-    return job.privacy.delta if job.privacy.mechanism != "labels" or regression else 0.0
+def delta_of(privacy: PrivacyTerms, loss: LossName) -> float:
+    """The delta that a mechanism spends; randomised response has none."""
+    regression = LOSSES[loss].task == "regression"
+    return privacy.delta if privacy.mechanism != "labels" or regression else 0.0
 
 
 def label_points(y: Numbers, loss: Loss, clip: float, classes: int | None = None) -> tuple[Numbers, float]:

@@ -1,200 +1,208 @@
-"""A whole federation: deal the data, run the parties in a world, gather the result."""
+"""From a job to its result: read the data, resolve the job, launch the parties, gather what they report."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from colonnade import __version__
-from colonnade.data.assign import deal
-from colonnade.data.formats import suggest
-from colonnade.errors import JobError
+from colonnade.conversations.context import GivenModels
+from colonnade.conversations.pooling import AllColumns, Pooled
+from colonnade.data.assign import assign, label_holders
+from colonnade.data.party_data import PartyData
+from colonnade.data.table import Table
+from colonnade.errors import DataError
 from colonnade.job import Job
-from colonnade.job.rules import batches_in_flight, preset_of
-from colonnade.losses import LOSSES
+from colonnade.job.plan import Facts, Plan, Task
+from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
-from colonnade.run.inputs import Setting, label_holders, labelled, prepared
-from colonnade.run.launch import Progress, WireTap, run_local, run_simulated, untapped
-from colonnade.run.notes import disclosures
-from colonnade.run.party import Assignment, Share
-from colonnade.run.pooled import Pooled, compare
-from colonnade.secure.hosts import unsafe_reason
-
-__all__ = ["Run", "Setting", "check", "conclude", "federate", "resolved", "run_tables"]
-
-# a kernel machine of the same lambda needs a loss that is done with rows that are right by a margin
-KERNEL_LOSS = {"binary": "smooth_hinge", "multiclass": "softmax", "regression": "squared"}
-DEFAULT_LOSS = {"binary": "logistic", "regression": "squared", "multiclass": "softmax"}
+from colonnade.run.launch import launch
+from colonnade.run.notes import notes
+from colonnade.run.party import Progress, Share
+from colonnade.run.registry import CONVERSATIONS
+from colonnade.run.resolve import Composition, compose, resolve
+from colonnade.run.world import Launch, WireTap, untapped
 
 
 @dataclass(frozen=True)
-class Run:
-    """A finished federation: the result, every party's share, and who was who."""
+class Finished:
+    """A finished federation: its plan, its result, and every party's share."""
 
-    job: Job
+    plan: Plan[Any]
     result: Result
     shares: dict[str, Share]
 
 
-def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | None = None) -> Run:
-    """Run the job from its files to its result."""
-    preset_of(job)
-    loss = job.train.loss
-    data = job.data
-    if (holders := label_holders(job)) is not None:
-        data = msgspec.structs.replace(data, active=holders)
-    if data.intercept is None and preset_of(job).conversation not in ("backward", "pull"):
-        data = msgspec.structs.replace(data, intercept=False)  # a linear model's matter
-    dealt = deal(data, task=LOSSES[loss].task if loss else None, seed=job.seed)  # type: ignore[arg-type]
-    job = resolved(job, dealt.labels.task, len(dealt.labels.classes))
-    check(job, {party: len(hand.train.columns) for party, hand in dealt.hands.items()}, dealt.active)
-    if job.world == "network":
-        from colonnade.run.processes import run_processes
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Every party's prepared columns, for a run in this process; `models` and `head` are given as objects."""
 
-        return conclude(job, prepared(dealt), lambda target: run_processes(job, dealt, target, out, progress))
-    setting = prepared(dealt)
-    return run_tables(job, setting, progress=progress)
+    dataset: str
+    train: dict[str, Table]
+    test: dict[str, Table] | None
+    active: tuple[str, ...]
+    models: Mapping[str, Model] = field(default_factory=dict)
+    head: Model | None = None
+
+
+def federate(
+    job: Job | Composition, *, progress: Progress = lambda moment: None, out: Path | None = None
+) -> Finished:
+    """Run the job from its files to its result."""
+    composition = job if isinstance(job, Composition) else compose(job)
+    job = composition.job
+    names = job.data.party_names
+    assigned = assign(
+        job.data,
+        label_holders=composition.label_holders(names, label_holders(names, job.data.active)),
+        task=composition.given_task,
+        intercept=job.data.intercept if composition.has("intercept") else job.data.intercept or False,
+        seed=job.seed,
+    )
+    facts = Facts(
+        columns={party: data.columns for party, data in assigned.parties.items()},
+        label_holders=assigned.label_holders,
+        rows=next(iter(assigned.parties.values())).rows,
+        task=assigned.labels.task,
+        classes=len(assigned.labels.classes),
+    )
+    order = Launch(resolve(composition, facts), assigned.parties, progress=progress, out=out)
+    return conclude(job, assigned.dataset, order)
 
 
 def run_tables(
-    job: Job, setting: Setting, *, progress: Progress = lambda moment: None, tap: WireTap = untapped
-) -> Run:
+    job: Job,
+    tables: Tables,
+    *,
+    progress: Progress = lambda moment: None,
+    tap: WireTap = untapped,
+) -> Finished:
     """Run a job on tables that are ready, in this process."""
-    launch = {"local": run_local, "simulated": run_simulated}[job.world]
-    setting = labelled(job, setting)
-    check(job, {party: table.width for party, table in setting.train.items()}, setting.active)
-
-    def start(target: float | None) -> dict[str, Share]:
-        assignments = {
-            party: Assignment(
-                job,
-                table,
-                setting.test[party] if setting.test else None,
-                setting.active,
-                target,
-                setting.models.get(party),
-                setting.server_model,
-            )
-            for party, table in setting.train.items()
-        }
-        return launch(assignments, progress, tap)
-
-    return conclude(job, setting, start)
+    plan, data = plan_for(job, tables)
+    models = {party: GivenModels(tables.models.get(party), tables.head) for party in tables.train}
+    order = Launch(plan, data, models, progress=progress, tap=tap)
+    return conclude(job, tables.dataset, order)
 
 
-def resolved(job: Job, task: str, classes: int = 0) -> Job:
-    """The job with everything spelt out, as the parties will agree on it."""
-    if task == "multiclass":
-        job = msgspec.structs.replace(job, train=msgspec.structs.replace(job.train, classes=classes))
-    if job.train.loss is None:
-        kernel = preset_of(job).conversation in ("kernel", "gram")
-        defaults = KERNEL_LOSS if kernel else DEFAULT_LOSS
-        if task not in defaults:
-            raise JobError(
-                f"train.loss: no loss for {task} labels yet; use data.positive to make two classes"
-            )
-        job = msgspec.structs.replace(job, train=msgspec.structs.replace(job.train, loss=defaults[task]))
-    return job
-
-
-def check(job: Job, widths: Mapping[str, int], active: tuple[str, ...]) -> None:
-    """Refuse what cannot work or leaks more than it says, before anything starts.
-
-    `widths` has the number of columns of every party.
-    """
-    _check_names(job, tuple(widths))
-    apart = next((party for party, columns in widths.items() if not columns), None)
-    if apart is not None and preset_of(job).conversation != "cascade":
-        raise JobError(
-            f"data: {apart} holds no columns, and {job.algorithm} has no server that could do without them; "
-            "give it some, or use an algorithm with a server (asyrevel-gau, czofo, ...)"
+def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]:
+    """The plan of a job on tables that are ready, and every party's data with the label where it belongs."""
+    composition = compose(job)
+    holders = composition.label_holders(tuple(tables.train), tables.active)
+    data = {
+        party: PartyData.of(
+            party,
+            _labelled(party, tables.train, tables.active[0], holders),
+            _labelled(party, tables.test, tables.active[0], holders) if tables.test else None,
         )
-    linear = preset_of(job).conversation in ("backward", "pull")
-    batches_in_flight(job, len(active))
-    if linear and job.train.loss == "softmax" and job.train.classes is None:
-        raise JobError("train.classes: softmax has a score per class; say how many classes there are")
-    reason = unsafe_reason(len(widths)) if job.secure.sum == "tree" else None
-    if reason and not job.secure.accept_leak:
-        raise JobError(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")
-
-
-def _check_names(job: Job, parties: tuple[str, ...]) -> None:
-    faults = job.network.faults
-    named = {
-        "model.parties": list(job.model.parties),
-        "network.faults.crash": list(faults.crash),
-        "network.faults.partitions": [party for cut in faults.partitions for party in cut["side"]],
+        for party in tables.train
     }
-    for key, names in named.items():
-        for name in names:
-            if name not in parties:
-                raise JobError(f"{key}: there is no party {name!r}; {suggest(str(name), parties)}")
+    return resolve(composition, _facts(composition, tables, holders)), data
 
 
-def conclude(job: Job, setting: Setting, start: Callable[[float | None], dict[str, Share]]) -> Run:
-    pooled = compare(job, setting)
-    target = pooled.optimum + job.train.target if job.train.target is not None else None
-    shares = start(target)
-    return Run(job, _result(job, setting, shares, pooled), shares)
+def _labelled(party: str, tables: Mapping[str, Table], first: str, holders: tuple[str, ...]) -> Table:
+    """A party's table with the label, if the party is one of its holders."""
+    table = tables[party]
+    if party in holders and table.y is not None:
+        return table
+    return replace(table, y=tables[first].y if party in holders else None)
 
 
-def _result(job: Job, setting: Setting, shares: dict[str, Share], pooled: Pooled) -> Result:
-    evaluator = shares[setting.active[0]]
-    metrics = {
-        "train_loss": evaluator.metrics["train_loss"],
-        "suboptimality": evaluator.metrics["train_loss"] - pooled.optimum,
-        **{key: value for key, value in evaluator.metrics.items() if key != "train_loss"},
-    }
-    kinds: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    delays: Counter[int] = Counter()
-    for share in shares.values():
-        kinds.update(share.bytes_by_kind)
-        refused.update(share.refused)
-        delays.update(share.delays)
-    last: Moment = evaluator.history[-1]
+def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -> Facts:
+    y = tables.train[tables.active[0]].y
+    if y is None:
+        raise DataError(f"{tables.active[0]} is active and holds no label")
+    guess: Task = "binary" if set(np.unique(y)) <= {-1.0, 1.0} else "regression"
+    task = composition.given_task or guess
+    counted = task == "multiclass" and composition.has("counts-classes")
+    return Facts(
+        columns={party: table.width for party, table in tables.train.items()},
+        label_holders=holders,
+        rows=len(y),
+        task=task,
+        classes=int(y.max()) + 1 if counted else 0,
+    )
+
+
+def conclude(job: Job, dataset: str, order: Launch) -> Finished:
+    """Compare with pooled training, unless the job says no; run the parties; put the result together."""
+    pooled = compare(order) if job.compare else None
+    target = job.train.target
+    if pooled is not None and target is not None:
+        order = replace(order, target_loss=pooled.optimum + target)
+    shares = launch(order)
+    return Finished(order.plan, result_of(dataset, order.plan, shares, pooled), shares)
+
+
+def compare(order: Launch) -> Pooled:
+    """The same model where all columns lie together. No party takes part in it."""
+    prepared = {party: data.prepare() for party, data in order.data.items()}
+    test = {party: each.test for party, each in prepared.items() if each.test is not None}
+    given = {party: each.own for party, each in order.models.items() if each.own is not None}
+    head = next((each.head for each in order.models.values() if each.head is not None), None)
+    train = {party: each.train for party, each in prepared.items()}
+    columns = AllColumns(train, test or None, order.plan.evaluator, given, head)
+    return CONVERSATIONS[order.plan.conversation].pooled(order.plan, columns)
+
+
+def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
+    """What a run leaves behind, put together from all parties' shares."""
+    evaluator = shares[plan.evaluator]
+    train_loss = evaluator.metrics["train_loss"]
+    beside = {"suboptimality": train_loss - pooled.optimum} if pooled is not None else {}
+    others = {key: value for key, value in evaluator.metrics.items() if key != "train_loss"}
+    traits = CONVERSATIONS[plan.conversation].traits
     return Result(
-        algorithm=job.algorithm,
-        dataset=setting.dataset,
-        parties=list(setting.train),
-        active=list(setting.active),
-        world=job.world,
-        seed=job.seed,
+        algorithm=plan.algorithm,
+        dataset=dataset,
+        parties=list(plan.parties),
+        active=list(plan.label_holders),
+        world=plan.world,
+        seed=plan.seed,
         version=__version__,
         step={party: share.step for party, share in shares.items()},
-        metrics=metrics,
-        pooled=pooled.metrics,
-        cost=Cost(
-            seconds=last.seconds,
-            virtual_seconds=last.virtual_seconds,
-            epochs=last.epoch,
-            rounds=last.rounds,
-            messages=sum(share.messages for share in shares.values()),
-            bytes_sent=sum(sum(share.bytes_by_kind.values()) for share in shares.values()),
-            payload_bytes=sum(sum(share.payload_by_kind.values()) for share in shares.values()),
-            sealed_bytes=sum(share.sealed_bytes for share in shares.values()),
-            bytes_by_kind=dict(sorted(kinds.items())),
-            bytes_by_party={party: sum(share.bytes_by_kind.values()) for party, share in shares.items()},
-            bytes_by_pair={party: share.bytes_by_peer for party, share in shares.items()},
-            evaluation_bytes=sum(share.evaluation_bytes for share in shares.values()),
-            updates_by_party={party: share.updates for party, share in shares.items()},
-            refused=dict(refused),
-        ),
-        staleness=_staleness(delays),
+        metrics={"train_loss": train_loss, **beside, **others},
+        pooled=pooled.metrics if pooled is not None else {},
+        cost=_cost(shares, evaluator.history[-1]),
+        staleness=_staleness(sum((Counter(share.delays) for share in shares.values()), Counter())),
         privacy=Privacy(
-            secure_sum="none" if preset_of(job).conversation == "cascade" else job.secure.sum,
-            mechanism=job.privacy.mechanism,
+            secure_sum="none" if "no-sum" in traits else plan.secure_sum,
+            mechanism=plan.privacy.mechanism,
             epsilon=evaluator.epsilon,
-            delta=delta_of(job) if evaluator.epsilon is not None else None,
-            notes=disclosures(job, len(shares)),
+            delta=delta_of(plan.privacy, plan.objective.loss) if evaluator.epsilon is not None else None,
+            notes=notes(plan),
         ),
         history=evaluator.history,
+    )
+
+
+def _cost(shares: dict[str, Share], last: Moment) -> Cost:
+    traffic = {party: share.traffic for party, share in shares.items()}
+    kinds: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for each in traffic.values():
+        kinds.update(each.bytes_by_kind)
+        refused.update(each.refused)
+    return Cost(
+        seconds=last.seconds,
+        virtual_seconds=last.virtual_seconds,
+        epochs=last.epoch,
+        rounds=last.rounds,
+        messages=sum(each.messages for each in traffic.values()),
+        bytes_sent=sum(each.bytes_sent for each in traffic.values()),
+        payload_bytes=sum(sum(each.payload_by_kind.values()) for each in traffic.values()),
+        sealed_bytes=sum(each.sealed_bytes for each in traffic.values()),
+        bytes_by_kind=dict(sorted(kinds.items())),
+        bytes_by_party={party: each.bytes_sent for party, each in traffic.items()},
+        bytes_by_pair={party: each.bytes_by_peer for party, each in traffic.items()},
+        evaluation_bytes=sum(each.evaluation_bytes for each in traffic.values()),
+        updates_by_party={party: share.updates for party, share in shares.items()},
+        refused=dict(refused),
     )
 
 

@@ -1,150 +1,89 @@
-"""One party: join, agree on the job, run the conversation, hand back its share and its books.
+"""One party of a run, from joining to leaving, and its training: the same program in every world.
 
-The program knows a network, a clock, an identity and its own table. It is the same in every world.
+`Party` is the lifecycle: agree on keys with every peer, make secure sums, leave when nobody needs this party
+any more, and whatever happens tell the peers how it ended. `train` is what most parties do in between: they
+run the plan's conversation and hand back their share.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import msgspec
 
 from colonnade import __version__
-from colonnade.conversations.cascade import cascade
-from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.kernel import gram, kernel
-from colonnade.conversations.linear import backward, pull
+from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
 from colonnade.data.table import Table
-from colonnade.errors import ColonnadeError
-from colonnade.job import Job
-from colonnade.job.rules import preset_of
-from colonnade.models.blackbox import Model
+from colonnade.errors import Aborted, ColonnadeError
+from colonnade.job import SumName
+from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
 from colonnade.privacy.labels import private_table
 from colonnade.result import Moment
+from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.keys import Identity, agree
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
 
-CONVERSATIONS: dict[str, Callable[[Context], Awaitable[Outcome]]] = {
-    "backward": backward.converse,
-    "pull": pull.converse,
-    "kernel": kernel.converse,
-    "gram": gram.converse,
-    "cascade": cascade.converse,
-}
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """What one party is given: the job, its columns, and who else takes part."""
-
-    job: Job
-    train: Table
-    test: Table | None
-    active: tuple[str, ...]
-    target_loss: float | None = None
-    model: Model | None = None
-    server_model: Model | None = None
-
-
-class Share(msgspec.Struct, kw_only=True):
-    """What a party hands back: its weights stay its own, its books become part of the result."""
-
-    party: str
-    weights: dict[str, Any]
-    step: float
-    rounds: int
-    updates: int
-    delays: dict[int, int]
-    messages: int
-    bytes_by_kind: dict[str, int]
-    bytes_by_peer: dict[str, int]
-    payload_by_kind: dict[str, int] = {}  # of bytes_by_kind, what is arrays and not framing
-    sealed_bytes: int = 0  # of them, what encryption adds; the rest is our own framing
-    evaluation_bytes: int
-    received_messages: int
-    received_bytes: int
-    refused: dict[str, int]
-    seconds: float
-    cpu_seconds: float | None = None
-    peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
-    history: list[Moment]
-    metrics: dict[str, float]
-    epsilon: float | None = None
+Secrets = dict[str, bytes]
+Progress = Callable[[Moment], None]
 
 
 @dataclass
 class Party:
-    net: Endpoint
+    """One party while it takes part in a run: `async with Party(identity, nets) as party`.
+
+    `nets` are its ends of the run's networks. `for_peers` says what peers may read of an error here.
+    """
+
     identity: Identity
-    assignment: Assignment
-    evaluation_net: Endpoint | None = None
-    progress: Callable[[Moment], None] = lambda moment: None
-    for_peers: Callable[[ColonnadeError], ColonnadeError] = lambda error: (
-        error
-    )  # what they may read of a fault
+    nets: tuple[Endpoint, ...]
+    version: str = __version__
+    for_peers: Callable[[ColonnadeError], ColonnadeError] = lambda error: error
     _sums: list[SecureSum] = field(default_factory=list)
 
-    async def run(self) -> Share:
-        """Take part in the run to its end; on failure tell the peers why before raising it here."""
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Tell every peer of a failure, and leave nothing behind."""
+        cause = first_cause(error) if error is not None else None
         try:
-            share = await self._converse()
+            if cause is not None:
+                known = cause if isinstance(cause, ColonnadeError) else Aborted(f"{self.me} stopped")
+                words = self.for_peers(known)
+                # all at once: each waits a moment for its last words to be taken
+                await asyncio.gather(*(net.abort(words) for net in self.nets), return_exceptions=True)
+        finally:
             for secure in self._sums:
-                await secure.settle()
-            for net in self._nets():
-                await net.finish()
-        except BaseException as error:
-            cause = first_cause(error)
-            if isinstance(cause, ColonnadeError):
-                for net in self._nets():
-                    await net.abort(self.for_peers(cause))
-                raise cause from error
-            raise
-        return share
+                with suppress(ColonnadeError):  # whatever failed there has ended the run already
+                    await secure.close()
+            for net in self.nets:
+                await net.close()
+        if cause is not None and cause is not error:
+            raise cause from error
 
-    async def close(self) -> None:
-        for secure in self._sums:
-            with suppress(ColonnadeError):  # whatever failed there has ended the run already
-                await secure.close()
-        for net in self._nets():
-            await net.close()
+    @property
+    def me(self) -> str:
+        return self.nets[0].me
 
-    async def _converse(self) -> Share:
-        given, net = self.assignment, self.net
-        measuring = self.evaluation_net or net
-        preset = preset_of(given.job)
-        secrets = await agree(net, self.identity, version=__version__, job=given.job.digest())
-        secure = self._secure_sum(net, secrets)
-        outcome = await CONVERSATIONS[preset.conversation](
-            Context(
-                job=given.job,
-                preset=preset,
-                net=net,
-                sum=secure,
-                evaluation_net=measuring,
-                # the same sum serves both where they share a network: topics keep their tags apart
-                evaluation_sum=secure if measuring is net else self._secure_sum(measuring, secrets),
-                train=private_table(given.train, given.job),
-                test=given.test,
-                active=given.active,
-                target_loss=given.target_loss,
-                progress=self.progress,
-                model=given.model,
-                server_model=given.server_model,
-            )
-        )
-        return self._share(outcome)
+    async def join(self, net: Endpoint, digest: str) -> Secrets:
+        """Agree with every peer on the version, on what the run is about, and on one secret each."""
+        return await agree(net, self.identity, version=self.version, job=digest)
 
-    def _secure_sum(self, net: Endpoint, secrets: dict[str, bytes]) -> SecureSum:
+    def sum(self, net: Endpoint, secrets: Secrets, kind: SumName) -> SecureSum:
+        """A secure sum over a network."""
         secure: SecureSum
-        match self.assignment.job.secure.sum:
+        match kind:
             case "masked":
                 secure = MaskedSum(net, secrets)
             case "tree":
@@ -154,37 +93,120 @@ class Party:
         self._sums.append(secure)
         return secure
 
-    def _nets(self) -> list[Endpoint]:
-        return [self.net] if self.evaluation_net is None else [self.net, self.evaluation_net]
+    async def leave(self, *nets: Endpoint) -> None:
+        """Wait until nobody needs this party's part in a sum, and say goodbye."""
+        for secure in self._sums:
+            await secure.settle()
+        for net in nets:
+            await net.finish()
 
-    def _share(self, outcome: Outcome) -> Share:
-        meter, evaluation_meter = self.net.meter, (self.evaluation_net or self.net).meter
-        return Share(
-            party=self.net.me,
-            weights=dict(outcome.weights),
-            step=outcome.step,
-            rounds=outcome.rounds,
-            updates=outcome.updates,
-            delays=dict(sorted(outcome.delays.items())),
+
+class Traffic(msgspec.Struct, kw_only=True):
+    """What a party sent and received."""
+
+    messages: int
+    bytes_by_kind: dict[str, int]
+    bytes_by_peer: dict[str, int]
+    payload_by_kind: dict[str, int]  # of bytes_by_kind, what is arrays and not framing
+    sealed_bytes: int  # of them, what encryption adds; the rest is our own framing
+    evaluation_bytes: int
+    received_messages: int
+    received_bytes: int
+    refused: dict[str, int]
+
+    @staticmethod
+    def of(net: Endpoint, measuring: Endpoint) -> Traffic:
+        """The counts of a party's networks: the one of training, and the one it is measured with."""
+        meter = net.meter
+        return Traffic(
             messages=meter.messages(),
             bytes_by_kind=meter.bytes_by_kind(),
             bytes_by_peer=meter.bytes_by_peer(),
             payload_by_kind=meter.payload_by_kind(),
             sealed_bytes=meter.sealed_bytes(),
-            evaluation_bytes=evaluation_meter.bytes(evaluation=True),
+            evaluation_bytes=measuring.meter.bytes(evaluation=True),
             received_messages=meter.received_messages,
             received_bytes=meter.received_bytes,
             refused=dict(meter.refused),
-            seconds=self.net.clock.now(),
-            history=outcome.evaluation.history,
-            metrics=outcome.evaluation.metrics,
-            epsilon=self._labels_told() or outcome.epsilon,
         )
 
-    def _labels_told(self) -> float | None:
-        """Epsilon of labels that were made private before anything was sent, at their holder."""
-        given, terms = self.assignment, self.assignment.job.privacy
-        return terms.epsilon if terms.mechanism == "labels" and given.train.y is not None else None
+    @property
+    def bytes_sent(self) -> int:
+        return sum(self.bytes_by_kind.values())
+
+
+class Share(msgspec.Struct, kw_only=True):
+    """What a party hands back: its weights stay its own, its counts become part of the result."""
+
+    party: str
+    weights: dict[str, Any]
+    step: float
+    rounds: int
+    updates: int
+    delays: dict[int, int]
+    traffic: Traffic
+    seconds: float
+    history: list[Moment]
+    metrics: dict[str, float]
+    epsilon: float | None = None
+    cpu_seconds: float | None = None
+    peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What one party trains: the plan, its own columns, and the loss at which to stop, if there is one."""
+
+    plan: Plan[Any]
+    train: Table
+    test: Table | None = None
+    target_loss: float | None = None
+    models: GivenModels = NO_MODELS
+    progress: Progress = lambda moment: None
+
+
+async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
+    """Run the plan's conversation to its end; `measuring` is a network for measurements, if there is one."""
+    plan = work.plan
+    secrets = await party.join(net, plan.digest())
+    secure = party.sum(net, secrets, plan.secure_sum)
+    # the same sum serves both where they share a network: topics keep their tags apart
+    beside = secure if measuring is None else party.sum(measuring, secrets, plan.secure_sum)
+    outcome = await CONVERSATIONS[plan.conversation].converse(
+        Context(
+            plan=plan,
+            net=net,
+            sum=secure,
+            measuring=Measuring(measuring or net, beside),
+            train=private_table(work.train, plan),
+            test=work.test,
+            target_loss=work.target_loss,
+            progress=work.progress,
+            models=work.models,
+        )
+    )
+    share = _share(work, outcome, net, measuring or net)
+    await party.leave(net, *([] if measuring is None else [measuring]))
+    return share
+
+
+def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> Share:
+    scribe, privacy = outcome.evaluation.scribe, work.plan.privacy
+    # labels that were made private before anything was sent have told as much as they may, at their holder
+    told = privacy.epsilon if privacy.mechanism == "labels" and work.train.y is not None else None
+    return Share(
+        party=net.me,
+        weights=dict(outcome.weights),
+        step=outcome.step,
+        rounds=outcome.rounds,
+        updates=outcome.updates,
+        delays=dict(sorted(outcome.delays.items())),
+        traffic=Traffic.of(net, measuring),
+        seconds=net.clock.now(),
+        history=scribe.history if scribe is not None else [],
+        metrics=scribe.metrics if scribe is not None else {},
+        epsilon=told or outcome.epsilon,
+    )
 
 
 def first_cause(error: BaseException) -> BaseException:

@@ -25,67 +25,65 @@ import msgspec
 import numpy as np
 
 from colonnade import errors
-from colonnade.data.assign import Deal
-from colonnade.data.store import save_hand
-from colonnade.errors import ColonnadeError, PeerLost
-from colonnade.job import Job
+from colonnade.data import store
+from colonnade.errors import ColonnadeError, JobError, PeerLost
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.loopback import free_ports
 from colonnade.result import Moment
-from colonnade.run.launch import Progress, run_id
-from colonnade.run.party import Share
-from colonnade.run.worker import Post
+from colonnade.run.party import Progress, Share
+from colonnade.run.worker import Instructions
+from colonnade.run.world import Launch
 
 # how long the others may take to notice that one has failed, on top of the job's own deadline
 GRACE_S = 10.0
 
 
-def run_processes(
-    job: Job, dealt: Deal, target_loss: float | None, out: Path | None, progress: Progress
-) -> dict[str, Share]:
+def run_processes(order: Launch) -> dict[str, Share]:
     """Lay out the folders, start the parties, wait for their shares."""
     with ExitStack() as stack:
-        if out is None:
-            out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
+        out = order.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
         with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority:
-            folders = lay_out(job, dealt, target_loss, out, Path(authority))
+            folders = lay_out(order, out, Path(authority))
         parties = {party: start(folder) for party, folder in folders.items()}
         stack.callback(stop_all, list(parties.values()))
         for party, process in parties.items():
-            assert process.stdout is not None  # noqa: S101  started with a pipe
-            relay = threading.Thread(target=_relay, args=(process.stdout, progress), name=f"progress-{party}")
-            relay.start()
-            stack.callback(relay.join)
-        _wait(parties, job.network.deadline_s + GRACE_S)
+            if process.stdout is not None:  # started with a pipe
+                arguments = (process.stdout, order.progress)
+                relay = threading.Thread(target=_relay, args=arguments, name=f"progress-{party}")
+                relay.start()
+                stack.callback(relay.join)
+        _wait(parties, order.plan.network.deadline_s + GRACE_S)
         return _collect(folders, parties)
 
 
-def lay_out(job: Job, dealt: Deal, target_loss: float | None, out: Path, authority: Path) -> dict[str, Path]:
+def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
     """Write every party's folder; a folder of an earlier run is replaced. `authority` issues certificates."""
-    names = tuple(dealt.hands)
+    if order.models:
+        raise JobError("world = 'network': models that are Python objects stay in this process; name them")
+    plan, names = order.plan, tuple(order.data)
     shutil.rmtree(out / "parties", ignore_errors=True)
     make_authority(authority)
     for party in names:
         issue(authority, party)
     ports = zip(names, free_ports(len(names)), strict=True)
     addresses = {party: ("127.0.0.1", port) for party, port in ports}
+    encoded = msgspec.Raw(msgspec.json.encode(plan))
     folders = {}
-    for party, hand in dealt.hands.items():
+    for party, data in order.data.items():
         folder = folders[party] = out / "parties" / party
-        save_hand(folder / "data", hand)
+        store.save(folder / "data", data)
         certificates = folder / "certificates"
         certificates.mkdir()
         for name in ["ca.crt", f"{party}.key", *(f"{name}.crt" for name in names)]:
             shutil.copy2(authority / name, certificates / name)
-        post = Post(
+        told = Instructions(
             party=party,
-            job=job,
-            run=run_id(job),
-            active=list(dealt.active),
+            conversation=plan.conversation,
+            plan=encoded,
             addresses=addresses,
-            target_loss=target_loss,
+            target_loss=order.target_loss,
         )
-        (folder / "post.json").write_bytes(msgspec.json.encode(post))
+        (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders
 
 

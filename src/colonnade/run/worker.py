@@ -1,8 +1,8 @@
 """One party as a process of its own: `python -m colonnade.run.worker FOLDER`.
 
-The folder holds the party's assignment, its own columns, its key and the certificates of its peers. The
-process joins the others over mutual TLS, trains, and leaves its share (or its error) in the folder. It
-ends when its standard input closes, so that no party outlives whoever started it.
+The folder holds the party's plan, its own columns, its key and the certificates of its peers. The process
+joins the others over mutual TLS, trains, and leaves its share (or its error) in the folder. It ends when its
+standard input closes, so that no party outlives whoever started it.
 """
 
 from __future__ import annotations
@@ -12,33 +12,41 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from colonnade.data.store import load_hand
+from colonnade.data import store
 from colonnade.errors import Aborted, ColonnadeError
-from colonnade.job import Job
+from colonnade.job.plan import Plan
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.engines import network_wire
 from colonnade.result import Moment
-from colonnade.run.party import Assignment, Party, Share
+from colonnade.run.party import Party, Share, Work, train
+from colonnade.run.registry import CONVERSATIONS
+from colonnade.run.world import run_id
 
 
-class Post(msgspec.Struct, frozen=True, kw_only=True):
-    """What a party's process is told."""
+class Instructions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a party's process is told. The plan's type is that of its conversation."""
 
     party: str
-    job: Job
-    run: int
-    active: list[str]
+    conversation: str
+    plan: msgspec.Raw
     addresses: dict[str, tuple[str, int]]
     target_loss: float | None
 
+    def read_plan(self) -> Plan[Any]:
+        settings = CONVERSATIONS[self.conversation].settings
+        plan: Plan[Any] = msgspec.json.decode(self.plan, type=Plan[settings])  # type: ignore[valid-type]
+        return plan
+
 
 def main(folder: Path) -> int:
+    """Take part in the run that the folder describes; the process's exit code."""
     try:
         share = asyncio.run(_serve(folder))
     except ColonnadeError as error:
@@ -53,33 +61,31 @@ def main(folder: Path) -> int:
 
 
 async def _serve(folder: Path) -> Share:
-    post = msgspec.json.decode((folder / "post.json").read_bytes(), type=Post)
-    job, me, parties = post.job, post.party, tuple(post.addresses)
-    deadline = job.network.deadline_s
-    speeds = dict(zip(parties, job.network.speeds or [1.0] * len(parties), strict=True))
-    pause = job.network.work_ms / 1e3 / speeds[me]
+    told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
+    me, parties, plan = told.party, tuple(told.addresses), told.read_plan()
+    network = plan.network
+    pause = network.work_ms / 1e3 / plan.speeds[me]
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
-    _, train, test = load_hand(folder / "data").prepare()
-    wire = network_wire(job.network.transport, me, post.addresses, credentials, deadline)
-    endpoint = Endpoint(me, parties, wire, RealClock(), run=post.run, deadline=deadline)
-    assignment = Assignment(job, train, test, tuple(post.active), post.target_loss)
-    party = Party(endpoint, credentials, assignment, progress=_report)
-    orphaned = asyncio.ensure_future(_parent_gone(endpoint))
+    prepared = store.load(folder / "data").prepare()
+    wire = network_wire(network.transport, me, told.addresses, credentials, network.deadline_s)
+    net = Endpoint(me, parties, wire, RealClock(), run=run_id(plan), deadline=network.deadline_s)
+    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
+    orphaned = asyncio.ensure_future(_parent_gone(net))
     try:
-        await wire.start()
-        endpoint.clock = RealClock(pause)  # waiting for the others to start is not training
-        began = time.process_time()
-        share = await party.run()
-        share.cpu_seconds = time.process_time() - began
-        share.peak_memory_mb = _peak_memory_mb()
-        return share
+        async with Party(credentials, (net,)) as party:
+            await wire.start()
+            net.clock = RealClock(pause)  # waiting for the others to start is not training
+            began = time.process_time()
+            share = await train(party, work, net)
+            share.cpu_seconds = time.process_time() - began
+            share.peak_memory_mb = _peak_memory_mb()
+            return share
     finally:
         orphaned.cancel()
-        await party.close()
 
 
 async def _parent_gone(endpoint: Endpoint) -> None:
-    """Ends the run when the process that started this one is gone."""
+    """End the run when the process that started this one is gone."""
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
@@ -102,6 +108,7 @@ def _report(moment: Moment) -> None:
 
 
 def _leave(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
     draft = path.with_suffix(".part")
     draft.write_bytes(content)
     draft.replace(path)

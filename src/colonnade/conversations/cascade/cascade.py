@@ -20,24 +20,27 @@ from collections.abc import Callable
 
 import numpy as np
 
+from colonnade.arrays import Numbers
 from colonnade.compress.protocol import Plain
 from colonnade.compress.quantize import Quantizer
 from colonnade.compress.topk import TopK
 from colonnade.conversations.cascade.client import (
     Client,
-    Passes,
+    Codec,
     RemoteServer,
     Walk,
-    Wire,
+    passes_of,
     receive_rows,
     send_rows,
 )
-from colonnade.conversations.cascade.server import Inbox, Server
-from colonnade.conversations.cascade.steps import agree_on_steps, chosen_optimizer
-from colonnade.conversations.cascade.table import Table
+from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.private import private_replies
+from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
+from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.steps import Steps, agree_on_steps, chosen_optimizer
+from colonnade.conversations.cascade.waves import Inbox, Waves
 from colonnade.conversations.context import Context, Outcome
 from colonnade.errors import JobError, MalformedMessage
-from colonnade.job.rules import batch_of, batches_in_flight, bits_of, smoothing_kind
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.blackbox import Differentiable, Model
 from colonnade.models.build import party_model, server_model
@@ -59,122 +62,145 @@ from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import mean_losses
 
 WIDEST = 2**20  # outputs of a client for one row
-# what a party's generators are for; 6 is cascade_step's
-DIRECTIONS, START, HEAD_START, HEAD_DIRECTIONS, ROUNDING, SHARED_DIRECTIONS = 2, 3, 4, 5, 7, 8
+# what a party's generators are for; 3 is client's, 6 is steps'
+DIRECTIONS, HEAD_START, HEAD_DIRECTIONS, ROUNDING, SHARED_DIRECTIONS = 2, 4, 5, 7, 8
+
+Cascade = Context[CascadeSettings]
 
 
-async def converse(context: Context) -> Outcome:
+async def converse(context: Cascade) -> Outcome:
     """Take part as client, as server, or as both."""
-    server = context.evaluator
-    inbox = Inbox(context) if context.me == server else None
-    client = own_client(context, inbox)
-    evaluation = context.evaluation()
-    table = await first_pass(context, client)
-    terms = await agree_on_steps(context, client, clients=len(table.outputs) if table else 0)
+    if context.me != context.evaluator:
+        return await take_part(context)
+    inbox = Inbox(context.net)
+    client = own_client(context, inbox) if context.train.width else None
+    latest = await first_outputs(context, client)
+    steps = await agree_on_steps(context, client, clients=len(latest.outputs))
     if client is not None:
-        client.rate = decaying(context, terms.step, terms.total)
-    if inbox is None or table is None:
-        assert client is not None  # noqa: S101  only a server may hold no columns
-        async with asyncio.TaskGroup() as group:
-            group.create_task(client.learn())
-            group.create_task(client.serve_measurements(server))
-        return Outcome(
-            weights={"w": client.w},
-            step=terms.step,
-            rounds=client.answered,
-            updates=client.updates,
-            evaluation=evaluation,
-        )
-    head = own_head(context, sum(out.shape[1] for out in table.outputs.values()))
-    program = Server(
-        context=context,
-        inbox=inbox,
-        table=table,
-        walks={party: Walk(passes(context, party)) for party in table.outputs},
-        wire=wire_of(context),
-        vectors=smoothing_of(context).points_per_step if context.preset.reply == "values" else 1,
-        seed=lambda client: seed_of(context, client),
-        head=head,
-        answering=_answering(context, head),
-        own_step=_own_step(context, head, measured=terms.server_step is None),
-        rate=decaying(context, 1.0 if terms.server_step is None else terms.server_step, terms.total),
-        evaluation=evaluation,
-        own=client,
-        total=terms.total,
-        per_epoch=passes(context, server).per_pass * len(table.outputs),
-        max_delay=context.job.train.max_delay or 8 * len(table.outputs),
-        ahead=batches_in_flight(context.job, 1),
-        optimizer=chosen_optimizer(context),
-    )
-    if context.job.privacy.mechanism in ("scalar", "gradient"):
-        program.make_private(smoothing_of(context))
+        client.rate = decaying(context, steps.step, steps.total)
+    server = make_server(context, inbox, latest, steps, client)
     async with asyncio.TaskGroup() as group:
         collecting = group.create_task(inbox.collect()) if context.net.peers else None
         if client is not None:
             group.create_task(client.learn())
-        await program.serve()
+        await server.serve()
         if collecting is not None:
             collecting.cancel()
+    head = server.head
     return Outcome(
         weights={"w0": head.w} if client is None else {"w": client.w, "w0": head.w},
         # a server apart has no block of its own, and perhaps no weights or no fixed step either
-        step=terms.step if client is not None else (terms.server_step or 0.0) if head.w.size else 0.0,
-        rounds=program.answered,
-        updates=client.updates if client is not None else 0,
-        evaluation=evaluation,
-        delays=table.delays(),
-        epsilon=program.budget.epsilon_spent() if program.budget is not None else None,
+        step=steps.step if client is not None else (steps.server_step or 0.0) if head.w.size else 0.0,
+        rounds=server.answered,
+        updates=client.state.updates if client is not None else 0,
+        evaluation=server.evaluation,
+        delays=latest.delays(),
+        epsilon=server.private.budget.epsilon_spent() if server.private is not None else None,
     )
 
 
-def own_client(context: Context, inbox: Inbox | None) -> Client | None:
-    columns = context.train.X.shape[1]
-    if columns == 0:
-        if inbox is None:
-            raise JobError(f"{context.me} holds no columns and is not the server; it has nothing to do")
-        return None
-    spec = context.job.model.parties.get(context.me, context.job.model)
-    model = context.model or party_model(spec, columns, context.job.model.device)
+async def take_part(context: Cascade) -> Outcome:
+    """Be a client and nothing else."""
+    if not context.train.width:
+        raise JobError(f"{context.me} holds no columns and is not the server; it has nothing to do")
+    client = own_client(context, RemoteServer(context.net, context.evaluator))
+    evaluation = context.evaluation()
+    await send_first_outputs(context, client)
+    steps = await agree_on_steps(context, client, clients=0)
+    client.rate = decaying(context, steps.step, steps.total)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.learn())
+        group.create_task(client.serve_measurements(context.evaluator))
+    return Outcome(
+        weights={"w": client.w},
+        step=steps.step,
+        rounds=client.state.answered,
+        updates=client.state.updates,
+        evaluation=evaluation,
+    )
+
+
+def own_client(context: Cascade, line: Inbox | RemoteServer) -> Client:
+    """This party's client."""
+    specs = context.plan.settings.model
+    spec = specs.parties.get(context.me, specs)
+    model = context.models.own or party_model(spec, context.train.width, specs.device)
     return Client(
         context=context,
         model=model,
         asking=_asking(context, model),
-        walk=Walk(passes(context, context.me)),
-        line=inbox or RemoteServer(context.net, context.evaluator),
-        wire=wire_of(context),
-        w=model.initial(context.rng(START)),
-        rate=lambda answered: 0.0,
-        ahead=batches_in_flight(context.job, 1),
-        optimizer=chosen_optimizer(context),
+        walk=Walk(passes_of(context.plan, context.me, context.train.rows)),
+        line=line,
+        codec=codec_of(context),
+        optimizer=chosen_optimizer(context.plan.settings),
         seed=seed_of(context, context.me),
-        local_steps=local_steps_of(context),
+        rate=lambda answered: 0.0,
     )
 
 
-def own_head(context: Context, columns: int) -> Head:
-    y = context.y
-    assert y is not None  # noqa: S101  the server holds the labels
-    # as many classes as the job says: private labels may lack one
-    classes = context.job.train.classes or int(y.max()) + 1
-    outputs = classes if context.loss.task == "multiclass" else 1
-    asked = context.job.model
-    model = context.server_model or server_model(asked.server, columns, outputs, asked.device)
+def make_server(
+    context: Cascade, inbox: Inbox, latest: LatestOutputs, steps: Steps, client: Client | None
+) -> Server:
+    """The server with F0 at its first parameters."""
+    settings, clients, rows = context.plan.settings, tuple(latest.outputs), context.train.rows
+    head = own_head(context, sum(out.shape[1] for out in latest.outputs.values()))
+    optimizer = chosen_optimizer(settings)
+    server_step = 1.0 if steps.server_step is None else steps.server_step
+    smoothing = smoothing_of(context)
+    walks = {party: Walk(passes_of(context.plan, party, rows)) for party in clients}
+    together = len(clients) if context.plan.pace.schedule == "sync" else 1
+    per_epoch = passes_of(context.plan, context.me, rows).per_pass * len(clients)
+    server = Server(
+        context=context,
+        waves=Waves(context.me, inbox, clients, together, settings.max_delay, steps.total),
+        uploads=Uploads(
+            walks, codec_of(context), smoothing.points_per_step if settings.reply == "values" else 1
+        ),
+        latest=latest,
+        trainer=HeadTrainer(
+            head,
+            _own_step(context, head, measured=steps.server_step is None),
+            optimizer,
+            decaying(context, server_step, steps.total),
+            optimizer.init(head.w),
+        ),
+        answering=_answering(context, head),
+        evaluation=context.evaluation(),
+        seed=lambda client: seed_of(context, client),
+        per_epoch=per_epoch,
+        own=client,
+    )
+    if context.plan.privacy.mechanism in ("scalar", "gradient"):
+        server.private, noisy = private_replies(
+            context, head, smoothing, clients=len(clients), total=steps.total, per_epoch=per_epoch
+        )
+        server.answering = noisy or server.answering
+    return server
+
+
+def own_head(context: Cascade, columns: int) -> Head:
+    """F0 with its first parameters."""
+    specs = context.plan.settings.model
+    outputs = context.plan.objective.classes or 1
+    model = context.models.head or server_model(specs.server, columns, outputs, specs.device)
     return Head(model, context.loss, model.initial(context.rng(HEAD_START)))
 
 
-async def first_pass(context: Context, client: Client | None) -> Table | None:
-    """Every client's outputs for all rows, so that the server's table is defined from the start."""
-    tag = tag_of(Topic.TRAIN, 0)
-    outputs = client.outputs(context.train) if client is not None else None
-    net, compressor = context.net, wire_of(context).up
-    if client is not None and outputs is not None:
-        client.uplink = client.wire.uplink(outputs)
-    if context.me != context.evaluator:
-        assert outputs is not None  # noqa: S101  only a server may hold no columns
-        await net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
-        await send_rows(net, context.evaluator, compressor, tag, 0, outputs)
-        return None
-    found = {}
+async def send_first_outputs(context: Cascade, client: Client) -> None:
+    """Tell the server this client's outputs of all rows, so that its table is defined from the start."""
+    tag, outputs = tag_of(Topic.TRAIN, 0), client.outputs(context.train)
+    client.uplink = client.codec.uplink(outputs)
+    await context.net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
+    await send_rows(context.net, context.evaluator, client.codec.up, tag, 0, outputs)
+
+
+async def first_outputs(context: Cascade, client: Client | None) -> LatestOutputs:
+    """Every client's outputs of all rows, at the server."""
+    tag, net, found = tag_of(Topic.TRAIN, 0), context.net, dict[str, Numbers]()
+    own = client.outputs(context.train) if client is not None else None
+    if client is not None and own is not None:
+        client.uplink = client.codec.uplink(own)
+    compressor = codec_of(context).up
     for party in net.parties:
         if party != context.me:
             said = (await net.recv(Announce, party, tag)).values
@@ -182,88 +208,81 @@ async def first_pass(context: Context, client: Client | None) -> Table | None:
                 raise MalformedMessage(f"{party} announced {said} outputs a row; one number up to {WIDEST}")
             shape = (context.train.rows, int(said[0]))
             rows = await receive_rows(net, party, compressor, tag, 0, shape)
-            found[party] = rows.astype(context.job.cascade.precision, copy=False)
-        elif outputs is not None:
-            found[party] = outputs
-    return Table(found)
+            found[party] = rows.astype(context.plan.settings.precision, copy=False)
+        elif own is not None:
+            found[party] = own
+    return LatestOutputs(found)
 
 
-def passes(context: Context, party: str) -> Passes:
-    """The synchronous schedule has one order for all; otherwise every client has its own."""
-    job, rows = context.job, context.train.rows
-    own = context.net.parties.index(party) + 1 if context.preset.schedule == "async" else 0
-    return Passes(rows, batch_of(job, rows), (job.seed, own))
-
-
-def decaying(context: Context, base: float, total: int) -> Callable[[int], float]:
+def decaying(context: Cascade, base: float, total: int) -> Callable[[int], float]:
     """The step after so many answers out of a total."""
-    if context.job.cascade.decay == "none":
+    if context.plan.settings.decay == "none":
         return lambda answered: base
     return lambda answered: base * max(0.0, 1 - answered / total)
 
 
-def smoothing_of(context: Context) -> Smoothing:
-    asked, preset = context.job.cascade, context.preset
-    two_sided = asked.two_sided or preset.two_sided
-    return Smoothing(smoothing_kind(context.job, preset), asked.directions, asked.mu, two_sided)
+def smoothing_of(context: Cascade) -> Smoothing:
+    """The random directions that questions go along."""
+    asked = context.plan.settings.questions
+    kind = "gaussian" if asked.smoothing == "coordinate" else asked.smoothing
+    return Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
 
 
-def deltas_of(context: Context) -> Deltas:
-    asked, rule = context.job.cascade, smoothing_of(context)
-    if context.preset.smoothing == "coordinate":
+def deltas_of(context: Cascade) -> Deltas:
+    """The moves of outputs that the server answers with differences of the loss."""
+    asked = context.plan.settings.questions
+    if asked.smoothing == "coordinate":
         return Deltas("coordinate", 0, asked.mu, per="sample")
-    return Deltas(rule.directions, rule.count, rule.mu, rule.two_sided, asked.per or "batch")
+    return Deltas(asked.smoothing, asked.directions, asked.mu, asked.two_sided, asked.per)
 
 
-def wire_of(context: Context) -> Wire:
+def codec_of(context: Cascade) -> Codec:
     """How arrays travel: every party comes to the same, but rounds by its own chance."""
-    asked, rng = context.job.cascade, context.rng(ROUNDING)
-    (forward, backward), late = bits_of(context.job, context.preset), asked.backward_top
+    packing, rng = context.plan.settings.packing, context.rng(ROUNDING)
+    forward, backward, late = packing.forward_bits, packing.backward_bits, packing.backward_top
     # values are compared with each other, at a distance of mu: single precision would blur that
-    exact = "float64" if context.preset.reply == "values" else asked.precision
-    return Wire(
-        Plain(asked.precision) if forward == 32 else Quantizer(forward, rng, asked.forward_range),
+    exact = "float64" if context.plan.settings.reply == "values" else packing.precision
+    return Codec(
+        Plain(packing.precision) if forward == 32 else Quantizer(forward, rng, packing.forward_range),
         TopK(late) if late else Plain(exact) if backward == 32 else Quantizer(backward, rng),
-        changes=TopK(asked.forward_top) if asked.forward_top else None,
+        changes=TopK(packing.forward_top) if packing.forward_top else None,
         late=TopK(late) if late else None,
     )
 
 
-def seed_of(context: Context, client: str) -> Seed:
+def seed_of(context: Cascade, client: str) -> Seed:
     """What the directions of a client's rounds are drawn from, known to it and to the server."""
-    return (context.job.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
+    return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
 
 
-def local_steps_of(context: Context) -> int:
-    return context.job.cascade.local_steps or context.preset.local_steps
-
-
-def _asking(context: Context, model: Model) -> Asking:
-    regularizer, l2 = context.regularizer, context.job.train.l2
-    if context.preset.reply != "values":
+def _asking(context: Cascade, model: Model) -> Asking:
+    regularizer, l2, reply = context.regularizer, context.plan.objective.l2, context.plan.settings.reply
+    if reply != "values":
         if not isinstance(model, Differentiable):
-            raise JobError(f"{context.me}: {context.preset.name} needs gradients, this model has none")
-        if context.preset.reply == "deltas":
+            raise JobError(f"{context.me}: {context.plan.algorithm} needs gradients, this model has none")
+        if reply == "deltas":
             return DeltasClient(model, regularizer, l2, deltas_of(context))
         return GradientClient(model, regularizer, l2)
-    private = context.job.privacy.mechanism == "scalar"
+    private = context.plan.privacy.mechanism == "scalar"
     return ValuesClient(model, smoothing_of(context), regularizer, l2, context.rng(DIRECTIONS), private)
 
 
-def _answering(context: Context, head: Head) -> Answering:
-    if context.preset.reply == "gradient":
-        if not isinstance(head.model, Differentiable):
-            raise JobError(f"{context.preset.name} needs the gradient of F0, and this model has none")
-        return GradientServer(head)
-    if context.preset.reply == "deltas":
-        return DeltasServer(head, deltas_of(context))
-    return ValuesServer(head, mean_losses)
+def _answering(context: Cascade, head: Head) -> Answering:
+    match context.plan.settings.reply:
+        case "gradient":
+            if not isinstance(head.model, Differentiable):
+                raise JobError(f"{context.plan.algorithm} needs the gradient of F0, and this model has none")
+            return GradientServer(head)
+        case "deltas":
+            return DeltasServer(head, deltas_of(context))
+        case "values":
+            return ValuesServer(head, mean_losses)
 
 
-def _own_step(context: Context, head: Head, *, measured: bool) -> OwnStep | None:
+def _own_step(context: Cascade, head: Head, *, measured: bool) -> OwnStep | None:
     if not head.w.size:
         return None
-    if context.preset.reply != "values" or context.job.cascade.server == "first":
+    if context.plan.settings.reply != "values" or context.plan.settings.server == "first":
         if not isinstance(head.model, Differentiable):
             raise JobError("the server learns by back-propagation here, and this F0 has no gradient")
         return FirstStep(head)

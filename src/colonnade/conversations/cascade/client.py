@@ -18,9 +18,11 @@ from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.compress.protocol import Compressor, Plain
 from colonnade.compress.rows import Changes, Each, Late, Sending
 from colonnade.compress.topk import TopK
+from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.context import Context
 from colonnade.data.table import Table
 from colonnade.errors import Diverged
+from colonnade.job.plan import Plan
 from colonnade.messages import (
     TOPIC_SHIFT,
     Announce,
@@ -34,9 +36,10 @@ from colonnade.messages import (
 )
 from colonnade.models.blackbox import Linear, Model
 from colonnade.net.network import Network
-from colonnade.optim.optimizers import Descent, Optimizer
+from colonnade.optim.optimizers import Optimizer
 from colonnade.optim.replies import Asking, Seed
 
+START = 3  # what a party's generator of first parameters is for
 # outputs of many rows travel in messages of about this many numbers
 STRETCH = 2**18
 # and are computed from so many at a time: enough to keep a GPU busy
@@ -59,6 +62,12 @@ class Passes:
         return np.random.default_rng([*self.seed, number]).permutation(self.rows)
 
 
+def passes_of(plan: Plan[CascadeSettings], party: str, rows: int) -> Passes:
+    """The passes of a party: in the synchronous schedule one order for all, otherwise its own."""
+    own = sorted(plan.parties).index(party) + 1 if plan.pace.schedule == "async" else 0
+    return Passes(rows, plan.pace.batch, (plan.seed, own))
+
+
 class Walk:
     """Goes through the passes and keeps the order of the current one."""
 
@@ -76,8 +85,8 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Wire:
-    """How arrays travel: a client's outputs up, the server's replies down."""
+class Codec:
+    """How arrays are packed: a client's outputs on the way up, the server's replies on the way down."""
 
     up: Compressor
     down: Compressor
@@ -85,11 +94,11 @@ class Wire:
     late: TopK | None = None  # down come only the largest, what is left out later
 
     def uplink(self, there: Numbers) -> Sending:
-        """Of a client whose outputs of all rows the server has."""
+        """What packs the uploads of a client whose outputs of all rows the server has."""
         return Each(self.up) if self.changes is None else Changes(self.changes, there.copy())
 
     def downlink(self, there: Numbers) -> Sending:
-        """To a client with these outputs."""
+        """What packs the replies to a client with these outputs."""
         return Each(self.down) if self.late is None else Late(self.late, np.zeros_like(there))
 
 
@@ -114,75 +123,94 @@ class RemoteServer:
 
 
 @dataclass
+class ClientState:
+    """What answers change at a client: its parameters, and how far it is."""
+
+    w: Numbers
+    optimizer: Any  # as the optimiser has it
+    updates: int = 0
+    answered: int = 0
+
+
+@dataclass
 class Client:
-    context: Context
+    """One party below the server: its model, its questions, and its line to the server."""
+
+    context: Context[CascadeSettings]
     model: Model
     asking: Asking
     walk: Walk
     line: ServerLine
-    wire: Wire
-    w: Numbers
+    codec: Codec
+    optimizer: Optimizer
+    seed: Seed
     rate: Callable[[int], float]  # the step after this many answers of the run
-    ahead: int
-    optimizer: Optimizer = field(default_factory=Descent)
-    seed: Seed = ()
-    local_steps: int = 1
-    updates: int = 0
-    answered: int = 0
+    state: ClientState = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = self.optimizer.init(self.w)
-        self.uplink: Sending = Each(self.wire.up)
+        w = self.model.initial(self.context.rng(START))
+        self.state = ClientState(w, self.optimizer.init(w))
+        self.uplink: Sending = Each(self.codec.up)
+
+    @property
+    def w(self) -> Numbers:
+        return self.state.w
 
     async def learn(self) -> None:
         """Algorithm 1 of AsyREVEL, when client m is activated: it always is."""
         under_way: deque[Any] = deque()
+        ahead = self.context.plan.pace.ahead
         asked = done = 0
         while True:
-            while asked < done + self.ahead:
+            while asked < done + ahead:
                 under_way.append(await self.ask(asked))
                 asked += 1
             reply = await self.line.reply(tag_of(Topic.TRAIN, done))
             query = under_way.popleft()
             done += 1
-            self.answered = max(self.answered, reply.answered)
+            self.state.answered = max(self.state.answered, reply.answered)
             if reply.values.size == 0:
                 break
-            values = self.wire.down.decode(reply.values, self.asking.reply_shape(query))
-            for number in range(self.local_steps):
-                # C-VFL: the same df/dh, propagated back through the model as it is by now
-                query = replace(query, w=self.w) if number else query
-                gradient = self.asking.gradient(query, values)
-                # a new array: questions under way still refer to the old parameters
-                self.w = self.optimizer.step(self.state, self.w, gradient, self.rate(reply.answered))
-            if not np.isfinite(self.w).all():
-                raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
-            self.updates += 1
+            self.step(query, reply)
         # the server answers every question, also those that come too late
         for number in range(done, asked):
             await self.line.reply(tag_of(Topic.TRAIN, number))
+
+    def step(self, query: Any, reply: Reply) -> None:
+        """Step on what the server replied to a question."""
+        state = self.state
+        values = self.codec.down.decode(reply.values, self.asking.reply_shape(query))
+        for number in range(self.context.plan.settings.local_steps):
+            # C-VFL: the same df/dh, propagated back through the model as it is by now
+            query = replace(query, w=state.w) if number else query
+            gradient = self.asking.gradient(query, values)
+            # a new array: questions under way still refer to the old parameters
+            state.w = self.optimizer.step(state.optimizer, state.w, gradient, self.rate(reply.answered))
+        if not np.isfinite(state.w).all():
+            raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
+        state.updates += 1
 
     async def ask(self, number: int) -> Any:
         rows = self.walk.batch(number)
         X = self.context.train.X[rows]
         query = self.asking.ask(self.w, X, (*self.seed, number))
-        await charge(self.context, work(self.model, X) * len(query.outputs))
+        await self.context.charge(work(self.model, X) * len(query.outputs))
         await self.line.upload(Upload(tag_of(Topic.TRAIN, number), self.uplink.pack(rows, query.outputs)))
         return query
 
     def penalty(self) -> float:
-        return self.context.job.train.l2 * self.context.regularizer.value(self.w)
+        return self.context.plan.objective.l2 * self.context.regularizer.value(self.w)
 
     def outputs(self, table: Table) -> Numbers:
         """[rows, outputs] at the parameters of now."""
-        return outputs_of(self.model, self.w, table.X, self.context.job.cascade.precision)
+        return outputs_of(self.model, self.w, table.X, self.context.plan.settings.precision)
 
     async def serve_measurements(self, server: str) -> None:
         """Tell the server, whenever it asks, what this model makes of all its rows."""
-        net = self.context.evaluation_net
+        net = self.context.measuring.net
         while True:
             for _, asked in await net.drain(Measure, patient=True):
-                plain = Plain(self.context.job.cascade.precision)
+                plain = Plain(self.context.plan.settings.precision)
                 for number, outputs in enumerate(self.all_outputs()):
                     await send_rows(net, server, plain, asked.tag, number, outputs)
                 books = np.array([self.penalty(), float(self.context.net.meter.bytes())])
@@ -240,10 +268,3 @@ def work(model: Model, X: Matrix) -> int:
     if isinstance(model, Linear) and not isinstance(X, np.ndarray):
         return int(X.nnz) * model.outputs
     return int(X.shape[0]) * max(1, model.parameters)
-
-
-async def charge(context: Context, values: int) -> None:
-    """In the simulated world, let the time pass that the computation would take."""
-    clock, net = context.net.clock, context.job.network
-    if clock.virtual:
-        await clock.work(net.us_per_call * 1e-6 + values * net.ns_per_value * 1e-9)

@@ -5,36 +5,38 @@ side by side in the order of training, and the score goes to the asker.
 
 What each side learns: the server learns every party's outputs of the rows, in clear, and the score, also
 where somebody else asks; the asker learns the score. Where F0 is the sum of all outputs nobody needs a
-server: the outputs go through the secure sum like the parts of a linear model (`predict.LinearPart`), and
+server: the outputs go through the secure sum like the parts of a linear model (`predict.SummedPart`), and
 only the asker learns the total.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
-from colonnade.arrays import Numbers, Rows
+from colonnade.arrays import Arrays, Floats, Matrix, Numbers, Rows
 from colonnade.compress.protocol import Plain
-from colonnade.conversations.cascade.client import receive_rows, send_rows
+from colonnade.conversations.cascade.client import outputs_of, receive_rows, send_rows
+from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
 from colonnade.errors import MalformedMessage
+from colonnade.job.plan import Plan
+from colonnade.losses import LOSSES
 from colonnade.messages import Announce
 from colonnade.optim.replies import Head
 
-if TYPE_CHECKING:
-    from colonnade.conversations.predict import Session
+OWN, HEAD = "w", "w0"  # the two parameter vectors that a share may hold
 
 
 @dataclass(frozen=True, eq=False)
-class CascadePart:
-    """This party's outputs for the common rows, computed once; at the server also what is on top of them."""
+class CascadeClient:
+    """This party's outputs for the common rows, computed once, and who wants them."""
 
-    outputs: Numbers  # [rows, outputs]; no columns at a server that is only a server
+    outputs: Numbers  # [rows, outputs]
     server: str
-    widths: dict[str, int]  # of every party with columns, in the order in which F0 takes them
-    head: Head | None  # at the server
     scores: int  # numbers a row that F0 gives
     precision: Literal["float32", "float64"]
 
@@ -42,26 +44,75 @@ class CascadePart:
     def rows(self) -> int:
         return len(self.outputs)
 
-    async def score(self, session: Session, rows: Rows) -> Numbers | None:
+    async def score(self, session: Session, rows: Rows) -> Floats | None:
+        net, tag = session.net, session.next_tag()
+        await send_rows(net, self.server, Plain(self.precision), tag, 0, self.outputs[rows])
+        if session.asker != net.me:
+            return None
+        z = (await net.recv(Announce, self.server, tag)).values
+        if z.dtype != np.float64 or z.shape not in ((len(rows),), (len(rows), self.scores)):
+            raise MalformedMessage(f"{self.server} sent scores of shape {z.shape} for {len(rows)} rows")
+        return z
+
+
+@dataclass(frozen=True, eq=False)
+class CascadeServer:
+    """The server's own outputs for the common rows, none if it is only a server, and F0."""
+
+    outputs: Numbers  # [rows, outputs]
+    widths: dict[str, int]  # of every party with columns, in the order in which F0 takes them
+    head: Head
+    precision: Literal["float32", "float64"]
+
+    @property
+    def rows(self) -> int:
+        return len(self.outputs)
+
+    async def score(self, session: Session, rows: Rows) -> Floats | None:
         net, tag, plain = session.net, session.next_tag(), Plain(self.precision)
-        if net.me != self.server:
-            await send_rows(net, self.server, plain, tag, 0, self.outputs[rows])
-            return await self._told(session, tag, len(rows)) if session.asker == net.me else None
-        assert self.head is not None  # noqa: S101  this is the server
         C = [
             self.outputs[rows]
             if party == net.me
             else await receive_rows(net, party, plain, tag, 0, (len(rows), width))
             for party, width in self.widths.items()
         ]
-        z: Numbers = self.head.scores(self.head.w[None], np.concatenate(C, axis=1))[0].astype(np.float64)
+        z: Floats = self.head.scores(self.head.w[None], np.concatenate(C, axis=1))[0].astype(np.float64)
         if session.asker == net.me:
             return z
         await net.send(session.asker, Announce(tag, z))
         return None
 
-    async def _told(self, session: Session, tag: int, rows: int) -> Numbers:
-        z = (await session.net.recv(Announce, self.server, tag)).values
-        if z.dtype != np.float64 or z.shape not in ((rows,), (rows, self.scores)):
-            raise MalformedMessage(f"{self.server} sent scores of shape {z.shape} for {rows} rows")
+
+def widths(plan: Plan[CascadeSettings], server_columns: int) -> dict[str, int]:
+    """Numbers a row from every party that has columns, in the order in which F0 takes them."""
+    models, server = plan.settings.model, plan.evaluator
+    clients = [party for party in sorted(plan.parties) if party != server or server_columns]
+    return {party: models.parties.get(party, models).outputs for party in clients}
+
+
+class CascadeShares:
+    """Shares of a cascade: parameter vectors of the models below, and at the server of the one on top."""
+
+    name = "cascade"
+
+    def scorer(self, holding: Holding) -> Scorer:
+        plan: Plan[CascadeSettings] = holding.plan
+        (rows, columns), arrays = holding.X.shape, holding.arrays
+        settings, objective, models = plan.settings, plan.objective, holding.models
+        outputs: Numbers = np.zeros((rows, 0))
+        if models.own is not None:
+            outputs = outputs_of(models.own, arrays[OWN], holding.X, settings.precision)
+        scores = objective.classes or 1
+        if settings.model.server.kind == "sum":
+            # a sum needs no server: the asker learns the total and nobody anybody's outputs
+            total = outputs.reshape(rows, -1, scores).sum(axis=1, dtype=np.float64)
+            return SummedPart(total if objective.classes else total[:, 0])
+        if models.head is None:
+            return CascadeClient(outputs, plan.evaluator, scores, settings.precision)
+        head = Head(models.head, LOSSES[objective.loss], arrays[HEAD])
+        return CascadeServer(outputs, widths(plan, int(columns)), head, settings.precision)
+
+    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
+        """The sum of linear models, as the Python front has them."""
+        z: Floats = np.sum([X @ shares[name][OWN] for name, X in columns.items()], axis=0)
         return z

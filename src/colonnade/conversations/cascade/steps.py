@@ -20,8 +20,8 @@ import numpy as np
 
 from colonnade.arrays import Numbers
 from colonnade.conversations.cascade.client import Client
+from colonnade.conversations.cascade.settings import CascadeSettings, Questions
 from colonnade.conversations.context import Context
-from colonnade.job.rules import batch_of
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.blackbox import Linear
 from colonnade.models.linear import rows_of, squared_norms
@@ -36,71 +36,70 @@ FIRST_ORDER_SERVER = 0.1
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What a party goes into training with."""
+class Steps:
+    """The first steps of a client and of the server, and how many answers the run has."""
 
     step: float
     server_step: float | None  # None: measured anew for every step (`replies.ZerothStep`)
-    total: int  # answers of the whole run
+    total: int
 
 
-def chosen_optimizer(context: Context) -> Optimizer:
-    """Every party makes its own, with a state of its own."""
-    asked = context.job.cascade
-    return optimizer_of(asked.optimizer, asked.optimizer_options)
+def chosen_optimizer(settings: CascadeSettings) -> Optimizer:
+    """The optimiser of the plan; every party has one with a state of its own."""
+    return optimizer_of(settings.optimizer, settings.optimizer_options)
 
 
-async def agree_on_steps(context: Context, client: Client | None, *, clients: int) -> Terms:
-    """As the job says, or as found here. Only the server knows how many clients there are."""
-    job, net = context.job, context.net
-    ready = chosen_optimizer(context).rate
-    automatic = job.train.step == "auto" and ready is None
+async def agree_on_steps(context: Context[CascadeSettings], client: Client | None, *, clients: int) -> Steps:
+    """The steps as the job says, or as found here. Only the server knows how many clients there are."""
+    pace, settings, net = context.plan.pace, context.plan.settings, context.net
+    ready = chosen_optimizer(settings).rate
+    automatic = pace.step == "auto" and ready is None
     largest, trace = curvature(context, client) if automatic and client is not None else (0.0, 0.0)
     up, down = tag_of(Topic.TUNE, 0), tag_of(Topic.TUNE, 1)
     if context.me == context.evaluator:
         told = await net.gather(Announce, up)
         joint = largest + sum(float(message.values[0]) for message in told.values())
         # as many answers as the clients have batches in all epochs; the quick may get more of them
-        rows = context.train.rows
-        total = job.train.epochs * -(-rows // batch_of(job, rows)) * clients
+        total = pace.epochs * -(-context.train.rows // pace.batch) * clients
         await net.broadcast(Announce(down, np.array([joint, float(total)])))
     else:
         await net.send(context.evaluator, Announce(up, np.array([largest])))
         news = (await net.recv(Announce, context.evaluator, down)).values
         joint, total = float(news[0]), int(news[1])
-    by_values, local = context.preset.reply == "values", job.cascade.local_steps or context.preset.local_steps
-    noise = (trace + largest) / job.cascade.directions if _along_random(context) else 0.0
-    if job.train.step != "auto":
-        step = float(job.train.step)
+    noise = (trace + largest) / settings.questions.directions if _along_random(settings.questions) else 0.0
+    if pace.step != "auto":
+        step = float(pace.step)
     else:
         # local steps along one gradient are one long step, to a linear model exactly
-        step = 1 / max(joint + noise, 1e-12) / local if ready is None else ready
-    if job.cascade.server_step != "auto":
-        return Terms(step, float(job.cascade.server_step), total)
+        step = 1 / max(joint + noise, 1e-12) / settings.local_steps if ready is None else ready
+    return Steps(step, _server_step(settings, ready), total)
+
+
+def _server_step(settings: CascadeSettings, ready: float | None) -> float | None:
+    if settings.server_step != "auto":
+        return float(settings.server_step)
     if ready is not None:
-        return Terms(step, ready, total)
-    first = not by_values or job.cascade.server == "first"
-    return Terms(step, FIRST_ORDER_SERVER if first else None, total)
+        return ready
+    first = settings.reply != "values" or settings.server == "first"
+    return FIRST_ORDER_SERVER if first else None
 
 
-def _along_random(context: Context) -> bool:
+def _along_random(questions: Questions) -> bool:
     """Whether gradients have the noise of random directions.
 
     A random change of all outputs of a batch comes back through the model as a random direction of its
     parameters, so deltas per batch are as noisy as values. Per sample or coordinate little is left of it.
     """
-    preset, per = context.preset, context.job.cascade.per
-    return preset.reply == "values" or (
-        preset.reply == "deltas" and preset.smoothing != "coordinate" and per != "sample"
-    )
+    deltas = questions.reply == "deltas" and questions.smoothing != "coordinate" and questions.per != "sample"
+    return questions.reply == "values" or deltas
 
 
-def curvature(context: Context, client: Client) -> tuple[float, float]:
+def curvature(context: Context[CascadeSettings], client: Client) -> tuple[float, float]:
     """Largest eigenvalue and trace of this block's part of the Hessian, or bounds of them."""
     rng = context.rng(PROBING)
     rows = rng.permutation(context.train.rows)[:SAMPLE]
     X = context.train.X[rows]
-    s, penalty = context.loss.smoothness, context.job.train.l2 * context.regularizer.smoothness
+    s, penalty = context.loss.smoothness, context.plan.objective.l2 * context.regularizer.smoothness
     model = client.model
     if isinstance(model, Linear):
         block, size = rows_of(X), 0.0
@@ -111,7 +110,7 @@ def curvature(context: Context, client: Client) -> tuple[float, float]:
             size = float(np.linalg.norm(v))
         trace = float(squared_norms(X).mean()) * model.outputs
         return s * MARGIN * size + penalty, s * trace + penalty * model.parameters
-    mu = context.job.cascade.mu
+    mu = context.plan.settings.questions.mu
     u = rng.standard_normal((PROBES, model.parameters)).astype(client.w.dtype, copy=False)
     outputs = model.forward(np.concatenate([client.w[None], client.w + client.w.dtype.type(mu) * u]), X)
     changes = (outputs[1:] - outputs[0]) / mu

@@ -14,7 +14,8 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context
-from colonnade.conversations.kernel.setup import Plan
+from colonnade.conversations.kernel.settings import KernelSettings
+from colonnade.conversations.kernel.setup import FeatureLayout
 from colonnade.conversations.window import Window
 from colonnade.messages import Topic, tag_of
 from colonnade.models.random_features import RandomFeatures, phi
@@ -28,30 +29,29 @@ EXTRA = 20
 MULTIPLICATIONS = 16  # of a matrix product, in the time of one touched number
 
 
-async def charge(context: Context, values: float) -> None:
-    """In the simulated world, let the time pass that touching so many numbers would take."""
-    clock, network = context.net.clock, context.job.network
-    if clock.virtual:
-        await clock.work(network.us_per_call * 1e-6 + values * network.ns_per_value * 1e-9)
-
-
 class Projections:
     """One party's part in everybody's projections, and phi of the features it owns."""
 
-    def __init__(self, context: Context, plan: Plan, features: list[RandomFeatures], window: Window) -> None:
-        self._context, self._plan, self._window = context, plan, window
+    def __init__(
+        self,
+        context: Context[KernelSettings],
+        layout: FeatureLayout,
+        features: list[RandomFeatures],
+        window: Window,
+    ) -> None:
+        self._context, self._layout, self._window = context, layout, window
         self._features = features
-        self.owner = plan.owners.index(context.me) if context.me in plan.owners else None
-        owned = 0 if self.owner is None else plan.width(self.owner)
-        self.kept: Floats = np.empty((context.train.rows, owned if plan.cached else 0))
+        self.owner = layout.owners.index(context.me) if context.me in layout.owners else None
+        owned = 0 if self.owner is None else layout.width(self.owner)
+        self.kept: Floats = np.empty((context.train.rows, owned if layout.cached else 0))
         self._passing: dict[int, Floats] = {}  # phi of the rounds under way
         self._arrived: dict[int, asyncio.Future[None]] = defaultdict(asyncio.get_running_loop().create_future)
 
     async def send(self) -> None:
         """Send this party's part of the projections to their owners, ahead of their round."""
-        for number in range(self._plan.schedule.rounds):
-            for owner, name in enumerate(self._plan.owners):
-                if name == self._context.me or not self._plan.wanted(number, owner):
+        for number in range(self._layout.schedule.rounds):
+            for owner, name in enumerate(self._layout.owners):
+                if name == self._context.me or not self._layout.wanted(number, owner):
                     continue
                 if not await self._window.opens(number - LOOKAHEAD):
                     return
@@ -60,28 +60,32 @@ class Projections:
                 await asyncio.sleep(0)
 
     async def receive(self) -> None:
-        """Gather the projections on the own features, and keep phi."""
-        assert self.owner is not None  # noqa: S101  only owners receive
-        for number in range(self._plan.schedule.rounds):
-            if not self._plan.wanted(number, self.owner):
+        """Gather the projections on the own features, and keep phi; only owners call this."""
+        owner = self._own_place()
+        for number in range(self._layout.schedule.rounds):
+            if not self._layout.wanted(number, owner):
                 continue
             if not await self._window.opens(number - LOOKAHEAD):
                 return
-            values = self._passing[number] = phi(await self._summed(number, self.owner))
-            if self._plan.cached:
-                self.kept[self._plan.rows(number)] = values
+            values = self._passing[number] = phi(await self._summed(number, owner))
+            if self._layout.cached:
+                self.kept[self._layout.rows(number)] = values
             self._arrived[number].set_result(None)
 
     async def phi(self, number: int) -> Floats:
         """phi of a round's rows on the own features, as soon as it is there."""
-        assert self.owner is not None  # noqa: S101  only owners keep features
-        if self._plan.wanted(number, self.owner):
+        if self._layout.wanted(number, self._own_place()):
             await self._arrived[number]
         values = self._passing.get(number)
         if values is None:
             # gathered once for the scores and the update of a round
-            values = self._passing[number] = self.kept[self._plan.rows(number)]
+            values = self._passing[number] = self.kept[self._layout.rows(number)]
         return values
+
+    def _own_place(self) -> int:
+        if self.owner is None:
+            raise RuntimeError(f"{self._context.me} owns no features")
+        return self.owner
 
     def forget(self, number: int) -> None:
         """The round is over."""
@@ -91,20 +95,21 @@ class Projections:
     async def _summed(self, number: int, owner: int) -> Floats:
         """A round's rows on an owner's features, summed at the owner; elsewhere the party's own part."""
         table, secure = self._context.train, self._context.sum
-        rows, count = self._plan.rows(number), self._plan.wanted(number, owner)
-        await charge(self._context, len(rows) * count * (table.width / MULTIPLICATIONS + EXTRA))
+        rows, count = self._layout.rows(number), self._layout.wanted(number, owner)
+        await self._context.charge(len(rows) * count * (table.width / MULTIPLICATIONS + EXTRA))
         part = self._features[owner].project(table.X[rows], count)
         width = max(1, STRETCH // len(rows))
         for first in range(0, count, width):
             stretch = slice(first, first + width)
             piece, tag = np.ascontiguousarray(part[:, stretch]), self._tag(number, owner, first // width)
-            total = await secure.sum(piece, root=self._plan.owners[owner], tag=tag)
-            if total is not None:
-                part[:, stretch] = total
+            if owner == self.owner:
+                part[:, stretch] = await secure.collect(piece, tag=tag)
+            else:
+                await secure.give(piece, root=self._layout.owners[owner], tag=tag)
         return part
 
     def _tag(self, number: int, owner: int, stretch: int) -> int:
         """Tags of projections lie above those of the scores, which have the number of their round."""
-        schedule, owners = self._plan.schedule, len(self._plan.owners)
-        most = -(-self._plan.features * schedule.largest // STRETCH) + 1
+        schedule, owners = self._layout.schedule, len(self._layout.owners)
+        most = -(-self._layout.features * schedule.largest // STRETCH) + 1
         return tag_of(Topic.TRAIN, schedule.rounds + (number * owners + owner) * most + stretch)

@@ -12,20 +12,24 @@ all rows up to a rotation; the others learn nothing.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
-from sklearn.svm import SVC
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.baselines.svc import trade_off
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.evaluate import Evaluation, Mark
+from colonnade.conversations.evaluate import Mark
 from colonnade.errors import JobError
+from colonnade.job import Section
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample
 from colonnade.models.random_features import KERNELS
+from colonnade.net.network import Network
+from colonnade.secure.protocol import SecureSum
 
 STRETCH = 2**20
+NORMS = tag_of(Topic.EVALUATE, 2**40)
 # the sum, the kernel made of it, and what the sum itself needs while it is under way
 COPIES = 2.5
 
@@ -47,40 +51,49 @@ def check_memory(rows: int, available: float | None = None) -> None:
         )
 
 
-async def converse(context: Context) -> Outcome:
+class GramSettings(Section, frozen=True):
+    """The choices of a machine on the whole kernel matrix: its bandwidth."""
+
+    sigma: float | Literal["median"]
+    fraction: float | Literal["auto"]
+
+
+async def converse(context: Context[GramSettings]) -> Outcome:
     """Sum the matrix, train at the evaluator, measure it there."""
-    evaluation, rows = context.evaluation(), context.train.rows
-    if context.me == context.evaluator:
-        check_memory(rows)
-    X = context.train.X
-    gram = await _summed(context, X, X, Topic.TRAIN)
-    machine = None
-    if gram is not None:
-        squares = gram.diagonal().copy()
-        sigma = _bandwidth(context, gram, squares)
-        C = trade_off(rows, context.job.train.l2)
-        machine = SVC(C=C, kernel="precomputed").fit(_gaussian(gram, squares, squares, sigma), context.y)
+    evaluation, X, test = context.evaluation(), context.train.X, context.test
+    if evaluation.scribe is None:
+        await _give(context, X, X, Topic.TRAIN)
+        if test is not None:
+            await _give(context, test.X, X, Topic.EVALUATE)
+            await context.measuring.sum.give(_norms(test.X), root=evaluation.root, tag=NORMS)
+        return Outcome(weights={}, step=0.0, rounds=1, updates=1, evaluation=evaluation)
+    from sklearn.svm import SVC
+
+    from colonnade.baselines.svc import trade_off
+
+    check_memory(context.train.rows)
+    gram = await _collect(context, X, X, Topic.TRAIN)
+    squares = gram.diagonal().copy()
+    sigma = _bandwidth(context, gram, squares)
+    C = trade_off(context.train.rows, context.plan.objective.l2)
+    kernel = _gaussian(gram, squares, squares, sigma)
+    machine = SVC(C=C, kernel="precomputed").fit(kernel, context.label_holder.y)
     when = context.net.clock.now()
-    test = context.test
-    crossed = None
+    z = [machine.decision_function(kernel)]
     if test is not None:
-        crossed = await _summed(context, test.X, X, Topic.EVALUATE)
-        own = await _norms(context, test.X, evaluation)
-    if machine is not None and gram is not None:
-        z = [machine.decision_function(gram)]
-        if crossed is not None and own is not None:
-            z.append(machine.decision_function(_gaussian(crossed, own, squares, sigma)))
-        evaluation.record(z, 0.0, context.net.meter.bytes(), when, Mark(1, 1, final=True))
-    weights = {} if machine is None else {"dual": machine.dual_coef_, "support": machine.support_ * 1.0}
+        crossed = await _collect(context, test.X, X, Topic.EVALUATE)
+        own = await context.measuring.sum.collect(_norms(test.X), tag=NORMS)
+        z.append(machine.decision_function(_gaussian(crossed, own, squares, sigma)))
+    evaluation.scribe.record(z, 0.0, context.net.meter.bytes(), when, Mark(1, 1, final=True))
+    weights = {"dual": machine.dual_coef_, "support": machine.support_ * 1.0}
     return Outcome(weights=weights, step=0.0, rounds=1, updates=1, evaluation=evaluation)
 
 
-def _bandwidth(context: Context, gram: Floats, squares: Floats) -> float:
-    """As `colonnade.conversations.kernel.setup` finds it, from distances that are here already."""
-    kernel, y = context.job.kernel, context.y
-    assert y is not None  # noqa: S101  the evaluator holds the label
-    rng = np.random.default_rng(context.job.seed)
-    sample = Sample.draw(rng, len(y), KERNELS["gaussian"], kernel.sigma, kernel.fraction)
+def _bandwidth(context: Context[GramSettings], gram: Floats, squares: Floats) -> float:
+    """The bandwidth as `setup.agree` finds it, from distances that are here already."""
+    settings, y = context.plan.settings, context.label_holder.y
+    rng = np.random.default_rng(context.plan.seed)
+    sample = Sample.draw(rng, len(y), KERNELS["gaussian"], settings.sigma, settings.fraction)
     a, b = sample.pairs
     distance = np.maximum(squares[a] + squares[b] - 2 * gram[a, b], 0.0)
     return sample.bandwidth(distance, y) or 1.0
@@ -95,28 +108,42 @@ def _gaussian(gram: Floats, left: Floats, right: Floats, sigma: float) -> Floats
     return np.exp(np.minimum(gram, 0.0, out=gram), out=gram)
 
 
-async def _summed(context: Context, A: Matrix, B: Matrix, topic: Topic) -> Floats | None:
-    """A B' of all columns at the evaluator, a stretch of rows at a time; it says when it has one."""
-    evaluating = topic == Topic.EVALUATE
-    net = context.evaluation_net if evaluating else context.net
-    secure = context.evaluation_sum if evaluating else context.sum
-    n, m = int(A.shape[0]), int(B.shape[0])
-    total: Floats | None = np.empty((n, m)) if net.me == context.evaluator else None
-    size = max(1, STRETCH // m)
-    for number, start in enumerate(range(0, n, size)):
-        part = A[start : start + size] @ B.T
-        piece = part if isinstance(part, np.ndarray) else part.toarray()
-        tag = tag_of(topic, number)
-        summed = await secure.sum(piece, root=context.evaluator, tag=tag)
-        if total is not None and summed is not None:
-            total[start : start + size] = summed
-            await net.broadcast(Announce(tag, np.empty(0)))
-        else:
-            await net.recv(Announce, context.evaluator, tag)
+async def _collect(context: Context[GramSettings], A: Matrix, B: Matrix, topic: Topic) -> Floats:
+    """A B' of all columns, a stretch of rows at a time; says when it has one, so that nobody floods it."""
+    net, secure = _line(context, topic)
+    total = np.empty((int(A.shape[0]), int(B.shape[0])))
+    for tag, rows in _stretches(A, B, topic):
+        total[rows] = await secure.collect(_product(A[rows], B), tag=tag)
+        await net.broadcast(Announce(tag, np.empty(0)))
     return total
 
 
-async def _norms(context: Context, X: Matrix, evaluation: Evaluation) -> Floats | None:
-    """|x|^2 of every row over all columns, at the evaluator."""
-    tag = tag_of(Topic.EVALUATE, 2**40)
-    return await context.evaluation_sum.sum(KERNELS["gaussian"].distance(X), root=evaluation.root, tag=tag)
+async def _give(context: Context[GramSettings], A: Matrix, B: Matrix, topic: Topic) -> None:
+    """Send this party's part of A B' to the evaluator."""
+    net, secure = _line(context, topic)
+    for tag, rows in _stretches(A, B, topic):
+        await secure.give(_product(A[rows], B), root=context.evaluator, tag=tag)
+        await net.recv(Announce, context.evaluator, tag)
+
+
+def _line(context: Context[GramSettings], topic: Topic) -> tuple[Network, SecureSum]:
+    if topic == Topic.EVALUATE:
+        return context.measuring.net, context.measuring.sum
+    return context.net, context.sum
+
+
+def _stretches(A: Matrix, B: Matrix, topic: Topic) -> Iterator[tuple[int, slice]]:
+    """Stretches of A's rows whose products with B have a bearable size, each with its tag."""
+    size = max(1, STRETCH // int(B.shape[0]))
+    for number, start in enumerate(range(0, int(A.shape[0]), size)):
+        yield tag_of(topic, number), slice(start, start + size)
+
+
+def _product(A: Matrix, B: Matrix) -> Floats:
+    part = A @ B.T
+    return part if isinstance(part, np.ndarray) else part.toarray()
+
+
+def _norms(X: Matrix) -> Floats:
+    """This party's part of |x|^2 of every row."""
+    return KERNELS["gaussian"].distance(X)

@@ -25,84 +25,98 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.conversations.kernel.features import MULTIPLICATIONS, Projections, charge
+from colonnade.conversations.evaluate import Mark, Marks, heed_stop, measure_at_marks
+from colonnade.conversations.kernel.features import MULTIPLICATIONS, Projections
 from colonnade.conversations.kernel.predict import KernelShare, score_share
+from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import (
-    Plan,
-    Terms,
-    agree_terms,
+    Agreed,
+    FeatureLayout,
+    agree,
     draw_features,
-    plan_of,
+    layout_of,
     step_of,
 )
 from colonnade.conversations.linear.block import Delays
-from colonnade.conversations.marks import heed_stop, measure_at_marks
 from colonnade.conversations.window import Window
-from colonnade.errors import Diverged
-from colonnade.job.rules import batches_in_flight
 from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
 from colonnade.optim.doubly import rate
 
 
-async def converse(context: Context) -> Outcome:
+async def converse(context: Context[KernelSettings]) -> Outcome:
     """Train a kernel machine; the party's features and, where it has labels, its coefficients come out."""
-    plan = plan_of(context.job, context.train.rows, context.active)
-    terms = await agree_terms(context)
-    window = Window(batches_in_flight(context.job, len(context.active)), plan.schedule.rounds)
-    conversation = KernelConversation(
-        context=context,
-        plan=plan,
-        terms=terms,
-        features=draw_features(context, plan, terms),
-        window=window,
-        gamma=step_of(context, plan, terms, delay=window.ahead - 1),
-        evaluation=context.evaluation(),
-    )
+    layout = layout_of(context.plan, context.train.rows)
+    agreed = await agree(context)
+    window = Window(context.plan.pace.ahead, layout.schedule.rounds)
+    features = draw_features(context, layout, agreed)
+    conversation = KernelConversation(context, layout, agreed, features, window)
     await conversation.run()
     return Outcome(
-        weights=conversation.share.arrays(),
+        weights=dict(conversation.share.arrays()),
         step=conversation.gamma,
         rounds=window.base,
-        updates=conversation.updates,
+        updates=conversation.state.updates,
         evaluation=conversation.evaluation,
         delays=conversation.delays.counts,
     )
 
 
 @dataclass
-class KernelConversation:
-    context: Context
-    plan: Plan
-    terms: Terms
-    features: list[RandomFeatures]  # this party's part of every owner's features
-    window: Window
-    gamma: float
-    evaluation: Evaluation
+class KernelState:
+    """What rounds change: the coefficients of the own features, and how fast they move."""
+
+    alpha: Floats
+    velocity: Floats
     updates: int = 0
     filled: int = 0  # coefficients that were set; the features after them are still to come
-    delays: Delays = field(init=False)
+
+
+@dataclass
+class KernelConversation:
+    """One party's side; `features` are its part of every owner's features."""
+
+    context: Context[KernelSettings]
+    layout: FeatureLayout
+    agreed: Agreed
+    features: list[RandomFeatures]
+    window: Window
+    state: KernelState = field(init=False)
 
     def __post_init__(self) -> None:
-        context, plan = self.context, self.plan
-        self.net, self.sum, self.schedule = context.net, context.sum, plan.schedule
-        self.l2 = context.job.train.l2
-        self.projections = Projections(context, plan, self.features, self.window)
-        self.owner = self.projections.owner
-        # with one owner alone f is known where it is needed; with more it has to be summed
-        self.several = len(plan.owners) > 1
-        owned = 0 if self.owner is None else plan.width(self.owner)
-        self.alpha: Floats = np.zeros((owned, *self.terms.outputs))
-        self._velocity = np.zeros_like(self.alpha)
-        # rounds that are late have a momentum of their own
-        self.momentum = context.job.kernel.momentum if self.window.ahead == 1 else 0.0
+        context, layout = self.context, self.layout
+        self.net, self.sum, self.schedule = context.net, context.sum, layout.schedule
+        self.evaluation = context.evaluation()
+        self.gamma = step_of(context, layout, self.agreed, delay=self.window.ahead - 1)
+        self.projections = Projections(context, layout, self.features, self.window)
+        owned = 0 if self.owner is None else layout.width(self.owner)
+        alpha = np.zeros((owned, *self.agreed.outputs))
+        self.state = KernelState(alpha, np.zeros_like(alpha))
         self.delays = Delays(self.window.delay_bound)
 
     @property
+    def owner(self) -> int | None:
+        """This party's place among the owners of features."""
+        return self.projections.owner
+
+    @property
+    def several(self) -> bool:
+        """Whether f has to be summed: with one owner alone it is known where it is needed."""
+        return len(self.layout.owners) > 1
+
+    @property
+    def l2(self) -> float:
+        return self.context.plan.objective.l2
+
+    @property
+    def momentum(self) -> float:
+        """Rounds that are late have a momentum of their own."""
+        return self.context.plan.settings.momentum if self.window.ahead == 1 else 0.0
+
+    @property
     def share(self) -> KernelShare:
-        owned = dict(zip(self.plan.owners, self.features, strict=True))
-        return KernelShare(owned, None if self.owner is None else self.alpha, self.terms.outputs)
+        owned = dict(zip(self.layout.owners, self.features, strict=True))
+        return KernelShare(owned, None if self.owner is None else self.state.alpha, self.agreed.outputs)
 
     async def run(self) -> None:
         work = [self.measure(), self.projections.send()]
@@ -115,7 +129,7 @@ class KernelConversation:
         if self.several:
             work.append(self.push())
         if self.context.target_loss is not None and self.net.me != self.context.evaluator:
-            work.append(heed_stop(self.context, self.window))
+            work.append(heed_stop(self.net, self.window))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
@@ -128,11 +142,11 @@ class KernelConversation:
     async def scores(self, number: int) -> Floats:
         """f_l of a round's rows."""
         if self.owner is None:
-            return np.zeros((self.schedule.round(number).size, *self.terms.outputs))
+            return np.zeros((self.schedule.round(number).size, *self.agreed.outputs))
         values = await self.projections.phi(number)
-        await charge(self.context, values.shape[0] * self.filled / MULTIPLICATIONS)
+        await self.context.charge(values.shape[0] * self.state.filled / MULTIPLICATIONS)
         self.delays.read(number, self.window.finished)
-        f: Floats = values[:, : self.filled] @ self.alpha[: self.filled]
+        f: Floats = values[:, : self.state.filled] @ self.state.alpha[: self.state.filled]
         return f
 
     async def push(self) -> None:
@@ -143,25 +157,20 @@ class KernelConversation:
                 continue
             if not await self.window.opens(number):
                 return
-            await self.sum.sum(await self.scores(number), root=root, tag=tag_of(Topic.TRAIN, number))
+            await self.sum.give(await self.scores(number), root=root, tag=tag_of(Topic.TRAIN, number))
 
     # --- Algorithm 1: coefficients ------------------------------------------------------------------
 
     async def dominate(self) -> None:
         """Lines 7-10 of Algorithm 1, on the rounds of this active party."""
-        y, loss = self.context.y, self.context.loss
-        assert y is not None  # noqa: S101  only label holders dominate
+        holder = self.context.label_holder
         for number in range(self.schedule.rounds):
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
                 continue
             f = await self.scores(number)
             if self.several:
-                total = await self.sum.sum(f, root=self.net.me, tag=tag_of(Topic.TRAIN, number))
-                assert total is not None  # noqa: S101  this party is the root
-                f = total
-            theta = loss.dz(f, y[self.plan.rows(number)])
-            if not np.isfinite(theta).all():
-                raise Diverged(f"theta of round {number} is not finite; use a smaller step or step = 'auto'")
+                f = await self.sum.collect(f, tag=tag_of(Topic.TRAIN, number))
+            theta = holder.theta(f, self.layout.rows(number), number)
             await self.tell(number, theta)
             await self.update(number, theta)
             # a party that never has to wait for another must still let the others act
@@ -170,9 +179,9 @@ class KernelConversation:
     async def tell(self, number: int, theta: Floats) -> None:
         """The decay goes to everybody; theta, once no features are added, only to who holds the label."""
         tag = tag_of(Topic.TRAIN, number)
-        told = theta if number >= self.plan.growth else theta[:0]
+        told = theta if number >= self.layout.growth else theta[:0]
         for peer in self.net.peers:
-            await self.net.send(peer, Backward(tag, told) if peer in self.plan.owners else Decay(tag))
+            await self.net.send(peer, Backward(tag, told) if peer in self.layout.owners else Decay(tag))
 
     async def collaborate(self) -> None:
         """On another owner: let the own coefficients decay, and step on them if there is a theta."""
@@ -183,30 +192,32 @@ class KernelConversation:
     async def heed(self) -> None:
         """On a party without labels: the round is over, later ones may begin."""
         async for waiting in self.net.stream(Decay):
-            self.updates += len(waiting)
+            self.state.updates += len(waiting)
             self.window.finish(message.tag for _, message in waiting)
 
     async def update(self, number: int, theta: Floats | None) -> None:
         """Lines 9 and 10: the dominator's new coefficients, the decay of the others; later, plain steps."""
-        plan, kind = self.plan, self.context.job.kernel.step
-        gamma = rate(self.gamma, kind, number, self.schedule.rounds)
+        layout, state = self.layout, self.state
+        gamma = rate(self.gamma, self.context.plan.settings.step, number, self.schedule.rounds)
         values = await self.projections.phi(number)
         if theta is not None:
-            await charge(self.context, values.size / MULTIPLICATIONS)
-        if number < plan.growth:
-            self.alpha[: self.filled] *= 1 - gamma * self.l2
+            await self.context.charge(values.size / MULTIPLICATIONS)
+        if number < layout.growth:
+            state.alpha[: state.filled] *= 1 - gamma * self.l2
             if theta is not None:
-                block = plan.place(number)
-                self.alpha[block] = -gamma / plan.block * (values[:, block].T @ theta) / len(theta)
-                self.filled = block.stop
+                block = layout.place(number)
+                state.alpha[block] = -gamma / layout.block * (values[:, block].T @ theta) / len(theta)
+                state.filled = block.stop
         elif theta is not None:
-            known = slice(0, self.filled)
-            gradient = values[:, known].T @ theta / (len(theta) * plan.features) + self.l2 * self.alpha[known]
-            self._velocity[known] = self.momentum * self._velocity[known] - gamma * gradient
-            self.alpha[known] += self._velocity[known]
+            known = slice(0, state.filled)
+            gradient = (
+                values[:, known].T @ theta / (len(theta) * layout.features) + self.l2 * state.alpha[known]
+            )
+            state.velocity[known] = self.momentum * state.velocity[known] - gamma * gradient
+            state.alpha[known] += state.velocity[known]
         self.projections.forget(number)
         self.delays.apply(number, self.window.finished)
-        self.updates += 1
+        state.updates += 1
         self.window.finish([number])
 
     # --- measuring ----------------------------------------------------------------------------------
@@ -215,16 +226,21 @@ class KernelConversation:
         async def now(rounds: int, final: bool) -> float | None:
             return await self.evaluate(Mark(rounds // self.schedule.per_epoch, rounds, final))
 
-        await measure_at_marks(self.context, self.schedule, self.window, now)
+        schedule, context = self.schedule, self.context
+        every = context.plan.pace.evaluate_every
+        marks = Marks.of(every, schedule.per_epoch, schedule.rounds, context.target_loss)
+        await measure_at_marks(self.net, marks, schedule, self.window, now)
 
     async def evaluate(self, mark: Mark) -> float | None:
         """The loss at the evaluator. Rows that are not kept, and test rows, are projected for it."""
         clock, test = self.net.clock, self.context.test
         when = clock.now()  # projecting rows for the measurement is not training
         f = []
-        if self.plan.cached:
+        if self.layout.cached:
             with clock.uncharged():
-                f.append(self.projections.kept[:, : self.filled] @ self.alpha[: self.filled])
+                f.append(
+                    self.projections.kept[:, : self.state.filled] @ self.state.alpha[: self.state.filled]
+                )
         else:
             f.append(await self.unseen(self.context.train.X))
         if mark.final and test is not None:
@@ -235,12 +251,12 @@ class KernelConversation:
         return await score_share(
             self.share,
             X,
-            net=self.context.evaluation_net,
-            secure=self.context.evaluation_sum,
+            net=self.context.measuring.net,
+            secure=self.context.measuring.sum,
             next_tag=self.evaluation.next_tag,
         )
 
     def penalty(self) -> float:
         """lambda / 2 ||f||^2, with the norm that the features so far span."""
-        count = self.plan.block * min(max(1, self.window.base), self.plan.growth)
-        return 0.5 * self.l2 * count * float(np.sum(self.alpha**2))
+        count = self.layout.block * min(max(1, self.window.base), self.layout.growth)
+        return 0.5 * self.l2 * count * float(np.sum(self.state.alpha**2))

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.arrays import Floats, Matrix
+from colonnade.arrays import Arrays, Floats, Matrix, Rows
+from colonnade.conversations.predict import Holding, Session
 from colonnade.messages import Announce
 from colonnade.models.random_features import RandomFeatures, phi
 from colonnade.net.network import Network
@@ -44,7 +45,8 @@ class KernelShare:
         return stored
 
     @staticmethod
-    def from_arrays(stored: dict[str, Floats]) -> KernelShare:
+    def from_arrays(stored: Arrays) -> KernelShare:
+        """The inverse of `arrays`."""
         owners = [name.removeprefix("omega.") for name in stored if name.startswith("omega.")]
         features = {owner: RandomFeatures(stored[f"omega.{owner}"], stored[f"b.{owner}"]) for owner in owners}
         return KernelShare(features, stored.get("alpha"), tuple(int(k) for k in stored["outputs"]))
@@ -62,14 +64,13 @@ async def score_share(
     for start in range(0, n, size):
         rows = X[start : start + size]
         for owner, part in share.features.items():
-            tag = next_tag()
-            total = await secure.sum(part.project(rows), root=owner, tag=tag)
-            if total is None:
+            tag, piece = next_tag(), part.project(rows)
+            if owner == net.me and share.alpha is not None:
+                f[start : start + size] = phi(await secure.collect(piece, tag=tag)) @ share.alpha
+                await net.broadcast(Announce(tag, np.empty(0)))
+            else:
+                await secure.give(piece, root=owner, tag=tag)
                 waiting.append((owner, tag))
-                continue
-            assert share.alpha is not None  # noqa: S101  owners hold coefficients
-            f[start : start + size] = phi(total) @ share.alpha
-            await net.broadcast(Announce(tag, np.empty(0)))
         while len(waiting) > IN_FLIGHT * len(share.features):
             await net.recv(Announce, *waiting.pop(0))
     for owner, tag in waiting:
@@ -77,29 +78,42 @@ async def score_share(
     return f
 
 
-async def predict(
-    share: KernelShare,
-    X: Matrix,
-    *,
-    net: Network,
-    secure: SecureSum,
-    root: str,
-    next_tag: Callable[[], int],
-) -> Floats | None:
-    """The scores f(x) at `root`, None elsewhere; all parties call this with the same rows."""
-    f = await score_share(share, X, net=net, secure=secure, next_tag=next_tag)
-    return await secure.sum(f, root=root, tag=next_tag())
+@dataclass(frozen=True, eq=False)
+class KernelScorer:
+    """A kernel share and this party's columns of the rows it may be asked for."""
+
+    share: KernelShare
+    X: Matrix
+
+    @property
+    def rows(self) -> int:
+        return int(self.X.shape[0])
+
+    async def score(self, session: Session, rows: Rows) -> Floats | None:
+        f = await score_share(
+            self.share, self.X[rows], net=session.net, secure=session.secure, next_tag=session.next_tag
+        )
+        return await session.total(f)
 
 
-def together(shares: Mapping[str, KernelShare], columns: Mapping[str, Matrix]) -> Floats:
-    """f(x) where one process holds all shares and all columns, as in an experiment."""
-    alphas = {name: share.alpha for name, share in shares.items() if share.alpha is not None}
-    n = int(next(iter(columns.values())).shape[0])
-    f: Floats = np.zeros((n, *next(iter(shares.values())).outputs))
-    for owner, alpha in alphas.items():
-        size = max(1, CHUNK // max(1, len(alpha)))
-        for start in range(0, n, size):
-            stretch = slice(start, start + size)
-            parts = [shares[name].features[owner].project(X[stretch]) for name, X in columns.items()]
-            f[stretch] += phi(np.sum(parts, axis=0)) @ alpha
-    return f
+class KernelShares:
+    """Shares of a kernel machine."""
+
+    name = "kernel"
+
+    def scorer(self, holding: Holding) -> KernelScorer:
+        return KernelScorer(KernelShare.from_arrays(holding.arrays), holding.X)
+
+    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
+        """f(x), a stretch of rows at a time."""
+        held = {name: KernelShare.from_arrays(arrays) for name, arrays in shares.items()}
+        alphas = {name: share.alpha for name, share in held.items() if share.alpha is not None}
+        n = int(next(iter(columns.values())).shape[0])
+        f: Floats = np.zeros((n, *next(iter(held.values())).outputs))
+        for owner, alpha in alphas.items():
+            size = max(1, CHUNK // max(1, len(alpha)))
+            for start in range(0, n, size):
+                stretch = slice(start, start + size)
+                parts = [held[name].features[owner].project(X[stretch]) for name, X in columns.items()]
+                f[stretch] += phi(np.sum(parts, axis=0)) @ alpha
+        return f

@@ -22,24 +22,20 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
+from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.schedule import Schedule
-from colonnade.errors import DataError, JobError
-from colonnade.job import Job
-from colonnade.job.rules import batch_of
+from colonnade.errors import DataError
+from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures
 from colonnade.optim.doubly import function_step
 
-FEATURES = 8192
-# numbers that an automatic cap lets all active parties together keep: three quarters of a gibibyte
-CACHED_VALUES = 10**8
-CACHE_LIMIT = 2**31
 PRIVATE, SHARED, PINNED, SAMPLE = 2, 3, 4, 5
 
 
 @dataclass(frozen=True)
-class Plan:
+class FeatureLayout:
     """Which features belong to which round and owner; the same at every party."""
 
     schedule: Schedule
@@ -85,25 +81,16 @@ def _order(schedule: Schedule, epoch: int) -> Rows:
     return schedule.order(epoch)
 
 
-def plan_of(job: Job, rows: int, active: tuple[str, ...]) -> Plan:
-    train, kernel = job.train, job.kernel
-    schedule = Schedule(rows, batch_of(job, rows), train.epochs, job.seed, active)
-    affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
-    cap = affordable if kernel.features == "auto" else kernel.features
-    block = min(kernel.block, cap)
-    growth = min(cap // block, schedule.rounds)
-    plan = Plan(schedule, block, growth, kernel.cache)
-    if plan.cached and rows * plan.features > CACHE_LIMIT:
-        raise JobError(
-            f"kernel.features: {plan.features} projections of {rows} rows need "
-            f"{rows * plan.features * 8 / 2**30:.0f} GiB at the active parties; "
-            f"set features = {CACHE_LIMIT // rows} or less, or cache = false"
-        )
-    return plan
+def layout_of(plan: Plan[KernelSettings], rows: int) -> FeatureLayout:
+    """The layout that a plan asks for."""
+    pace, settings = plan.pace, plan.settings
+    schedule = Schedule(rows, pace.batch, pace.epochs, plan.seed, plan.label_holders)
+    growth = min(settings.features // settings.block, schedule.rounds)
+    return FeatureLayout(schedule, settings.block, growth, settings.cache)
 
 
 @dataclass(frozen=True)
-class Terms:
+class Agreed:
     """A few numbers that every party must use alike."""
 
     sigma: float
@@ -116,59 +103,60 @@ class Terms:
         return () if self.classes == 1 else (self.classes,)
 
 
-async def agree_terms(context: Context) -> Terms:
+async def agree(context: Context[KernelSettings]) -> Agreed:
     """The bandwidth from distances of sampled rows, unless it is given, and how many classes there are."""
-    job, kernel = context.job.kernel, KERNELS[context.job.kernel.kind]
-    tag = tag_of(Topic.TUNE, 0)
-    rng = np.random.default_rng([context.job.seed, SAMPLE])
-    sample = Sample.draw(rng, context.train.rows, kernel, job.sigma, job.fraction)
-    total = await context.sum.sum(sample.distances(context.train.X), root=context.evaluator, tag=tag)
-    if total is None:
-        sigma, eigenvalue, classes = (await context.net.recv(Announce, context.evaluator, tag)).values
-        return Terms(float(sigma), float(eigenvalue), int(classes))
-    assert context.y is not None  # noqa: S101  the evaluator holds the label
+    plan, kernel = context.plan, KERNELS[context.plan.settings.kind]
+    tag, root = tag_of(Topic.TUNE, 0), context.evaluator
+    rng = np.random.default_rng([plan.seed, SAMPLE])
+    sample = Sample.draw(rng, context.train.rows, kernel, plan.settings.sigma, plan.settings.fraction)
+    piece = sample.distances(context.train.X)
+    if context.me != root:
+        await context.sum.give(piece, root=root, tag=tag)
+        sigma, eigenvalue, classes = (await context.net.recv(Announce, root, tag)).values
+        return Agreed(float(sigma), float(eigenvalue), int(classes))
+    total = await context.sum.collect(piece, tag=tag)
     distance = np.maximum(total, 0.0)  # rounding can take a 0 below it
-    # as many classes as the job says: private labels may lack one
-    counted = context.job.train.classes or int(context.y.max()) + 1
-    classes = counted if context.loss.task == "multiclass" else 1
-    found = sample.bandwidth(distance, context.y, classes)
+    classes = plan.objective.classes or 1
+    found = sample.bandwidth(distance, context.label_holder.y, classes)
     if found is None:
         raise DataError("the sampled rows are all alike, so no bandwidth fits them; set kernel.sigma")
     eigenvalue = spread(kernel, distance, found)
     await context.net.broadcast(Announce(tag, np.array([found, eigenvalue, float(classes)])))
-    return Terms(found, eigenvalue, classes)
+    return Agreed(found, eigenvalue, classes)
 
 
-def step_of(context: Context, plan: Plan, terms: Terms, delay: int) -> float:
+def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed, delay: int) -> float:
     """gamma: what the job says, or what the kernel allows."""
-    train = context.job.train
-    if train.step != "auto":
-        return float(train.step)
-    return function_step(context.loss, terms.spread, plan.schedule.largest, plan.block, delay)
+    step = context.plan.pace.step
+    if step != "auto":
+        return float(step)
+    return function_step(context.loss, agreed.spread, layout.schedule.largest, layout.block, delay)
 
 
-def draw_features(context: Context, plan: Plan, terms: Terms) -> list[RandomFeatures]:
+def draw_features(
+    context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed
+) -> list[RandomFeatures]:
     """This party's directions of every owner's features, and the offsets that fell to this party."""
-    job, parties = context.job, context.net.parties
+    seed, settings, parties = context.plan.seed, context.plan.settings, context.net.parties
     me = parties.index(context.me)
     own = _private(context)
-    rng = shared_directions(job.seed, me) if job.kernel.omega == "shared" else own
-    omegas = draw_directions(rng, KERNELS[job.kernel.kind], terms.sigma, context.train.width, plan)
+    rng = shared_directions(seed, me) if settings.omega == "shared" else own
+    omegas = draw_directions(rng, KERNELS[settings.kind], agreed.sigma, context.train.width, layout)
     drawn = []
-    for index, (owner, omega) in enumerate(zip(plan.owners, omegas, strict=True)):
+    for index, (owner, omega) in enumerate(zip(layout.owners, omegas, strict=True)):
         others = [at for at, party in enumerate(parties) if party != owner] or [me]
         # everybody knows who adds which offset; nobody but that party knows the offset
-        pinned = np.random.default_rng([job.seed, PINNED, index]).choice(others, size=omega.shape[1])
+        pinned = np.random.default_rng([seed, PINNED, index]).choice(others, size=omega.shape[1])
         b = np.where(pinned == me, own.uniform(0.0, 2 * np.pi, omega.shape[1]), 0.0)
         drawn.append(RandomFeatures(omega, b))
     return drawn
 
 
 def draw_directions(
-    rng: np.random.Generator, kernel: Kernel, sigma: float, width: int, plan: Plan
+    rng: np.random.Generator, kernel: Kernel, sigma: float, width: int, layout: FeatureLayout
 ) -> list[Floats]:
     """A party's directions of every owner's features, for its `width` columns."""
-    counts = [plan.width(owner) for owner in range(len(plan.owners))]
+    counts = [layout.width(owner) for owner in range(len(layout.owners))]
     return [kernel.directions(rng, (width, count)) / sigma for count in counts]
 
 
@@ -177,8 +165,8 @@ def shared_directions(seed: int, party: int) -> np.random.Generator:
     return np.random.default_rng([seed, SHARED, party])
 
 
-def _private(context: Context) -> np.random.Generator:
-    if context.job.world == "network":
+def _private(context: Context[KernelSettings]) -> np.random.Generator:
+    if context.plan.world == "network":
         return np.random.default_rng(secrets.randbits(128))
     # in one process nothing is secret, and a run can be repeated
     return context.rng(PRIVATE)

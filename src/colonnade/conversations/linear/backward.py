@@ -16,17 +16,16 @@ from dataclasses import dataclass
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import Marks, heed_stop, measure_at_marks
+from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.trainer import Trainer, training
-from colonnade.conversations.marks import heed_stop, measure_at_marks
 from colonnade.conversations.schedule import Round
-from colonnade.job.rules import batches_in_flight
 from colonnade.messages import Backward, Topic, tag_of
 
 
-async def converse(context: Context) -> Outcome:
+async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the party's block through the backward conversation."""
-    ahead = batches_in_flight(context.job, len(context.active))
-    with training(context, context.active, ahead) as trainer:
+    with training(context, context.plan.label_holders) as trainer:
         await trainer.tune()
         await BackwardConversation(context, trainer).run()
     return trainer.outcome()
@@ -34,15 +33,18 @@ async def converse(context: Context) -> Outcome:
 
 @dataclass
 class BackwardConversation:
-    context: Context
+    """One party's side: it pushes shares, takes in thetas and, where labels are, dominates rounds."""
+
+    context: Context[LinearSettings]
     trainer: Trainer
 
     def __post_init__(self) -> None:
+        plan = self.context.plan
         self.net, self.sum = self.context.net, self.context.sum
         self.schedule, self.window = self.trainer.schedule, self.trainer.window
         # what a thread does next is decided when it is free: then most rounds are open, most thetas there
-        self.hands = asyncio.Semaphore(self.context.job.train.threads)
-        self.joined = self.context.job.network.join
+        self.idle_threads = asyncio.Semaphore(plan.pace.threads)
+        self.joined = plan.network.join
 
     async def run(self) -> None:
         me, dominators = self.net.me, self.schedule.dominators
@@ -52,7 +54,7 @@ class BackwardConversation:
         if set(dominators) - {me}:
             work.append(self.collaborate())
         if self.context.target_loss is not None and me != self.context.evaluator:
-            work.append(heed_stop(self.context, self.window))
+            work.append(heed_stop(self.net, self.window))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
@@ -70,7 +72,7 @@ class BackwardConversation:
                 continue
             if not await self.window.opens(number, self.trainer.staleness):
                 return
-            async with self.hands:
+            async with self.idle_threads:
                 batches = [self.schedule.round(number)]
                 number += 1
                 # every round that may begin now: one product serves them all
@@ -83,24 +85,23 @@ class BackwardConversation:
                 shares = await self.trainer.scores(batches)
             for batch, share in zip(batches, shares, strict=True):
                 root = self.schedule.dominator(batch.number)
-                await self.sum.sum(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
+                await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
 
     async def dominate(self) -> None:
-        """Algorithm 2, on an active party."""
+        """Algorithm 2, on a label holder: sum the scores of its rounds, send theta to all, step."""
         for number in range(self.schedule.rounds):
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
                 continue
             tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
-            async with self.hands:
+            async with self.idle_threads:
                 (share,) = await self.trainer.scores([batch])
-            z = await self.sum.sum(share, root=self.net.me, tag=tag)
-            assert z is not None  # noqa: S101  this party is the root
+            z = await self.sum.collect(share, tag=tag)
             theta = self.trainer.reply(batch, z)
             await self.net.broadcast(Backward(tag, theta))
             await self.update([(batch, theta)])
 
     async def collaborate(self) -> None:
-        """Algorithm 3, on every party: whatever thetas wait become one update, on any idle thread."""
+        """Algorithm 3, on every party: step on others' thetas; those that wait together are one update."""
         async with asyncio.TaskGroup() as updates:
             async for waiting in self.net.stream(Backward):
                 if self.in_order or not self.joined:
@@ -108,15 +109,15 @@ class BackwardConversation:
                     for theta in self._thetas(waiting):
                         updates.create_task(self.update([theta]))
                     continue
-                await self.hands.acquire()
+                await self.idle_threads.acquire()
                 if self.net.waits(Backward):
                     waiting += await self.net.drain(Backward)
-                if self.context.job.train.threads == 1:
+                if self.context.plan.pace.threads == 1:
                     await self.trainer.update(self._thetas(waiting))
-                    self.hands.release()
+                    self.idle_threads.release()
                 else:
                     update = updates.create_task(self.trainer.update(self._thetas(waiting)))
-                    update.add_done_callback(lambda _: self.hands.release())
+                    update.add_done_callback(lambda _: self.idle_threads.release())
 
     def _thetas(self, waiting: list[tuple[str, Backward]]) -> list[tuple[Round, Floats]]:
         return [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
@@ -126,7 +127,7 @@ class BackwardConversation:
             await self.window.reaches(thetas[0][0].number)
             await self.trainer.update(thetas)
         else:
-            async with self.hands:
+            async with self.idle_threads:
                 await self.trainer.update(thetas)
 
     @property
@@ -135,7 +136,7 @@ class BackwardConversation:
         return self.trainer.joint is not None
 
     async def measure(self) -> None:
-        async def now(rounds: int, final: bool) -> float | None:
-            return await self.trainer.measure_at(rounds, final=final)
-
-        await measure_at_marks(self.context, self.schedule, self.window, now)
+        schedule, context = self.schedule, self.context
+        every = context.plan.pace.evaluate_every
+        marks = Marks.of(every, schedule.per_epoch, schedule.rounds, context.target_loss)
+        await measure_at_marks(self.net, marks, schedule, self.window, self.trainer.measure_at)

@@ -2,7 +2,7 @@
 
 Every party keeps its own parts of s and y and computes its part of H v; what is summed is plain numbers:
 inner products of the stored vectors, and scores of a fixed sample of rows. These ride with the scores of
-the next round (see `errands`), so a round stays one secure sum, and a step comes `ahead` rounds after its
+the next round (see `piggyback`), so a round stays one secure sum, and a step comes `ahead` rounds after its
 gradient. A pair rides twice: X s and X w of the sample go out, L'' X s comes back and gives y; then the
 inner products of s and y.
 
@@ -30,61 +30,127 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
-from colonnade.conversations.linear.piggyback import Errand, Errands
+from colonnade.conversations.linear.piggyback import Riders
+from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.schedule import Round
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.optim.lanczos import Lanczos
-from colonnade.optim.lbfgs import LimitedMemory
+from colonnade.optim.lbfgs import Inverse, LimitedMemory
 
 SAMPLE = 2048
 STEEPEST = 4  # pinned directions
 FIRST, AGAIN = 10, 6  # products to find them, from a random vector and from those found before
 
 
+@dataclass(frozen=True, eq=False)
+class StepQuestion:
+    """Asks for the inner products that H v needs; `v` is `zoom` times a gradient, `inverse` the H of then."""
+
+    v: Floats
+    zoom: float
+    inverse: Inverse
+    piece: Floats
+
+    @property
+    def answer_size(self) -> int:
+        return self.piece.size + 1  # and the step
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureQuestion:
+    """Asks for L'' X s of the sample: `s` is the way since the last pair, `penalty` its own curvature."""
+
+    s: Floats
+    zoom: float
+    penalty: Floats
+    scores: Floats  # [2, sample, ...]: X s and X w
+
+    @property
+    def piece(self) -> Floats:
+        return self.scores.ravel()
+
+    @property
+    def answer_size(self) -> int:
+        return int(self.scores[0].size)
+
+
+@dataclass(frozen=True, eq=False)
+class ProductsQuestion:
+    """Asks for the inner products of a new pair with the vectors that were stored after `changes`."""
+
+    s: Floats
+    y: Floats
+    zoom: float
+    dots: Floats
+    changes: int
+
+    @property
+    def piece(self) -> Floats:
+        return self.dots.ravel()
+
+    @property
+    def answer_size(self) -> int:
+        return self.dots.size
+
+
+JointQuestion = StepQuestion | CurvatureQuestion | ProductsQuestion
+
+
+@dataclass
+class JointState:
+    """What rounds change of the common H: the pairs, the questions under way, the scales of s and v."""
+
+    memory: LimitedMemory
+    riders: Riders[JointQuestion]
+    last_w: Floats
+    steepest: Floats | None = None
+    zoom_s: float = 1.0
+    zoom_v: float = 1.0
+    changes: int = 0  # of the memory
+    exchanges: int = 0  # secure sums of its own, at pauses
+
+
 @dataclass
 class Joint:
     """One party's part of the common H."""
 
-    context: Context
+    context: Context[LinearSettings]
     block: Block
     sample: Rows
-    every: int
-    errands: Errands
+    ahead: int
     step: Callable[[], float]  # gamma of the next update
-    memory: LimitedMemory = field(init=False)
-    exchanges: int = 0  # secure sums of its own, at pauses
-    _last_w: Floats = field(init=False)
-    _steep: Floats | None = None
-    _zoom_s: float = 1.0
-    _zoom_v: float = 1.0
+    state: JointState = field(init=False)
 
     def __post_init__(self) -> None:
-        terms = self.context.job.direction
-        self.memory = LimitedMemory(terms.memory, terms.delta)
+        settings = self.context.plan.settings
+        memory = LimitedMemory(settings.memory, settings.delta)
+        self.state = JointState(memory, Riders(self.ahead), self.block.w.copy())
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
-        self._last_w = self.block.w.copy()
 
     # -- rounds -------------------------------------------------------------------------------------
 
     def load(self, batch: Round, share: Floats) -> Floats:
         """The share of a round's scores and what rides with it."""
-        return self.errands.load(batch.number, share)
+        return self.state.riders.load(batch.number, share)
 
     def reply(self, batch: Round, total: Floats, theta_of: Callable[[Floats], Floats]) -> Floats:
-        """At the dominator: theta of the round and the answers to what rode with it."""
+        """Theta of the round and the answers to what rode with it; the dominator makes it."""
         z, ridden = self._split(batch, total)
-        return np.concatenate([theta_of(z).ravel(), self.errands.answers(batch.number, ridden)])
+        answers = self.state.riders.answers(batch.number, ridden, self._answer)
+        return np.concatenate([theta_of(z).ravel(), answers])
 
     def take(self, batch: Round, reply: Floats) -> None:
-        """The reply of a round, one after another: steps that are answered now, and a new gradient."""
+        """Take in the reply of a round: steps that are answered now, and a new gradient."""
         theta, answers = self._split(batch, reply)
         v = self.block.estimate([(batch, theta)])
-        self.errands.settle(batch.number, answers)
+        self.state.riders.settle(
+            batch.number, answers, lambda question, part: self._act(batch, question, part)
+        )
         self._ask_step(batch.number, v)
-        if (batch.number + 1) % self.every == 0:
+        if (batch.number + 1) % self.context.plan.settings.pair_every == 0:
             self._ask_pair(batch.number)
 
     def _split(self, batch: Round, values: Floats) -> tuple[Floats, Floats]:
@@ -92,66 +158,81 @@ class Joint:
         size = batch.size * math.prod(classes)
         return values[:size].reshape(batch.size, *classes), values[size:]
 
+    def _answer(self, question: JointQuestion, total: Floats) -> Floats:
+        match question:
+            case StepQuestion():
+                return np.append(total, self.step())
+            case CurvatureQuestion():
+                along, z = total.reshape(question.scores.shape)
+                return self._bend(self._theta(z), along).ravel()
+            case ProductsQuestion():
+                return np.array(total)
+
+    def _act(self, batch: Round, question: JointQuestion, answer: Floats) -> None:
+        match question:
+            case StepQuestion():
+                self._take_step(question, answer)
+            case CurvatureQuestion():
+                self._ask_products(batch.number, question, answer)
+            case ProductsQuestion():
+                self._add_pair(question, answer)
+
+    # -- steps --------------------------------------------------------------------------------------
+
     def _ask_step(self, number: int, v: Floats) -> None:
-        zoom, inverse = self._zoom_v, self.memory.inverse
-        v = zoom * v
+        state, inverse = self.state, self.state.memory.inverse
+        v = state.zoom_v * v
+        state.riders.add(number, StepQuestion(v, state.zoom_v, inverse, inverse.dots(v)[:, 0]))
 
-        def step(answer: Floats) -> None:
-            products, squared_length, gamma = answer[:-2], answer[-2], answer[-1]
-            self.block.w -= (gamma / zoom) * inverse.direction(v, products)
-            self._zoom_v = _zoomed(zoom, squared_length)
-
-        piece = inverse.dots(v)[:, 0]
-        errand = Errand(piece, lambda total: np.append(total, self.step()), len(piece) + 1, step)
-        self.errands.add(number, errand)
+    def _take_step(self, asked: StepQuestion, answer: Floats) -> None:
+        products, squared_length, gamma = answer[:-2], answer[-2], answer[-1]
+        self.block.w -= (gamma / asked.zoom) * asked.inverse.direction(asked.v, products)
+        self.state.zoom_v = _zoomed(asked.zoom, squared_length)
 
     # -- pairs --------------------------------------------------------------------------------------
 
     def _ask_pair(self, number: int) -> None:
-        """s is the way since the last pair; X s and X w of the sample ride, and give y."""
-        zoom = self._zoom_s
-        s = zoom * (self.block.w - self._last_w)  # a pair of any length gives the same H
-        self._last_w = self.block.w.copy()
-        along, z = (self._rows.scores(0, len(self.sample), each) for each in (s, self.block.w))
-        penalty = self._penalty(s)
+        """Ask for y of the way since the last pair: X s and X w of the sample ride."""
+        state, n = self.state, len(self.sample)
+        s = state.zoom_s * (self.block.w - state.last_w)  # a pair of any length gives the same H
+        state.last_w = self.block.w.copy()
+        scores = np.array([self._rows.scores(0, n, each) for each in (s, self.block.w)])
+        state.riders.add(number, CurvatureQuestion(s, state.zoom_s, self._penalty(s), scores))
 
-        def bend(total: Floats) -> Floats:
-            summed = total.reshape(2, *along.shape)
-            return self._bend(self._theta(summed[1]), summed[0]).ravel()
+    def _ask_products(self, number: int, asked: CurvatureQuestion, bent: Floats) -> None:
+        """Ask for the inner products of a pair, now that its y is known."""
+        state = self.state
+        y = self._gradient(bent.reshape(asked.scores[0].shape)) + asked.penalty
+        dots = state.memory.dots(asked.s, y)
+        state.riders.add(number, ProductsQuestion(asked.s, y, asked.zoom, dots, state.changes))
 
-        def ask_products(bent: Floats) -> None:
-            y = self._gradient(bent.reshape(along.shape)) + penalty
-            dots, vectors = self.memory.dots(s, y), self.memory.vectors
-
-            def add(flat: Floats) -> None:
-                products = flat.reshape(dots.shape)
-                self._zoom_s = _zoomed(zoom, products[-2, 0])
-                if self.memory.vectors is vectors:  # else others were pinned meanwhile
-                    self.memory.add(s, y, products, 0.0)
-
-            self.errands.add(number + self.errands.ahead, Errand(dots.ravel(), np.array, dots.size, add))
-
-        piece = np.concatenate([along.ravel(), z.ravel()])
-        self.errands.add(number, Errand(piece, bend, along.size, ask_products))
+    def _add_pair(self, asked: ProductsQuestion, answer: Floats) -> None:
+        state, products = self.state, answer.reshape(asked.dots.shape)
+        state.zoom_s = _zoomed(asked.zoom, products[-2, 0])
+        # others may have been pinned meanwhile, and the products would be those of other vectors
+        if state.changes == asked.changes and state.memory.add(asked.s, asked.y, products, 0.0):
+            state.changes += 1
 
     # -- pauses -------------------------------------------------------------------------------------
 
     async def pin(self) -> None:
         """Find the steepest directions at the weights of now, and how steep it is beside them."""
-        if self._steep is None:
+        state = self.state
+        if state.steepest is None:
             start = np.asarray(self.context.rng(2).standard_normal(self.block.w.shape))
             values, pairs = await self._lanczos(start, FIRST)
         else:
-            values, pairs = await self._lanczos(self._steep, AGAIN)
-        self._steep = np.array([s for s, _ in pairs]).sum(axis=0)
+            values, pairs = await self._lanczos(state.steepest, AGAIN)
+        state.steepest = np.array([s for s, _ in pairs]).sum(axis=0)
         vectors = [vector for pair in pairs for vector in pair]
-        self.memory.unpin()
-        dots = self.memory.dots(*vectors)
+        state.memory.unpin()
+        dots = state.memory.dots(*vectors)
         *products, gamma = await self._exchange(dots.ravel(), lambda total: np.append(total, self.step()))
         # with several classes a direction is steep once for each of them, and only one of these is found:
         # H_0 is left with the others, and gamma H_0 must be a step that they survive
         below = values[-1] if self.block.w.ndim == 1 else min(1.0, 2 * gamma) * values[0]
-        self.memory.pin(vectors, np.reshape(products, dots.shape), max(below, 0.01 * values[0]))
+        state.memory.pin(vectors, np.reshape(products, dots.shape), max(below, 0.01 * values[0]))
+        state.changes += 1
 
     async def _lanczos(self, start: Floats, steps: int) -> tuple[list[float], list[tuple[Floats, Floats]]]:
         n, iteration = len(self.sample), Lanczos(start)
@@ -168,7 +249,8 @@ class Joint:
             length = float(np.sqrt(squared_length)) if squared_length > 0 else 1.0
             q = scores[0] / length
             # at first the largest curvature that the loss has anywhere: it may be flat where we start
-            bent = self._bend(theta, q) if self._steep is not None else self.context.loss.smoothness * q
+            first = self.state.steepest is None
+            bent = self.context.loss.smoothness * q if first else self._bend(theta, q)
             alpha = float(np.vdot(bent, q)) / n + penalty / length**2
             return np.append(bent.ravel(), [np.sqrt(max(squared_length, 0.0)), alpha])
 
@@ -185,15 +267,14 @@ class Joint:
         return iteration.steepest(STEEPEST)
 
     async def _exchange(self, piece: Floats, answer: Callable[[Floats], Floats]) -> Floats:
-        self.exchanges += 1
-        return await sum_to_all(self.context, piece, self.exchanges - 1, answer, Topic.CURVATURE)
+        self.state.exchanges += 1
+        return await sum_to_all(self.context, piece, self.state.exchanges - 1, answer, Topic.CURVATURE)
 
     # -- the quadratic ------------------------------------------------------------------------------
 
     def _theta(self, z: Floats) -> Floats:
-        y = self.context.y
-        assert y is not None  # noqa: S101  only label holders are asked
-        return self.context.loss.dz(z, y[self.sample])
+        """dL/dz of the sample, where labels are."""
+        return self.context.loss.dz(z, self.context.label_holder.y[self.sample])
 
     def _bend(self, theta: Floats, along: Floats) -> Floats:
         return self.context.loss.bend(theta, along)

@@ -6,7 +6,7 @@ What works compares two gradients on the same rows:
 - `batch`: theta of a fixed sample of rows at both weights, one more exchange of scores a pair;
 - `hvp`: the local Hessian-vector product X_l' diag(L'') X_l s_l on the latest batch; L'' follows from
   theta, so nothing is sent.
-One H over all blocks (`joint`) is in `joint`.
+One H over all blocks (`joint`) is in `lbfgs_joint`.
 
 What each side learns: nothing beyond theta.
 """
@@ -20,9 +20,9 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
+from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.schedule import Round
-from colonnade.job.rules import pairs_of
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.optim.lbfgs import LimitedMemory
@@ -32,27 +32,36 @@ CAUTION = 0.1  # the smallest cosine between s and y that a `batch` pair may hav
 
 
 @dataclass
+class CurvatureState:
+    """What rounds change of a block's own H."""
+
+    memory: LimitedMemory
+    last_w: Floats
+    last_v: Floats | None = None
+    last_theta: Floats | None = None
+    updates: int = 0
+
+
+@dataclass
 class Curvature:
     """One party's pairs and how it makes them."""
 
-    context: Context
+    context: Context[LinearSettings]
     block: Block
     sample: Rows
-    every: int
     first_order_step: float = 1.0
-    memory: LimitedMemory = field(init=False)
-    _last_w: Floats = field(init=False)
-    _last_v: Floats | None = None
-    _last_theta: Floats | None = None
-    _updates: int = 0
+    state: CurvatureState = field(init=False)
 
     def __post_init__(self) -> None:
-        terms = self.context.job.direction
-        self.kind = pairs_of(self.context.job)
-        self.memory = LimitedMemory(terms.memory, terms.delta)
-        self._last_w = self.block.w.copy()
+        settings = self.context.plan.settings
+        self.kind, self.every = settings.pairs, settings.pair_every
+        self.state = CurvatureState(LimitedMemory(settings.memory, settings.delta), self.block.w.copy())
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
+
+    @property
+    def memory(self) -> LimitedMemory:
+        return self.state.memory
 
     @property
     def ready(self) -> bool:
@@ -63,16 +72,16 @@ class Curvature:
         return self.memory.direction(v, self.memory.dots(v)[:-1, 0])
 
     def watch(self, v: Floats, latest: tuple[Round, Floats], gamma: float) -> None:
-        """After every update: the kinds of pairs that a party makes on its own."""
-        self._updates += 1
+        """Make the kinds of pairs that a party makes on its own; called after every update."""
+        self.state.updates += 1
         if self.kind == "paper":
             s = self._moved()
-            if self._last_v is not None:
-                self._add(s, v - self._last_v, gamma)
-            self._last_v = v
-        if self.kind == "hvp" and self._updates % self.every == 0:
+            if self.state.last_v is not None:
+                self._add(s, v - self.state.last_v, gamma)
+            self.state.last_v = v
+        if self.kind == "hvp" and self.state.updates % self.every == 0:
             s = self._moved()
-            if self._updates > self.every:  # the first stretch is the warm-up
+            if self.state.updates > self.every:  # the first stretch is the warm-up
                 batch, theta = latest
                 _, rows = self.block.rows(batch.epoch)
                 along = rows.scores(batch.start, batch.end, s)
@@ -80,40 +89,39 @@ class Curvature:
                 self._add(s, bent / batch.size + self._penalty(s), gamma)
 
     async def pair(self, number: int, gamma: float) -> int:
-        """At a gate, when no update is under way: pairs that all make together. The number of exchanges."""
+        """Make a pair together with all parties, at a gate; the number of secure sums that it took."""
         if self.kind != "batch":
             return 0
         s = self._moved()
         theta = await self._sample_theta(number)
-        if self._last_theta is not None:
-            change = self._rows.gradient(0, len(self.sample), theta - self._last_theta)
+        if self.state.last_theta is not None:
+            change = self._rows.gradient(0, len(self.sample), theta - self.state.last_theta)
             y = change / len(self.sample) + self._penalty(s)
             # theta moves with all blocks: a y nearly at right angles to s is mostly the others' doing,
             # and damping, which mends s'y, would leave a y of any length in H
             if np.vdot(s, y) >= CAUTION * np.linalg.norm(s) * np.linalg.norm(y):
                 self._add(s, y, gamma)
-        self._last_theta = theta
+        self.state.last_theta = theta
         return 1
 
     def _moved(self) -> Floats:
         """s: how far the weights have come since the last pair."""
-        s = self.block.w - self._last_w
-        self._last_w = self.block.w.copy()
+        s = self.block.w - self.state.last_w
+        self.state.last_w = self.block.w.copy()
         return s
 
     async def _sample_theta(self, number: int) -> Floats:
-        loss, y = self.context.loss, self.context.y
+        """dL/dz of the sample at the weights of now, told to all by the evaluator."""
 
         def theta(z: Floats) -> Floats:
-            assert y is not None  # noqa: S101  the evaluator holds the label
-            return loss.dz(z, y[self.sample])
+            return self.context.loss.dz(z, self.context.label_holder.y[self.sample])
 
         scores = self._rows.scores(0, len(self.sample), self.block.w)
         return await sum_to_all(self.context, scores, number, theta, Topic.PAIR)
 
     def _add(self, s: Floats, y: Floats, gamma: float) -> None:
         # what counts as flat depends on how steep the objective is at its steepest
-        self.memory.delta = self.context.job.direction.delta / self.first_order_step
+        self.memory.delta = self.context.plan.settings.delta / self.first_order_step
         self.memory.add(s, y, self.memory.dots(s, y), self._floor(gamma))
 
     def _floor(self, gamma: float) -> float:

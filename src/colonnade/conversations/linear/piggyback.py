@@ -1,9 +1,11 @@
 """Numbers that ride with the scores: summed in the same secure sum, answered together with theta.
 
 A quasi-Newton direction needs inner products over all blocks after every round. Asking for them apart
-would make two exchanges of every round. Instead, what a party has to say once it has finished a round is
+would make two exchanges of every round. Instead, what a party has to ask once it has finished a round is
 appended to its share of the next round that it has not sent yet, `ahead` rounds later; the round's
 dominator answers it beside theta. All parties finish rounds in the same order, so all append alike.
+
+A question is plain data: what is under way can be stored.
 """
 
 from __future__ import annotations
@@ -11,50 +13,56 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from colonnade.arrays import Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Errand:
-    """This party's piece of a sum, what the dominator makes of the total, and what everybody does then."""
+class Question(Protocol):
+    """This party's piece of a sum, and how many numbers the answer has."""
 
-    piece: Floats
-    answer: Callable[[Floats], Floats]
-    length: int  # of the answer
-    then: Callable[[Floats], None]
+    @property
+    def piece(self) -> Floats: ...
+
+    @property
+    def answer_size(self) -> int: ...
 
 
-class Errands:
-    def __init__(self, ahead: int) -> None:
-        self.ahead = ahead
-        self._riding: defaultdict[int, list[Errand]] = defaultdict(list)
+Q = TypeVar("Q", bound=Question)
 
-    def add(self, finished: int, errand: Errand) -> None:
-        """Something to be asked now that a round is finished."""
-        self._riding[finished + self.ahead].append(errand)
+
+@dataclass
+class Riders(Generic[Q]):
+    """The questions under way, by the round that they ride with."""
+
+    ahead: int
+    under_way: defaultdict[int, list[Q]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, finished: int, question: Q) -> None:
+        """Ask something once this round is finished."""
+        self.under_way[finished + self.ahead].append(question)
 
     def load(self, number: int, share: Floats) -> Floats:
         """The share of a round's scores with everything that rides along."""
-        return np.concatenate([share.ravel(), *(errand.piece for errand in self._riding[number])])
+        return np.concatenate([share.ravel(), *(question.piece for question in self.under_way[number])])
 
-    def answers(self, number: int, totals: Floats) -> Floats:
-        """At the dominator: what rode with this round, answered."""
-        riding = self._riding[number]
-        parts = _cut(totals, [errand.piece.size for errand in riding])
+    def answers(self, number: int, totals: Floats, answer: Callable[[Q, Floats], Floats]) -> Floats:
+        """The answers to what rode with a round, one after another; the dominator makes them."""
+        riding = self.under_way[number]
+        parts = _cut(totals, [question.piece.size for question in riding])
         return np.concatenate(
-            [np.zeros(0), *(errand.answer(part) for errand, part in zip(riding, parts, strict=True))]
+            [np.zeros(0), *(answer(question, part) for question, part in zip(riding, parts, strict=True))]
         )
 
-    def settle(self, number: int, answers: Floats) -> None:
-        """At every party: act on the answers, in the order in which the errands were added."""
-        riding = self._riding.pop(number, [])
-        parts = _cut(answers, [errand.length for errand in riding])
-        for errand, part in zip(riding, parts, strict=True):
-            errand.then(part)
+    def settle(self, number: int, answers: Floats, act: Callable[[Q, Floats], None]) -> None:
+        """Act on the answers, in the order in which the questions were added; every party does."""
+        riding = self.under_way.pop(number, [])
+        parts = _cut(answers, [question.answer_size for question in riding])
+        for question, part in zip(riding, parts, strict=True):
+            act(question, part)
 
 
 def _cut(values: Floats, lengths: list[int]) -> list[Floats]:

@@ -6,6 +6,10 @@ so the blocks of parties without the label are never trained. Parties do not wai
 asks for its next batches as it finishes old ones, `ahead` at a time, and serves the others in between; a
 fast party makes more steps than a slow one. In the synchronous schedule all do the same round together.
 
+Delays are bounded where the job says so (`max_delay`): then no party makes an update while it is more than
+`lead` rounds ahead of the slowest. With m label holders, `ahead` batches in flight and a lead of d a batch
+is at most (ahead - 1) + (m - 1) (ahead + 1 + 2 d) updates late (`record.lead_of`).
+
 Work comes in stints: as many updates as all label holders make in one pass over the rows. At the end of
 a stint everybody finishes the update it is at, the model is measured, and whatever needs all parties at
 one point (tuning, SVRG's snapshot) is done. Scores that were asked for and not used yet are used in the
@@ -26,65 +30,70 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
+from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.trainer import Trainer, training
 from colonnade.conversations.schedule import Round
 from colonnade.errors import SumError
-from colonnade.job.rules import batches_in_flight
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
 
 NOTHING = np.zeros(0)
 
 
-async def converse(context: Context) -> Outcome:
+async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the own block, if the label is here, and serve the others in any case."""
-    pullers = context.active
-    ahead = batches_in_flight(context.job, 1)
-    with training(context, pullers, ahead) as trainer:
+    pullers = context.plan.label_holders
+    with training(context, pullers) as trainer:
         trainer.steps.updates_per_round = len(pullers)
         await trainer.tune()
-        conversation = PullConversation(context, trainer, pullers)
+        conversation = PullConversation(context, trainer)
         trainer.steps.progress = conversation.progress
         await conversation.run()
     return trainer.outcome(conversation.rounds)
 
 
 @dataclass
-class PullConversation:
-    context: Context
-    trainer: Trainer
-    pullers: tuple[str, ...]
+class PullState:
+    """How far everybody is, and the scores of own rounds that are not used yet."""
+
+    known: dict[str, int]  # rounds that every puller is known to have finished
     stint: int = 0
     begun: int = 0  # own rounds asked for
     done: int = 0  # own rounds finished
-    known: dict[str, int] = field(init=False)  # rounds that every puller is known to have finished
-    fetched: dict[int, Floats] = field(default_factory=dict)  # scores of own rounds that are not finished
+    fetched: dict[int, Floats] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.net, self.sum = self.context.net, self.context.sum
-        self.schedule, self.plan = self.trainer.schedule, self.trainer.plan
-        self.ahead = self.trainer.window.ahead
-        self.known = dict.fromkeys(self.pullers, 0)
+
+class PullConversation:
+    """One party's side: it pulls scores for itself, where labels are, and serves the others."""
+
+    def __init__(self, context: Context[LinearSettings], trainer: Trainer) -> None:
+        self.context, self.trainer = context, trainer
+        self.net, self.sum = context.net, context.sum
+        self.schedule, self.timetable = trainer.schedule, trainer.timetable
+        self.pullers = context.plan.label_holders
+        self.state = PullState(known=dict.fromkeys(self.pullers, 0))
+        self.moved = asyncio.Event()  # somebody finished a round, or the stint ends
         # by stint: the word to stop may come before a slow party has even begun that stint
         self.stops: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
 
     @property
     def stopping(self) -> asyncio.Event:
-        return self.stops[self.stint]
+        return self.stops[self.state.stint]
 
     @property
     def rounds(self) -> int:
         """Secure sums for all label holders together, up to the end of this stint."""
-        return self.trainer.rounds((self.stint + 1) * self.plan.per_epoch, len(self.pullers))
+        return self.trainer.rounds((self.state.stint + 1) * self.timetable.per_epoch, len(self.pullers))
 
     def progress(self) -> float:
-        return min(1.0, sum(self.known.values()) / (self.schedule.rounds * len(self.pullers)))
+        """The part of all parties' updates that is behind us."""
+        return min(1.0, sum(self.state.known.values()) / (self.schedule.rounds * len(self.pullers)))
 
     async def run(self) -> None:
         serving = asyncio.ensure_future(self.serve())
         heeding = asyncio.ensure_future(self.heed())
         try:
-            for stint in range(self.plan.epochs):
-                self.stint = stint
+            for stint in range(self.timetable.epochs):
+                self.state.stint = stint
                 await self._guard(self.together(), serving, heeding)
                 if await self._guard(self.measure(), serving, heeding):
                     break
@@ -110,8 +119,8 @@ class PullConversation:
     async def together(self) -> None:
         """One stint of training and the pause before it."""
         self.trainer.delays.turn()
-        await self.trainer.pause(self.stint * self.plan.per_epoch, self.pullers)
-        if self.context.preset.schedule == "sync":
+        await self.trainer.pause(self.state.stint * self.timetable.per_epoch, self.pullers)
+        if self.context.plan.pace.schedule == "sync":
             await self.in_step()
         else:
             await self.at_own_pace()
@@ -119,54 +128,61 @@ class PullConversation:
     # -- asynchronous -------------------------------------------------------------------------------
 
     async def at_own_pace(self) -> None:
+        """Pull, step and serve until the evaluator ends the stint."""
         if self.net.me in self.pullers:
-            while self.begun < self.done + self.ahead:
+            while self.state.begun < self.state.done + self.context.plan.pace.ahead:
                 await self.ask()
-            while not self.stopping.is_set():
-                await self.pull(self.done)
+            while await self.may_go_on():
+                await self.pull(self.state.done)
                 if not self.stopping.is_set():
                     await self.ask()
                 await self.count()
             # all take part in the sum of whatever was asked for, so it is fetched even if nobody needs it
-            for number in range(self.done, self.begun):
-                self.fetched[number] = await self.scores(number)
+            for number in range(self.state.done, self.state.begun):
+                self.state.fetched[number] = await self.scores(number)
         # a party without the label only serves, however long the stint takes
         await self.stopping.wait()
         # everybody serves until everybody has got what it asked for
-        tag = tag_of(Topic.PAUSE, self.stint)
+        tag = tag_of(Topic.PAUSE, self.state.stint)
         await self.net.broadcast(Announce(tag, NOTHING))
         await self.net.gather(Announce, tag)
 
+    async def may_go_on(self) -> bool:
+        """Wait until this party is not too far ahead of the slowest; False if the stint ends meanwhile."""
+        state, lead = self.state, self.context.plan.settings.lead
+        while state.done - min(state.known.values()) > lead and not self.stopping.is_set():
+            self.moved.clear()
+            await self.moved.wait()
+        return not self.stopping.is_set()
+
     async def ask(self) -> None:
-        await self.net.broadcast(Ask(self.tag(self.net.me, self.begun)))
-        self.trainer.delays.read(self.begun, sum(self.known.values()))
-        self.begun += 1
+        await self.net.broadcast(Ask(self.tag(self.net.me, self.state.begun)))
+        self.trainer.delays.read(self.state.begun, sum(self.state.known.values()))
+        self.state.begun += 1
 
     async def pull(self, number: int) -> None:
         """One own round: the scores of its rows, theta, a step on the own block."""
         z = await self.scores(number)
-        self.fetched.pop(number, None)
+        self.state.fetched.pop(number, None)
         await self.step(self.batch(self.net.me, number), z)
 
     async def scores(self, number: int) -> Floats:
         """The scores of an own round, all parties' shares together."""
-        if (known := self.fetched.get(number)) is not None:
+        if (known := self.state.fetched.get(number)) is not None:
             return known
         me = self.net.me
         share = await self.trainer.share(self.batch(me, number))
-        z = await self.sum.sum(share, root=me, tag=self.tag(me, number))
-        assert z is not None  # noqa: S101  this party is the root
-        return z
+        return await self.sum.collect(share, tag=self.tag(me, number))
 
     async def step(self, batch: Round, z: Floats) -> None:
         order, _ = self.trainer.block.rows(batch.epoch)
-        theta = self.trainer.theta(z, order[batch.start : batch.end], batch.number)
+        theta = self.context.label_holder.theta(z, order[batch.start : batch.end], batch.number)
         await self.trainer.apply([(batch, theta)])
-        self.trainer.delays.apply(batch.number, sum(self.known.values()))
-        self.trainer.updates += 1
-        self.done += 1
-        self.known[self.net.me] = self.done
-        self.trainer.block.forget_before(min(self.known.values()) // self.plan.per_epoch - 1)
+        self.trainer.delays.apply(batch.number, sum(self.state.known.values()))
+        self.trainer.tally.updates += 1
+        self.state.done += 1
+        self.state.known[self.net.me] = self.state.done
+        self.trainer.block.forget_before(min(self.state.known.values()) // self.timetable.per_epoch - 1)
 
     async def serve(self) -> None:
         """Send the own share of whatever batches the others ask for."""
@@ -175,42 +191,45 @@ class PullConversation:
                 number, index = divmod(message.tag, len(self.pullers))
                 if self.pullers[index] != sender:
                     raise SumError(f"{sender} asked for scores of a batch of {self.pullers[index]}")
-                self.known[sender] = max(0, number - self.ahead + 1)
+                self.state.known[sender] = max(0, number - self.context.plan.pace.ahead + 1)
                 share = await self.trainer.share(self.batch(sender, number))
-                await self.sum.sum(share, root=sender, tag=message.tag)
+                await self.sum.give(share, root=sender, tag=message.tag)
+            self.moved.set()
             await self.count()
 
     async def count(self) -> None:
         """The evaluator ends a stint when all together have made their updates."""
-        quota = (self.stint + 1) * self.plan.per_epoch * len(self.pullers)
+        quota = (self.state.stint + 1) * self.timetable.per_epoch * len(self.pullers)
         if self.net.me != self.context.evaluator or self.stopping.is_set():
             return
-        if sum(self.known.values()) >= quota:
+        if sum(self.state.known.values()) >= quota:
             self.stopping.set()
-            await self.net.broadcast(Stop(self.stint))
+            self.moved.set()
+            await self.net.broadcast(Stop(self.state.stint))
 
     async def heed(self) -> None:
         async for waiting in self.net.stream(Stop, patient=True):
             for _, message in waiting:
                 self.stops[message.at].set()
+            self.moved.set()
 
     # -- synchronous --------------------------------------------------------------------------------
 
     async def in_step(self) -> None:
         """All label holders pull the same rows, step, and go on: every sum waits for every party."""
         me = self.net.me
-        for number in range(self.stint * self.plan.per_epoch, (self.stint + 1) * self.plan.per_epoch):
+        for number in range(
+            self.state.stint * self.timetable.per_epoch, (self.state.stint + 1) * self.timetable.per_epoch
+        ):
             batch = self.schedule.round(number)
             share = await self.trainer.share(batch)
             for puller in self.pullers:
                 if puller != me:
-                    await self.sum.sum(share, root=puller, tag=self.tag(puller, number))
+                    await self.sum.give(share, root=puller, tag=self.tag(puller, number))
             if me in self.pullers:
-                self.trainer.delays.read(number, sum(self.known.values()))
-                z = await self.sum.sum(share, root=me, tag=self.tag(me, number))
-                assert z is not None  # noqa: S101  this party is the root
-                await self.step(batch, z)
-        self.known = dict.fromkeys(self.pullers, (self.stint + 1) * self.plan.per_epoch)
+                self.trainer.delays.read(number, sum(self.state.known.values()))
+                await self.step(batch, await self.sum.collect(share, tag=self.tag(me, number)))
+        self.state.known = dict.fromkeys(self.pullers, (self.state.stint + 1) * self.timetable.per_epoch)
 
     # -- both ---------------------------------------------------------------------------------------
 
@@ -219,24 +238,24 @@ class PullConversation:
 
     def batch(self, puller: str, number: int) -> Round:
         """All read the rows of an epoch in one order, each from a place of its own."""
-        offset = self.pullers.index(puller) * self.plan.per_epoch // len(self.pullers)
+        offset = self.pullers.index(puller) * self.timetable.per_epoch // len(self.pullers)
         return self.schedule.round(number, offset)
 
     async def measure(self) -> bool:
         """The model after this stint; True when the run is over."""
-        last = self.stint + 1 == self.plan.epochs
+        last = self.state.stint + 1 == self.timetable.epochs
         target = self.context.target_loss
-        rounds = (self.stint + 1) * self.plan.per_epoch
-        every = int(self.context.job.train.evaluate_every) or self.plan.epochs
-        if (self.stint + 1) % every and not last:
+        rounds = (self.state.stint + 1) * self.timetable.per_epoch
+        every = int(self.context.plan.pace.evaluate_every) or self.timetable.epochs
+        if (self.state.stint + 1) % every and not last:
             return False
         # any mark may be the last one where a target can end the run
         final = last or target is not None
-        mark = Mark(self.plan.passes(rounds), self.rounds, final)
+        mark = Mark(self.timetable.passes(rounds), self.rounds, final)
         loss = await self.trainer.measure_now(mark)
         if target is None or last:
             return last
-        tag = tag_of(Topic.PAUSE, self.plan.epochs + self.stint)
+        tag = tag_of(Topic.PAUSE, self.timetable.epochs + self.state.stint)
         if loss is not None:
             reached = np.array([float(loss <= target)])
             await self.net.broadcast(Announce(tag, reached))

@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
+from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of, squared_norms
 from colonnade.optim.steps import Smoothness
@@ -33,9 +35,9 @@ MARGIN = 1.05
 
 @dataclass
 class Tuner:
-    """Keeps the iterated vector, so that measuring again at other weights takes few iterations."""
+    """Measures the smoothness; the iterated vector `v` is kept, so that measuring again takes few rounds."""
 
-    context: Context
+    context: Context[LinearSettings]
     sample: Rows
     v: Floats = field(init=False)
     exchanges: int = 0
@@ -50,14 +52,8 @@ class Tuner:
     async def measure(self, w: Floats | None = None) -> Smoothness:
         """L of the mean loss and of the worst row: at the weights w, or (None) at its largest anywhere."""
         context, n, loss = self.context, len(self.sample), self.context.loss
-        penalty = context.job.train.l2 * context.regularizer.smoothness
-        bent = np.full(n, loss.smoothness)
-        if w is not None:
-            z = await context.sum.sum(
-                self._rows.scores(0, n, w), root=context.evaluator, tag=tag_of(Topic.TUNE, self._next())
-            )
-            if z is not None and context.y is not None:
-                bent = loss.curvature(loss.dz(z, context.y[self.sample]))
+        penalty = context.plan.objective.l2 * context.regularizer.smoothness
+        bent = np.full(n, loss.smoothness) if w is None else await self._bent(w)
         eigenvalue = worst = 0.0
         for _ in range(FIRST if w is None else AGAIN):
             piece = np.concatenate([self._rows.scores(0, n, self.v), [self.v @ self.v, self._worst]])
@@ -67,6 +63,16 @@ class Tuner:
             self.v = self._rows.gradient(0, n, news[:-2]) / (n * eigenvalue or 1.0)
         mean = MARGIN * eigenvalue + penalty
         return Smoothness(mean=mean, worst_row=max(loss.smoothness * worst + penalty, mean))
+
+    async def _bent(self, w: Floats) -> Floats:
+        """How curved the loss is at every sampled row, at the evaluator; its largest curvature elsewhere."""
+        context, n, loss = self.context, len(self.sample), self.context.loss
+        scores, tag = self._rows.scores(0, n, w), tag_of(Topic.TUNE, self._next())
+        if context.me == context.evaluator:
+            z = await context.sum.collect(scores, tag=tag)
+            return loss.curvature(loss.dz(z, context.label_holder.y[self.sample]))
+        await context.sum.give(scores, root=context.evaluator, tag=tag)
+        return np.full(n, loss.smoothness)
 
     def _next(self) -> int:
         self.exchanges += 1
@@ -82,17 +88,17 @@ def _iterate(bent: Floats, total: Floats) -> Floats:
 
 
 async def sum_to_all(
-    context: Context,
+    context: Context[Any],
     piece: Floats,
     number: int,
     answer: Callable[[Floats], Floats],
     topic: Topic = Topic.TUNE,
 ) -> Floats:
-    """Add up at the evaluator, and let every party have what it answers."""
-    tag = tag_of(topic, number)
-    total = await context.sum.sum(piece, root=context.evaluator, tag=tag)
-    if total is None:
-        return (await context.net.recv(Announce, context.evaluator, tag)).values
-    news = answer(total)
+    """Add up at the evaluator; what it answers comes back to every party."""
+    tag, root = tag_of(topic, number), context.evaluator
+    if context.me != root:
+        await context.sum.give(piece, root=root, tag=tag)
+        return (await context.net.recv(Announce, root, tag)).values
+    news = answer(await context.sum.collect(piece, tag=tag))
     await context.net.broadcast(Announce(tag, news))
     return news

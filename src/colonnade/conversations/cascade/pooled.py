@@ -7,16 +7,16 @@ by back-propagation through F0 and every block; it needs models that have gradie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from colonnade.arrays import Matrix, Numbers
-from colonnade.data.table import Table
-from colonnade.job import Job
-from colonnade.job.rules import batch_of, preset_of, smoothing_kind
+from colonnade.arrays import Matrix, Numbers, Rows
+from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.pooling import AllColumns, Pooled, pooled_optimum
+from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
 from colonnade.models.blackbox import Differentiable, Model
@@ -36,7 +36,7 @@ STRETCH = 4096
 class Stack:
     """All blocks and F0 in one place."""
 
-    job: Job
+    plan: Plan[CascadeSettings]
     blocks: list[Matrix]
     y: Numbers
     models: list[Model]
@@ -56,8 +56,8 @@ class Stack:
         return np.concatenate(parts)
 
     def penalty(self) -> float:
-        regularizer = REGULARIZERS[self.job.train.regularizer]
-        return self.job.train.l2 * sum(regularizer.value(w) for w in self.w)
+        regularizer = REGULARIZERS[self.plan.objective.regularizer]
+        return self.plan.objective.l2 * sum(regularizer.value(w) for w in self.w)
 
     def metrics(self, blocks: Sequence[Matrix] | None, y: Numbers | None) -> dict[str, float]:
         loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean()) + self.penalty()
@@ -67,75 +67,75 @@ class Stack:
         return found
 
 
-def stack_of(
-    job: Job,
-    train: Mapping[str, Table],
-    server: str,
-    models: Mapping[str, Model] | None = None,
-    server_object: Model | None = None,
-) -> Stack:
+def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
     """Every party's model at its first parameters, the same as in a federation of this seed."""
-    y = train[server].y
-    assert y is not None  # noqa: S101  the server holds the labels
-    loss = LOSSES[job.train.loss or "logistic"]
-    parties = sorted(train)
+    train, specs = columns.train, plan.settings.model
+    y = train[columns.label_holder].y
+    if y is None:
+        raise RuntimeError(f"{columns.label_holder} holds no label")
+    loss, parties = LOSSES[plan.objective.loss], sorted(train)
     index = {party: number for number, party in enumerate(parties)}
-    holders = [party for party in parties if train[party].X.shape[1]]
+    holders = [party for party in parties if train[party].width]
     made = [
-        (models or {}).get(p)
-        or party_model(job.model.parties.get(p, job.model), train[p].X.shape[1], job.model.device)
+        columns.models.get(p) or party_model(specs.parties.get(p, specs), train[p].width, specs.device)
         for p in holders
     ]
     w = [
-        m.initial(np.random.default_rng([job.seed, index[p], 3])) for m, p in zip(made, holders, strict=True)
+        m.initial(np.random.default_rng([plan.seed, index[p], 3])) for m, p in zip(made, holders, strict=True)
     ]
     blocks = [train[party].X for party in holders]
     width = sum(m.forward(v[None], X[:1]).shape[2] for m, v, X in zip(made, w, blocks, strict=True))
-    outputs = int(y.max()) + 1 if loss.task == "multiclass" else 1
-    top = server_object or server_model(job.model.server, width, outputs, job.model.device)
-    head = Head(top, loss, top.initial(np.random.default_rng([job.seed, index[server], 4])))
-    return Stack(job, blocks, y, made, head, w)
+    top = columns.head or server_model(specs.server, width, plan.objective.classes or 1, specs.device)
+    start = top.initial(np.random.default_rng([plan.seed, index[columns.label_holder], 4]))
+    return Stack(plan, blocks, y, made, Head(top, loss, start), w)
 
 
 def by_values(stack: Stack, *, step: float) -> Stack:
-    """Two-point estimates on shuffled batches, for as many epochs as the job has."""
-    job = stack.job
-    asked, train = job.cascade, job.train
-    smoothing = Smoothing(smoothing_kind(job, preset_of(job)), asked.directions, asked.mu, asked.two_sided)
-    regularizer = REGULARIZERS[train.regularizer]
+    """Train by two-point estimates on shuffled batches, for as many epochs as the plan has."""
+    plan, asked = stack.plan, stack.plan.settings.questions
+    kind = "gaussian" if asked.smoothing == "coordinate" else asked.smoothing
+    smoothing = Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
+    regularizer = REGULARIZERS[plan.objective.regularizer]
     clients = [
-        ValuesClient(model, smoothing, regularizer, train.l2, np.random.default_rng([job.seed, number, 2]))
+        ValuesClient(
+            model, smoothing, regularizer, plan.objective.l2, np.random.default_rng([plan.seed, number, 2])
+        )
         for number, model in enumerate(stack.models)
     ]
     server, own = ValuesServer(stack.head, mean_losses), None
-    measured = asked.server_step == "auto"
-    server_step = 1.0 if asked.server_step == "auto" else asked.server_step
+    server_step = plan.settings.server_step
     if stack.head.w.size:
-        own = ZerothStep(stack.head, smoothing, np.random.default_rng([job.seed, 0, 5]), measured)
-    n = len(stack.y)
-    batch = batch_of(job, n)
+        rng = np.random.default_rng([plan.seed, 0, 5])
+        own = ZerothStep(stack.head, smoothing, rng, server_step == "auto")
+    n, batch = len(stack.y), plan.pace.batch
     per_epoch = -(-n // batch)
-    rounds = train.epochs * per_epoch
+    rounds = plan.pace.epochs * per_epoch
     for number in range(rounds):
         epoch, position = divmod(number, per_epoch)
         if position == 0:
-            order = np.random.default_rng([job.seed, 0, epoch]).permutation(n)
+            order = np.random.default_rng([plan.seed, 0, epoch]).permutation(n)
         rows = order[position * batch : (position + 1) * batch]
-        y = stack.y[rows]
-        left = 1 - (number + 1) / rounds if asked.decay == "linear" else 1.0
-        queries = [
-            client.ask(w, X[rows]) for client, w, X in zip(clients, stack.w, stack.blocks, strict=True)
-        ]
-        C, start = np.concatenate([query.outputs[0] for query in queries], axis=1), 0
-        for m, (client, query) in enumerate(zip(clients, queries, strict=True)):
-            columns = slice(start, start := start + query.outputs.shape[2])
-            values = server.answer(C, columns, query.outputs, y)
-            change = step * left * client.gradient(query, values)
-            stack.w[m] = stack.w[m] - change.astype(stack.w[m].dtype)
+        left = 1 - (number + 1) / rounds if plan.settings.decay == "linear" else 1.0
+        C = _step_by_values(stack, clients, server, rows, step * left)
         if own is not None:
+            rate = (1.0 if server_step == "auto" else server_step) * left
             for _ in clients:  # Algorithm 1 updates w0 for every upload
-                stack.head.w = stack.head.w - server_step * left * own.gradient(C, y)
+                stack.head.w = stack.head.w - rate * own.gradient(C, stack.y[rows])
     return stack
+
+
+def _step_by_values(
+    stack: Stack, clients: list[ValuesClient], server: ValuesServer, rows: Rows, step: float
+) -> Numbers:
+    """One step of every block on some rows; the embeddings that the answers were made from."""
+    queries = [client.ask(w, X[rows]) for client, w, X in zip(clients, stack.w, stack.blocks, strict=True)]
+    C, start = np.concatenate([query.outputs[0] for query in queries], axis=1), 0
+    for m, (client, query) in enumerate(zip(clients, queries, strict=True)):
+        columns = slice(start, start := start + query.outputs.shape[2])
+        values = server.answer(C, columns, query.outputs, stack.y[rows])
+        change = step * client.gradient(query, values)
+        stack.w[m] = stack.w[m] - change.astype(stack.w[m].dtype)
+    return C
 
 
 @dataclass
@@ -157,10 +157,11 @@ class Adam:
 
 def by_gradient(stack: Stack) -> Stack:
     """Adam on everything, by back-propagation."""
-    batch = min(256, batch_of(stack.job, len(stack.y)))
+    batch = min(256, stack.plan.pace.batch)
     epochs = max(EPOCHS, -(-STEPS * batch // len(stack.y)))
-    head, regularizer = stack.head, REGULARIZERS[stack.job.train.regularizer]
-    assert isinstance(head.model, Differentiable)  # noqa: S101  the caller looked
+    head, regularizer = stack.head, REGULARIZERS[stack.plan.objective.regularizer]
+    if not isinstance(head.model, Differentiable):
+        raise TypeError("F0 has no gradient")
     steps, own = [Adam(RATE) for _ in stack.w], Adam(RATE)
     widths = [
         m.forward(w[None], X[:1]).shape[2]
@@ -168,38 +169,38 @@ def by_gradient(stack: Stack) -> Stack:
     ]
     ends = np.cumsum(widths)
     for epoch in range(epochs):
-        order = np.random.default_rng([stack.job.seed, epoch]).permutation(len(stack.y))
+        order = np.random.default_rng([stack.plan.seed, epoch]).permutation(len(stack.y))
         for first in range(0, len(order), batch):
             rows = order[first : first + batch]
             C, y = stack.embed(stack.blocks, rows), stack.y[rows]
             dz = head.dz(C, y)
             dC = head.model.input_gradient(head.w, C, dz)
             for m, model in enumerate(stack.models):
-                assert isinstance(model, Differentiable)  # noqa: S101
+                if not isinstance(model, Differentiable):
+                    raise TypeError("a block has no gradient")
                 X = stack.blocks[m][rows]
                 back = model.gradient(stack.w[m], X, dC[:, ends[m] - widths[m] : ends[m]])
-                back = back + stack.job.train.l2 * regularizer.gradient(stack.w[m])
+                back = back + stack.plan.objective.l2 * regularizer.gradient(stack.w[m])
                 stack.w[m] = steps[m].step(stack.w[m], back)
             if head.w.size:
                 head.w = own.step(head.w, head.model.gradient(head.w, C, dz))
     return stack
 
 
-def pooled_cascade(
-    job: Job,
-    train: Mapping[str, Table],
-    test: Mapping[str, Table] | None,
-    server: str,
-    models: Mapping[str, Model],
-    server_object: Model | None,
-) -> tuple[float, dict[str, float]]:
-    """Training loss and metrics: by gradient if every model has one, else by values."""
-    stack = stack_of(job, train, server, models, server_object)
+def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
+    """The optimum where there is one to compute, else the same models trained side by side.
+
+    Side by side they are trained by gradient if every model has one, and by values if not.
+    """
+    specs, given = plan.settings.model, bool(columns.models) or columns.head is not None
+    kinds = {specs.kind, *(model.kind for model in specs.parties.values())}
+    if kinds == {"linear"} and specs.server.kind == "sum" and not plan.objective.classes and not given:
+        return pooled_optimum(plan, columns)
+    stack, test = stack_of(plan, columns), columns.test
     if all(isinstance(model, Differentiable) for model in [*stack.models, stack.head.model]):
         by_gradient(stack)
     else:
-        step = 0.1 if job.train.step == "auto" else float(job.train.step)
-        by_values(stack, step=step)
-    blocks = [test[party].X for party in sorted(test) if test[party].X.shape[1]] if test else None
-    metrics = stack.metrics(blocks, test[server].y if test else None)
-    return metrics["train_loss"], metrics
+        by_values(stack, step=0.1 if plan.pace.step == "auto" else float(plan.pace.step))
+    blocks = [test[party].X for party in sorted(test) if test[party].width] if test else None
+    metrics = stack.metrics(blocks, test[columns.label_holder].y if test else None)
+    return Pooled(metrics["train_loss"], metrics)

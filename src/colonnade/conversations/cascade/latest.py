@@ -15,7 +15,7 @@ from colonnade.arrays import Numbers, Rows
 
 
 @dataclass
-class Table:
+class LatestOutputs:
     """The latest outputs of every client, one array each, and when each entry was made."""
 
     outputs: dict[str, Numbers]

@@ -13,7 +13,7 @@ INNER = 2  # passes of steps between two snapshots of SVRG
 
 
 @dataclass(frozen=True)
-class Plan:
+class Timetable:
     """`epochs` passes of steps of `per_epoch` rounds each, and the snapshots between them."""
 
     epochs: int
@@ -23,9 +23,10 @@ class Plan:
     pairs: tuple[int, ...]  # before these rounds
 
     @staticmethod
-    def of(passes: int, per_epoch: int, *, svrg: bool, tune: bool, pair_every: int | None) -> Plan:
-        """
-        >>> plan = Plan.of(8, 10, svrg=True, tune=True, pair_every=None)
+    def of(passes: int, per_epoch: int, *, svrg: bool, tune: bool, pair_every: int | None) -> Timetable:
+        """Lay out `passes` looks at every row.
+
+        >>> plan = Timetable.of(8, 10, svrg=True, tune=True, pair_every=None)
         >>> plan.epochs, plan.snapshots, plan.tunings
         (6, (1, 3), (1, 3))
         >>> plan.passes(60), plan.rounds(60)
@@ -43,10 +44,11 @@ class Plan:
         # curvature changes most at the start, so look again after 1, 3, 7, ... epochs
         tunings = [2**k - 1 for k in range(1, epochs.bit_length() + 1) if 2**k - 1 < epochs] if tune else []
         pairs = range(pair_every, epochs * per_epoch, pair_every) if pair_every else ()
-        return Plan(epochs, per_epoch, tuple(snapshots), tuple(tunings), tuple(pairs))
+        return Timetable(epochs, per_epoch, tuple(snapshots), tuple(tunings), tuple(pairs))
 
     @property
     def gates(self) -> set[int]:
+        """The rounds before which training pauses."""
         return {epoch * self.per_epoch for epoch in (*self.snapshots, *self.tunings)} | set(self.pairs)
 
     def passes(self, rounds: int) -> int:

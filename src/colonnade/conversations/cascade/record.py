@@ -1,0 +1,199 @@
+"""The record of the cascade: what it understands, chooses, gives away and is compared with."""
+
+from __future__ import annotations
+
+from colonnade.conversations.cascade import cascade
+from colonnade.conversations.cascade.predict import CascadeShares
+from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Questions
+from colonnade.conversations.conversation import Conversation, Leak
+from colonnade.conversations.pooling import AllColumns, Pooled
+from colonnade.errors import JobError
+from colonnade.job import Job, ModelSpec, ServerSpec
+from colonnade.job.plan import Facts, Pace, Plan
+from colonnade.job.presets import Bits, Preset
+
+BLACK_BOXES = {"function", "program"}
+
+
+def check(job: Job, preset: Preset) -> None:
+    """Refuse what this algorithm cannot do with these models, replies and mechanisms."""
+    _check_models(job, preset)
+    _check_reply(job, preset)
+    _check_top(job, preset)
+    _check_mechanism(job, preset)
+
+
+def _check_models(job: Job, preset: Preset) -> None:
+    models = job.model
+    named: dict[str, ModelSpec | ServerSpec] = {
+        "model": models,
+        **{f"model.parties.{name}": m for name, m in models.parties.items()},
+    }
+    if preset.reply != "values":
+        for name, model in {**named, "model.server": models.server}.items():
+            if model.kind in BLACK_BOXES:
+                raise JobError(
+                    f"{name}: {preset.name} needs gradients, and a {model.kind} is a black box "
+                    "that has none; use asyrevel-gau or asyrevel-uni"
+                )
+    kinds = {model.kind for model in (*named.values(), models.server)}
+    if models.device == "cuda" and not kinds & {"mlp", "cnn", "torch"}:
+        raise JobError(
+            "model.device: no model of this job is a network, and nothing else computes on a GPU; drop it "
+            "(a network given as an object has its own device)"
+        )
+    if job.cascade.server == "first" and models.server.kind in BLACK_BOXES:
+        raise JobError(
+            f"cascade.server = 'first' needs the gradient of F0, and a {models.server.kind} has none; "
+            "use server = 'zeroth'"
+        )
+
+
+def _check_mechanism(job: Job, preset: Preset) -> None:
+    """Refuse mechanisms that do not protect what this algorithm replies."""
+    mechanism, name = job.privacy.mechanism, preset.name
+    if mechanism == "gradient" and preset.reply != "gradient":
+        raise JobError(
+            f"privacy.mechanism = 'gradient': {name} replies with {preset.reply}; use 'labels', or vafl-dp"
+        )
+    if mechanism == "scalar" and preset.reply != "values":
+        what = "a gradient per row" if preset.reply == "gradient" else "deltas"
+        raise JobError(
+            f"privacy.mechanism = 'scalar': {name} sends {what}, not a few values a batch; use 'labels' here "
+            "('gradient' for gradient replies), or asyrevel-gau"
+        )
+    if mechanism == "scalar" and job.model.server.kind != "sum":
+        raise JobError(
+            "privacy: the server's own weights would carry labels into every reply; "
+            "use model.server.kind = 'sum', or mechanism = 'labels'"
+        )
+
+
+def _check_reply(job: Job, preset: Preset) -> None:
+    """Refuse keys of [cascade] that say nothing to what the server replies here, or would spoil it."""
+    asked, name = job.cascade, preset.name
+    if preset.reply == "values":
+        for key in ("forward_bits", "backward_bits"):
+            if getattr(asked, key) not in (None, 32):
+                raise JobError(
+                    f"cascade.{key}: {name} learns from differences of nearly equal numbers, which "
+                    "rounding to few bits wipes out; drop it or use czofo"
+                )
+        if (asked.local_steps or 1) > 1:
+            raise JobError(
+                f"cascade.local_steps: a reply of {name} belongs to directions around one w, it says nothing "
+                "after a step away from it; drop it or use czofo, c-vfl, ..."
+            )
+    if asked.per is not None and preset.reply != "deltas":
+        raise JobError(f"cascade.per: {name} does not reply with deltas; drop it or use czofo")
+    if asked.per == "batch" and preset.smoothing == "coordinate":
+        raise JobError(
+            f"cascade.per = 'batch': {name} would need an evaluation for every row and output; one for every "
+            "output gives all of them per sample; use per = 'sample'"
+        )
+    if asked.smoothing is not None and preset.smoothing in (None, "coordinate"):
+        raise JobError(f"cascade.smoothing: {name} has no random directions; drop it or use czofo")
+    if asked.forward_range == "column" and _bits(job, preset)[0] == 32:
+        raise JobError(
+            "cascade.forward_range: only outputs in few bits have a range; set forward_bits = 8, ..."
+        )
+
+
+def _check_top(job: Job, preset: Preset) -> None:
+    """Top-k needs messages about the same thing, in which what was left out can be made good."""
+    asked = job.cascade
+    for way in ("forward", "backward"):
+        if getattr(asked, f"{way}_top") is None:
+            continue
+        if preset.reply == "values" or (way == "backward" and preset.reply == "deltas"):
+            raise JobError(
+                f"cascade.{way}_top: what is left out of a row's outputs or their gradient is sent when "
+                f"the row comes back, but {preset.name} asks for {preset.reply}; drop it or use split, vafl"
+            )
+        if getattr(asked, f"{way}_bits") is not None:
+            raise JobError(
+                f"cascade.{way}_top: the largest numbers travel whole, with their places; drop {way}_bits"
+            )
+
+
+def _bits(job: Job, preset: Preset) -> tuple[Bits, Bits]:
+    """Bits of a client's outputs, and of the server's replies."""
+    asked = job.cascade
+    forward = 32 if asked.forward_top else asked.forward_bits or preset.forward_bits
+    return forward, asked.backward_bits or preset.backward_bits
+
+
+def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSettings:
+    asked, (forward_bits, backward_bits) = job.cascade, _bits(job, preset)
+    coordinate = preset.smoothing == "coordinate"
+    clients = sum(columns > 0 for columns in facts.columns.values())
+    return CascadeSettings(
+        questions=Questions(
+            reply=preset.reply or "gradient",
+            smoothing="coordinate" if coordinate else asked.smoothing or preset.smoothing or "gaussian",
+            directions=asked.directions,
+            mu=asked.mu,
+            two_sided=asked.two_sided or preset.two_sided,
+            per=asked.per or "batch",
+        ),
+        packing=Packing(
+            precision=asked.precision,
+            forward_bits=forward_bits,
+            backward_bits=backward_bits,
+            forward_range=asked.forward_range,
+            forward_top=asked.forward_top or 0.0,
+            backward_top=asked.backward_top or 0.0,
+        ),
+        model=job.model,
+        server=asked.server,
+        server_step=asked.server_step,
+        decay=asked.decay,
+        local_steps=asked.local_steps or preset.local_steps,
+        optimizer=asked.optimizer,
+        optimizer_options=asked.optimizer_options,
+        max_delay=job.train.max_delay or 8 * clients,
+    )
+
+
+def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
+    """The same models where all columns lie together (`cascade.pooled`)."""
+    from colonnade.conversations.cascade.pooled import pooled as pooled_cascade
+
+    return pooled_cascade(plan, columns)
+
+
+def notes(plan: Plan[CascadeSettings]) -> list[str]:
+    """What a cascade gives away, whatever its paper says."""
+    found = ["the server sees every party's outputs for every row in clear"]
+    if plan.privacy.mechanism == "none":
+        found.append("a client can work out the label of every row from the replies to its own questions")
+        if plan.settings.reply == "deltas":
+            found.append(
+                "deltas are not differentially private: the client knows the directions, and given them a "
+                "reply is a deterministic function of the labels"
+            )
+    elif plan.privacy.mechanism != "labels":
+        found.append(
+            "labels are differentially private against every client: epsilon is that of the label used most, "
+            "for all replies together and a client that knows everything else"
+        )
+    return found
+
+
+def leaks(job: Job) -> tuple[Leak, ...]:
+    return ("labels", "outputs") if job.privacy.mechanism == "none" else ("outputs",)
+
+
+CASCADE = Conversation(
+    name="cascade",
+    converse=cascade.converse,
+    settings=CascadeSettings,
+    choose=choose,
+    pooled=pooled,
+    share=CascadeShares(),
+    notes=notes,
+    leaks=leaks,
+    check=check,
+    understands=frozenset({"model", "privacy.replies", "train.evaluate_every"}),
+    traits=frozenset({"counts-classes", "server", "no-sum"}),
+)

@@ -1,0 +1,60 @@
+"""What a plan says to cascades alone: what is asked and replied, how arrays travel, which models."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from colonnade.job import ModelSpecs, Section
+from colonnade.job.presets import Bits
+
+Precision = Literal["float32", "float64"]
+
+
+class Questions(Section, frozen=True):
+    """What a client asks and the server replies.
+
+    `values`: function values at points moved by `mu` along `directions` random directions of the parameters;
+    `deltas`: differences of the loss where outputs are moved, one a direction or, `per` sample, one a row;
+    `gradient`: the derivative of the loss by every output.
+    """
+
+    reply: Literal["values", "deltas", "gradient"]
+    smoothing: Literal["gaussian", "sphere", "rademacher", "coordinate"]
+    directions: int
+    mu: float
+    two_sided: bool
+    per: Literal["batch", "sample"]
+
+
+class Packing(Section, frozen=True):
+    """In how many bits arrays travel, up from clients and down from the server. A `top` of 0: all numbers."""
+
+    precision: Precision
+    forward_bits: Bits
+    backward_bits: Bits
+    forward_range: Literal["message", "column"]
+    forward_top: float
+    backward_top: float
+
+
+class CascadeSettings(Section, frozen=True):
+    """The choices of one cascade."""
+
+    questions: Questions
+    packing: Packing
+    model: ModelSpecs
+    server: Literal["zeroth", "first"]  # how F0 learns
+    server_step: float | Literal["auto"]
+    decay: Literal["linear", "none"]
+    local_steps: int
+    optimizer: str
+    optimizer_options: dict[str, bool | int | float | list[float]]
+    max_delay: int  # answers during which a client may be unheard
+
+    @property
+    def precision(self) -> Precision:
+        return self.packing.precision
+
+    @property
+    def reply(self) -> Literal["values", "deltas", "gradient"]:
+        return self.questions.reply

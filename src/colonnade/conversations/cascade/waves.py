@@ -1,0 +1,114 @@
+"""Whom the server answers next: uploads in the order of arrival, alone or one of every client.
+
+A *wave* is one upload (asynchronous), or one of every client (synchronous). The delay is bounded: no
+answer is given while it would leave some client unheard for more than `max_delay` answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from colonnade.messages import Reply, Upload
+from colonnade.net.network import Network
+
+Asked = tuple[str, Upload]
+
+
+class Inbox:
+    """Where uploads of all clients meet; the server's own client is one of them."""
+
+    def __init__(self, net: Network) -> None:
+        self._net = net
+        self._uploads: asyncio.Queue[Asked] = asyncio.Queue()
+        self._own: dict[int, asyncio.Future[Reply]] = {}
+
+    async def upload(self, message: Upload) -> None:
+        """Take a question of the server's own client."""
+        self._own[message.tag] = asyncio.get_running_loop().create_future()
+        self._uploads.put_nowait((self._net.me, message))
+
+    async def reply(self, tag: int) -> Reply:
+        """The answer to a question of the server's own client."""
+        reply = await self._own[tag]
+        del self._own[tag]
+        return reply
+
+    async def answer(self, client: str, reply: Reply) -> None:
+        """Send an answer to whoever asked."""
+        if client == self._net.me:
+            self._own[reply.tag].set_result(reply)
+        else:
+            await self._net.send(client, reply)
+
+    async def next(self) -> Asked:
+        return await self._uploads.get()
+
+    async def collect(self) -> None:
+        """Take uploads from the network, for ever."""
+        while True:
+            for asked in await self._net.drain(Upload):
+                self._uploads.put_nowait(asked)
+
+
+@dataclass
+class Turns:
+    """How many answers were given, to whom, and when each client was last heard."""
+
+    turns: dict[str, int]
+    heard: dict[str, int]
+    answered: int = 0
+    waiting: list[Asked] = field(default_factory=list)
+
+
+@dataclass
+class Waves:
+    """The order of answers. `me` is the server's name, `together` how many uploads make a wave."""
+
+    me: str
+    inbox: Inbox
+    clients: tuple[str, ...]
+    together: int
+    max_delay: int
+    total: int  # answers of the whole run
+    state: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = Turns(dict.fromkeys(self.clients, 0), dict.fromkeys(self.clients, 0))
+
+    async def __aiter__(self) -> AsyncIterator[list[Asked]]:
+        state = self.state
+        while True:
+            state.waiting.append(await self.inbox.next())
+            state.heard[state.waiting[-1][0]] = state.answered
+            while self.timely():
+                ready = [asked for asked in state.waiting if self.in_turn(asked[0])][: self.together]
+                if len(ready) < self.together:
+                    break
+                state.waiting = [asked for asked in state.waiting if asked not in ready]
+                yield ready
+
+    def put_back(self, wave: list[Asked]) -> None:
+        """Let a wave wait that cannot be answered."""
+        self.state.waiting = wave + self.state.waiting
+
+    def in_turn(self, client: str) -> bool:
+        """No network slows down the server's own client, so it is held to the pace of the quickest other."""
+        turns = self.state.turns
+        others = [count for name, count in turns.items() if name != self.me]
+        return client != self.me or turns[client] <= max(others, default=self.total)
+
+    def timely(self) -> bool:
+        """Whether nobody is unheard for too long, those whose uploads wait here apart."""
+        state, asking = self.state, {client for client, _ in self.state.waiting}
+        silent = [state.answered - at for client, at in state.heard.items() if client not in asking]
+        return max(silent, default=0) < self.max_delay
+
+    async def release(self, each: int, empty: Reply) -> None:
+        """Answer whatever is still asked, `each` questions a client, with nothing: it ends their training."""
+        under_way = dict.fromkeys(self.clients, each)
+        while any(under_way.values()):
+            client, upload = self.state.waiting.pop(0) if self.state.waiting else await self.inbox.next()
+            under_way[client] -= 1
+            await self.inbox.answer(client, Reply(upload.tag, empty.answered, empty.values))

@@ -1,0 +1,156 @@
+"""The records of the kernel conversations: what they understand, choose, give away and are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from colonnade.conversations.conversation import Conversation, Leak
+from colonnade.conversations.kernel import gram, kernel
+from colonnade.conversations.kernel.gram import GramSettings
+from colonnade.conversations.kernel.predict import KernelShares
+from colonnade.conversations.kernel.settings import KernelSettings
+from colonnade.conversations.kernel.setup import layout_of
+from colonnade.conversations.pooling import AllColumns, Pooled
+from colonnade.conversations.window import check_delay
+from colonnade.errors import JobError
+from colonnade.job import Job, Kernel, LossName, Train
+from colonnade.job.plan import Facts, Pace, Plan, Task
+from colonnade.job.presets import Preset
+from colonnade.losses import LOSSES
+
+# a kernel machine of the same lambda needs a loss that is done with rows that are right by a margin
+KERNEL_LOSSES: Mapping[Task, LossName] = {
+    "binary": "smooth_hinge",
+    "multiclass": "softmax",
+    "regression": "squared",
+}
+FEATURES = 8192
+# numbers that an automatic cap lets all active parties together keep: three quarters of a gibibyte
+CACHED_VALUES = 10**8
+CACHE_LIMIT = 2**31
+
+
+def check(job: Job, preset: Preset) -> None:
+    """Refuse what kernel machines cannot do."""
+    if job.train.regularizer != "l2":
+        raise JobError(f"train.regularizer: {preset.name} has the norm of its kernel's space; use l2")
+
+
+def kernel_ahead(job: Job, label_holders: int) -> int:
+    """Batches in flight: one, unless the job says otherwise; projections run ahead by themselves."""
+    return check_delay(job.train.ahead or 1, job.train.max_delay)
+
+
+def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings:
+    asked, rows = job.kernel, facts.rows
+    affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
+    features = affordable if asked.features == "auto" else asked.features
+    block = min(asked.block, features)
+    used = block * min(features // block, -(-rows // pace.batch) * pace.epochs)
+    if asked.cache and rows * used > CACHE_LIMIT:
+        raise JobError(
+            f"kernel.features: {used} projections of {rows} rows need "
+            f"{rows * used * 8 / 2**30:.0f} GiB at the active parties; "
+            f"set features = {CACHE_LIMIT // rows} or less, or cache = false"
+        )
+    return KernelSettings(
+        kind=asked.kind,
+        sigma=asked.sigma,
+        fraction=asked.fraction,
+        features=features,
+        block=block,
+        step=asked.step,
+        momentum=asked.momentum,
+        omega=asked.omega,
+        cache=asked.cache,
+    )
+
+
+def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:
+    return GramSettings(sigma=job.kernel.sigma, fraction=job.kernel.fraction)
+
+
+def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
+    """Doubly stochastic gradients on pooled data, in the same blocks and with the same cap."""
+    from colonnade.baselines.dsg import fit_dsg
+
+    loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
+    pace, settings = plan.pace, plan.settings
+    train = Train(
+        batch=pace.batch,
+        step=pace.step,
+        epochs=pace.epochs,
+        l2=plan.objective.l2,
+        classes=plan.objective.classes or None,
+    )
+    kernel_section = Kernel(
+        kind=settings.kind,
+        sigma=settings.sigma,
+        fraction=settings.fraction,
+        block=settings.block,
+        step=settings.step,
+        momentum=settings.momentum,
+    )
+    features = layout_of(plan, len(y)).features
+    fit = fit_dsg(X, y, loss, kernel_section, train, features=features, seed=plan.seed)
+    train_loss = float(loss.value(fit.scores(X), y).mean()) + fit.penalty
+    return columns.measured(loss, fit.scores, train_loss, fit.penalty)
+
+
+def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
+    """scikit-learn's SVC on pooled data."""
+    from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
+
+    loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
+    gram.check_memory(len(y))
+    sigma, fraction = plan.settings.sigma, plan.settings.fraction
+    if sigma == "median":
+        sigma = median_bandwidth(X, y, fraction, plan.seed)
+    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), plan.objective.l2))
+    train_loss = float(loss.value(fit.decision_function(X), y).mean())
+    return columns.measured(loss, fit.decision_function, train_loss, 0.0)
+
+
+def notes(plan: Plan[KernelSettings]) -> list[str]:
+    """What a kernel run gives away, whatever its settings promise."""
+    found = ["the active parties learn how alike two rows are, from projections on their random features"]
+    if plan.settings.omega == "shared":
+        found.append(
+            "omega = 'shared': everybody can draw all directions, so an active party with as many features "
+            "as the others have columns can solve for their columns"
+        )
+    return found
+
+
+def leaks(job: Job) -> tuple[Leak, ...]:
+    return ("similarity",)
+
+
+KERNEL = Conversation(
+    name="kernel",
+    converse=kernel.converse,
+    settings=KernelSettings,
+    choose=choose,
+    pooled=pooled,
+    share=KernelShares(),
+    notes=notes,
+    leaks=leaks,
+    losses=KERNEL_LOSSES,
+    check=check,
+    ahead=kernel_ahead,
+    traits=frozenset({"counts-classes", "no-intercept"}),
+)
+
+GRAM = Conversation(
+    name="gram",
+    converse=gram.converse,
+    settings=GramSettings,
+    choose=choose_gram,
+    pooled=pooled_svc,
+    share=KernelShares(),
+    notes=lambda plan: ["one active party learns how alike every two rows are"],
+    leaks=leaks,
+    losses=KERNEL_LOSSES,
+    check=check,
+    traits=frozenset({"counts-classes", "no-intercept", "no-share"}),
+)

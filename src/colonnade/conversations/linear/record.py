@@ -1,0 +1,166 @@
+"""The records of the linear conversations: what they understand, choose and give away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from colonnade.arrays import Arrays, Floats, Matrix
+from colonnade.conversations.conversation import Conversation
+from colonnade.conversations.linear import backward, pull
+from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
+from colonnade.conversations.pooling import pooled_optimum
+from colonnade.conversations.predict import Holding, SummedPart
+from colonnade.conversations.window import check_delay
+from colonnade.errors import JobError
+from colonnade.job import Job
+from colonnade.job.plan import Facts, Pace
+from colonnade.job.presets import Preset
+from colonnade.job.sections import USUAL_BATCH
+from colonnade.models.linear import rows_of
+
+# what dL/dz says of its row, by the loss
+THETA = {
+    "logistic": "it gives away the label and the total score of its row",
+    "softmax": "its one negative entry is the class of its row, and the scores follow from it up to a shift",
+    "smooth_hinge": "its sign gives away the label of its row, unless that is right by a margin already",
+    "squared": "it is how far the total score of its row is from the label",
+}
+UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle"})
+
+
+class LinearShares:
+    """Shares of a linear model: the weights of the party's own columns."""
+
+    name = "linear"
+
+    def scorer(self, holding: Holding) -> SummedPart:
+        X = holding.X
+        return SummedPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(holding.arrays["w"])))
+
+    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
+        z: Floats = np.sum([X @ shares[name]["w"] for name, X in columns.items()], axis=0)
+        return z
+
+
+def direction_of(job: Job, preset: Preset) -> Literal["plain", "lbfgs"]:
+    return job.train.direction or preset.direction
+
+
+def check_pull(job: Job, preset: Preset) -> None:
+    """Refuse what cannot be done where every party pulls for itself."""
+    parties = len(job.data.party_names)
+    if job.train.labels_at is not None and not 1 <= job.train.labels_at <= parties:
+        raise JobError(f"train.labels_at: {job.train.labels_at} of {parties} parties; give 1 to {parties}")
+    if direction_of(job, preset) == "lbfgs" and job.direction.pairs == "joint":
+        raise JobError(
+            "direction.pairs = 'joint': one H over all blocks needs all parties to step on the same batch, "
+            f"and in {preset.name} each pulls and steps for itself, at its own pace; use 'hvp' or 'batch' "
+            "here, or train.direction = 'lbfgs' with vfb2-svrg, vfb2-saga, ..."
+        )
+
+
+def usual_batch(job: Job, preset: Preset, rows: int) -> int:
+    """The most rows of a batch, where the job does not say.
+
+    What a linear model needs is steps, so a pass over few rows has as many batches as one over many: some
+    400, or 100 that are worth a quasi-Newton direction each.
+    """
+    wanted = 100 if direction_of(job, preset) == "lbfgs" else 400
+    return max(8, min(USUAL_BATCH, rows // wanted))
+
+
+def backward_ahead(job: Job, label_holders: int) -> int:
+    """Batches in flight: unless the job says otherwise every dominator has one under way, as in the paper."""
+    return check_delay(job.train.ahead or label_holders, job.train.max_delay)
+
+
+def pull_ahead(job: Job, label_holders: int) -> int:
+    """Batches in flight at every party that pulls."""
+    ahead = job.train.ahead or 1
+    lead_of(ahead, label_holders, job.train.max_delay)
+    return ahead
+
+
+def lead_of(ahead: int, label_holders: int, max_delay: int | None) -> int:
+    """How many rounds ahead of the slowest a party may be, so that no batch is over `max_delay` updates late.
+
+    From the moment that a party asks for a batch to the moment that it steps on it, it makes ahead - 1 other
+    steps of its own. Another party was at most d + 1 rounds behind at the first moment and is at most d + 1
+    ahead at the second, and the own rounds between: (ahead - 1) + (m - 1) (ahead + 1 + 2 d) updates at most.
+
+    >>> lead_of(1, 3, 4), lead_of(1, 3, 12), lead_of(2, 1, 1)
+    (0, 2, 4611686018427387904)
+    """
+    others = label_holders - 1
+    least = (ahead - 1) + others * (ahead + 1)
+    if max_delay is None:
+        return UNBOUNDED
+    if max_delay < least:
+        raise JobError(
+            f"train.max_delay: {label_holders} label holders that pull for themselves, with ahead = {ahead} "
+            f"batches in flight each, are {least} updates late at the least, over max_delay = {max_delay}; "
+            f"set max_delay = {least}, or use a synchronous algorithm"
+        )
+    return (max_delay - least) // (2 * others) if others else UNBOUNDED
+
+
+def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSettings:
+    direction = job.direction
+    return LinearSettings(
+        estimator=job.train.estimator or preset.estimator,
+        pairs=(direction.pairs or pairs) if direction_of(job, preset) == "lbfgs" else "none",
+        memory=direction.memory,
+        pair_every=direction.every or max(10, 5120 // pace.batch),
+        delta=direction.delta,
+        direction_step=direction.step,
+        stale=job.train.stale or 0,
+        reshuffle=job.train.reshuffle,
+    )
+
+
+def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
+    return _settings(job, preset, pace, pairs="joint")
+
+
+def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
+    chosen = _settings(job, preset, pace, pairs="hvp")
+    if pace.schedule == "sync":
+        return chosen
+    lead = lead_of(pace.ahead, len(facts.label_holders), job.train.max_delay)
+    return msgspec.structs.replace(chosen, lead=lead)
+
+
+BACKWARD = Conversation(
+    name="backward",
+    converse=backward.converse,
+    settings=LinearSettings,
+    choose=choose_backward,
+    pooled=pooled_optimum,
+    share=LinearShares(),
+    notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
+    leaks=lambda job: ("labels",) if job.privacy.mechanism == "none" else (),
+    understands=UNDERSTANDS | {"train.evaluate_every"},
+    usual_batch=usual_batch,
+    ahead=backward_ahead,
+    traits=frozenset({"intercept"}),
+)
+
+PULL = Conversation(
+    name="pull",
+    converse=pull.converse,
+    settings=LinearSettings,
+    choose=choose_pull,
+    pooled=pooled_optimum,
+    share=LinearShares(),
+    notes=lambda plan: ["every party that holds the label learns the total score of every row"],
+    leaks=lambda job: (),
+    check=check_pull,
+    understands=UNDERSTANDS | {"train.labels_at"},
+    usual_batch=usual_batch,
+    ahead=pull_ahead,
+    traits=frozenset({"intercept", "labels-everywhere"}),
+)

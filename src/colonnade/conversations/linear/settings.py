@@ -1,0 +1,30 @@
+"""What a plan says to linear models alone: estimator, direction, and how far parties may be apart."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from colonnade.job import Section
+from colonnade.job.presets import EstimatorName
+
+Pairs = Literal["none", "joint", "hvp", "batch", "paper"]
+UNBOUNDED = 2**62
+
+
+class LinearSettings(Section, frozen=True):
+    """The choices of one linear algorithm.
+
+    `pairs` says where a quasi-Newton direction has its curvature from ("none": steps go along the gradient),
+    `pair_every` how many rounds lie between two pairs. `lead` is how many rounds a party that pulls for
+    itself may be ahead of the slowest.
+    """
+
+    estimator: EstimatorName
+    pairs: Pairs
+    memory: int
+    pair_every: int
+    delta: float
+    direction_step: float | Literal["auto"]
+    stale: int
+    reshuffle: bool
+    lead: int = UNBOUNDED

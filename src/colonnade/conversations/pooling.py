@@ -1,0 +1,69 @@
+"""All parties' columns in one place: what a federation is compared with, and experiments start from.
+
+No party takes part in this. It is made by whoever has assigned the columns, and can be switched off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from colonnade.arrays import Floats, Matrix, Numbers
+from colonnade.data.table import Table
+from colonnade.job.plan import Plan
+from colonnade.losses import LOSSES, Loss
+from colonnade.metrics import metrics_of
+from colonnade.models.blackbox import Model
+from colonnade.regularizers import REGULARIZERS
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The same model on pooled data: its loss, from which sub-optimality is counted, and its metrics."""
+
+    optimum: float
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class AllColumns:
+    """Every party's prepared columns, and the models that were given as objects."""
+
+    train: dict[str, Table]
+    test: dict[str, Table] | None
+    label_holder: str
+    models: Mapping[str, Model] = field(default_factory=dict)
+    head: Model | None = None
+
+    def pooled(self) -> tuple[Matrix, Floats]:
+        """The training rows' columns side by side, and their labels."""
+        return self._pooled(self.train)
+
+    def measured(
+        self, loss: Loss, scores: Callable[[Matrix], Numbers], train_loss: float, penalty: float
+    ) -> Pooled:
+        """A fit by its loss, and by all metrics on the test rows if there are any."""
+        metrics = {"train_loss": train_loss}
+        if self.test is not None:
+            X, y = self._pooled(self.test)
+            metrics |= metrics_of(loss, scores(X), y, penalty)
+        return Pooled(train_loss, metrics)
+
+    def _pooled(self, tables: dict[str, Table]) -> tuple[Matrix, Floats]:
+        y = tables[self.label_holder].y
+        if y is None:
+            raise RuntimeError(f"{self.label_holder} holds no label")
+        from colonnade.baselines.pooled import pool
+
+        return pool([table.X for table in tables.values()]), y
+
+
+def pooled_optimum(plan: Plan[Any], columns: AllColumns) -> Pooled:
+    """The linear model at its optimum on pooled columns."""
+    from colonnade.baselines.pooled import fit_pooled  # brings SciPy's optimisers, which no party needs
+
+    objective, (X, y) = plan.objective, columns.pooled()
+    loss, regularizer = LOSSES[objective.loss], REGULARIZERS[objective.regularizer]
+    fit = fit_pooled(X, y, loss, regularizer, objective.l2, classes=objective.classes or None)
+    return columns.measured(loss, fit.scores, fit.loss, objective.l2 * regularizer.value(fit.w))

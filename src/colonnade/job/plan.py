@@ -1,0 +1,81 @@
+"""A job with every question answered: what all parties of a run go by.
+
+A job may leave open what follows from its algorithm and its data: the loss, the batch, how many batches
+are under way, who holds the label. `run.resolve` answers these once, from the job and a few facts about
+the data. Everything that runs reads the `Plan` and never the job, so no two parts can answer differently.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from colonnade.job.sections import LossName, Net, PrivacyTerms, RegularizerName, Section, SumName, World
+
+Task = Literal["binary", "multiclass", "regression"]
+C = TypeVar("C", bound=Section)
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the data says: who takes part with how many columns, how many rows, and what the label is."""
+
+    columns: dict[str, int]
+    label_holders: tuple[str, ...]
+    rows: int
+    task: Task
+    classes: int = 0  # different labels, where they are classes
+
+
+class Objective(Section, frozen=True):
+    """What is minimised: the mean loss plus l2 times the regulariser."""
+
+    loss: LossName
+    regularizer: RegularizerName
+    l2: float
+    classes: int  # scores a row; 0: one score that is not in an array of its own
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one row's score."""
+        return (self.classes,) if self.classes else ()
+
+
+class Pace(Section, frozen=True):
+    """How long training takes, and how much of it is under way at once."""
+
+    schedule: Literal["async", "sync"]
+    epochs: int
+    batch: int
+    step: float | Literal["auto"]
+    ahead: int  # batches in flight
+    threads: int
+    evaluate_every: int | float
+
+
+class Plan(Section, Generic[C], frozen=True, kw_only=True):
+    """What all parties of a run agree on. `settings` are those of the conversation alone."""
+
+    algorithm: str
+    conversation: str
+    world: World
+    seed: int
+    parties: tuple[str, ...]
+    label_holders: tuple[str, ...]
+    objective: Objective
+    pace: Pace
+    secure_sum: SumName
+    network: Net
+    privacy: PrivacyTerms
+    settings: C
+
+    @property
+    def evaluator(self) -> str:
+        """The label holder that measures the model and tunes the step; the server, where there is one."""
+        return self.label_holders[0]
+
+    @property
+    def speeds(self) -> dict[str, float]:
+        """How fast every party computes, beside a usual machine."""
+        speeds = self.network.speeds or [1.0] * len(self.parties)
+        return dict(zip(self.parties, speeds, strict=True))

@@ -1,0 +1,141 @@
+"""All parties in this process: on the real clock (`local`), or on a virtual one (`simulated`)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import replace
+from time import thread_time
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from colonnade.conversations.context import NO_MODELS
+from colonnade.errors import Aborted
+from colonnade.job import FaultPlan
+from colonnade.net.clock import RealClock, VirtualClock
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.inprocess.simulated import Faults, Link, Partition, SimulatedHub
+from colonnade.net.inprocess.virtual import run_virtual
+from colonnade.net.network import Clock, Wire
+from colonnade.result import Moment
+from colonnade.run.party import Party, Progress, Share, Work, first_cause, train
+from colonnade.run.world import Launch, run_id
+from colonnade.secure.keys import InProcessIdentity
+
+T = TypeVar("T")
+Wires = Callable[[str], Wire]
+
+
+def run_local(order: Launch) -> dict[str, Share]:
+    """Run all parties in this process on the real clock."""
+    hub = LocalHub()
+
+    def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
+        clock = RealClock()  # one for all: a pause of one party is a pause of the process
+        return _together(replace(order, progress=heard), hub.wire, lambda _: clock)
+
+    return _apart(asyncio.run, program, order.progress)
+
+
+def run_simulated(order: Launch) -> dict[str, Share]:
+    """Run all parties in this process on a virtual clock."""
+    plan, net = order.plan, order.plan.network
+    link = Link(net.latency_ms / 1e3, (net.bandwidth_mbps or float("inf")) * 1e6)
+    hub = SimulatedHub(link, _faults(net.faults), seed=plan.seed)
+    # measurement must not cost virtual time, so it has an ideal network of its own
+    ideal = SimulatedHub()
+
+    def clock(party: str) -> VirtualClock:
+        return VirtualClock(plan.speeds[party], plan.pace.threads)
+
+    def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
+        return _together(replace(order, progress=heard), hub.wire, clock, measuring=ideal.wire)
+
+    return _apart(run_virtual, program, order.progress)
+
+
+async def _together(
+    order: Launch, wire: Wires, clock: Callable[[str], Clock], *, measuring: Wires | None = None
+) -> dict[str, Share]:
+    """Run every party as a task."""
+    plan, names = order.plan, tuple(sorted(order.data))
+    identities = InProcessIdentity.for_all(names)
+    run, deadline = run_id(plan), plan.network.deadline_s
+
+    async def program(name: str, net: Endpoint, beside: Endpoint | None) -> Share:
+        prepared = order.data[name].prepare()
+        models = order.models.get(name, NO_MODELS)
+        work = Work(plan, prepared.train, prepared.test, order.target_loss, models, order.progress)
+        async with Party(identities[name], (net,) if beside is None else (net, beside)) as party:
+            return await train(party, work, net, beside)
+
+    ends: dict[str, tuple[Endpoint, Endpoint | None]] = {}
+    for name in order.data:
+        time = clock(name)
+        net = Endpoint(name, names, order.tap(name, wire(name)), time, run=run, deadline=deadline)
+        beside = None
+        if measuring is not None:
+            beside = Endpoint(name, names, measuring(name), time, run=run, deadline=deadline)
+        ends[name] = net, beside
+    began = thread_time()
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {name: group.create_task(program(name, *ends[name])) for name in order.data}
+    except BaseExceptionGroup as errors:
+        raise first_cause(errors) from errors
+    shares = {name: task.result() for name, task in tasks.items()}
+    for share in shares.values():
+        # one thread did everybody's work; nothing tells whose was how much
+        share.cpu_seconds = (thread_time() - began) / len(shares)
+    return shares
+
+
+def _apart(
+    run: Callable[[Coroutine[Any, Any, T]], T],
+    program: Callable[[Progress], Coroutine[Any, Any, T]],
+    progress: Progress,
+) -> T:
+    """Run on a thread of its own, so that it also works where a loop already runs (a notebook).
+
+    An interrupt ends the wait for the thread at once, and what runs there at its next evaluation.
+    """
+    outcome: Future[T] = Future()
+    given_up = threading.Event()
+
+    def heard(moment: Moment) -> None:
+        if given_up.is_set():
+            raise Aborted("stopped by the user")
+        progress(moment)
+
+    def alone() -> None:
+        try:
+            # small products are faster on one core than handed to a pool of them
+            with threadpool_limits(1):
+                outcome.set_result(run(program(heard)))
+        except BaseException as error:  # raised again where the result is awaited
+            outcome.set_exception(error)
+
+    threading.Thread(target=alone, name="federation", daemon=True).start()
+    try:
+        return outcome.result()
+    except BaseException:
+        given_up.set()
+        raise
+
+
+def _faults(plan: FaultPlan) -> Faults:
+    return Faults(
+        drop=plan.drop,
+        duplicate=plan.duplicate,
+        corrupt=plan.corrupt,
+        delay=plan.delay,
+        delay_s=plan.delay_s,
+        partitions=tuple(
+            Partition(cut["start"], cut["end"], frozenset(cut["side"])) for cut in plan.partitions
+        ),
+        crash=plan.crash,
+    )

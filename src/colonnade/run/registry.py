@@ -1,0 +1,14 @@
+"""All conversations, a row each. A new one is a folder under `conversations` and its row here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from colonnade.conversations.cascade.record import CASCADE
+from colonnade.conversations.conversation import Conversation
+from colonnade.conversations.kernel.record import GRAM, KERNEL
+from colonnade.conversations.linear.record import BACKWARD, PULL
+
+CONVERSATIONS: dict[str, Conversation[Any]] = {
+    conversation.name: conversation for conversation in (BACKWARD, PULL, KERNEL, GRAM, CASCADE)
+}

@@ -1,0 +1,136 @@
+"""From a job to a plan: look up its algorithm, see that its choices go together, answer what it leaves open.
+
+`compose` needs the job alone and is the only place where choices are checked against each other;
+`resolve` also needs a few facts about the data, and is the only place where open questions are answered.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from colonnade.conversations.conversation import Conversation
+from colonnade.errors import JobError, suggest
+from colonnade.job import Job, LossName
+from colonnade.job.plan import Facts, Objective, Pace, Plan, Task
+from colonnade.job.presets import PRESETS, Preset
+from colonnade.losses import LOSSES
+from colonnade.run import rules
+from colonnade.run.registry import CONVERSATIONS
+from colonnade.secure.hosts import unsafe_reason
+
+PROBABILITIES: dict[Task, LossName] = {"binary": "logistic", "multiclass": "softmax", "regression": "squared"}
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A job whose choices go together, its row of the table, and its conversation."""
+
+    job: Job
+    preset: Preset
+    conversation: Conversation[Any]
+
+    def has(self, trait: str) -> bool:
+        """Whether the conversation has a trait (`conversations.conversation.Trait`)."""
+        return trait in self.conversation.traits
+
+    def label_holders(self, parties: Sequence[str], active: Sequence[str]) -> tuple[str, ...]:
+        """Who holds the label: the active parties, or those that the algorithm assumes to hold it."""
+        if not self.has("labels-everywhere"):
+            return tuple(active)
+        return tuple(parties)[: self.job.train.labels_at or len(parties)]
+
+    def loss(self, task: Task, *, probabilities: bool = False) -> LossName:
+        """The job's loss, or what its algorithm takes for such labels; `probabilities`: one that has them."""
+        usual = PROBABILITIES if probabilities else self.conversation.losses
+        return self.job.train.loss or usual[task]
+
+    @property
+    def given_task(self) -> Task | None:
+        """What the label means, where the job's loss says so."""
+        return LOSSES[self.job.train.loss].task if self.job.train.loss is not None else None
+
+    def ahead(self, label_holders: int) -> int:
+        """Batches in flight; refused where they could be later than the job allows."""
+        return 1 if self.preset.schedule == "sync" else self.conversation.ahead(self.job, label_holders)
+
+
+def compose(job: Job) -> Composition:
+    """The job's algorithm, if the job's other choices go together with it."""
+    preset = PRESETS.get(job.algorithm)
+    if preset is None:
+        near = difflib.get_close_matches(job.algorithm, PRESETS, n=1)
+        hint = f"did you mean {near[0]}?" if near else "`colonnade algorithms` lists them"
+        raise JobError(f"algorithm: there is no {job.algorithm!r}; {hint}")
+    conversation = CONVERSATIONS[preset.conversation]
+    rules.check(job, preset, conversation)
+    return Composition(job, preset, conversation)
+
+
+def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
+    """The job with every question answered, as the parties will agree on it."""
+    job, preset, conversation = composition.job, composition.preset, composition.conversation
+    _check_facts(composition, facts)
+    pace = Pace(
+        schedule=preset.schedule,
+        epochs=job.train.epochs,
+        batch=job.train.batch or conversation.usual_batch(job, preset, facts.rows),
+        step=job.train.step,
+        ahead=composition.ahead(len(facts.label_holders)),
+        threads=job.train.threads,
+        evaluate_every=job.train.evaluate_every,
+    )
+    return Plan(
+        algorithm=job.algorithm,
+        conversation=conversation.name,
+        world=job.world,
+        seed=job.seed,
+        parties=tuple(facts.columns),
+        label_holders=facts.label_holders,
+        objective=_objective(composition, facts),
+        pace=pace,
+        secure_sum=job.secure.sum,
+        network=job.network,
+        privacy=job.privacy,
+        settings=conversation.choose(job, preset, facts, pace),
+    )
+
+
+def _objective(composition: Composition, facts: Facts) -> Objective:
+    train, loss = composition.job.train, composition.loss(facts.task)
+    several = LOSSES[loss].task == "multiclass"
+    classes = (train.classes or facts.classes) if several else 0
+    if several and not classes:
+        raise JobError("train.classes: softmax has a score per class; say how many classes there are")
+    return Objective(loss=loss, regularizer=train.regularizer, l2=train.l2, classes=classes)
+
+
+def _check_facts(composition: Composition, facts: Facts) -> None:
+    """Refuse what cannot work with these parties, or leaks more than it says."""
+    job, parties = composition.job, tuple(facts.columns)
+    faults = job.network.faults
+    named = {
+        "model.parties": list(job.model.parties),
+        "network.faults.crash": list(faults.crash),
+        "network.faults.partitions": [party for cut in faults.partitions for party in cut["side"]],
+    }
+    for key, names in named.items():
+        for name in names:
+            if name not in parties:
+                raise JobError(f"{key}: there is no party {name!r}; {suggest(str(name), parties)}")
+    apart = next((party for party, columns in facts.columns.items() if not columns), None)
+    if apart is not None and not composition.has("server"):
+        raise JobError(
+            f"data: {apart} holds no columns, and {job.algorithm} has no server that could do without them; "
+            "give it some, or use an algorithm with a server (asyrevel-gau, czofo, ...)"
+        )
+    check_tree(job, len(parties))
+
+
+def check_tree(job: Job, parties: int) -> None:
+    """Refuse a tree sum that leaks at this number of parties, unless the job accepts that."""
+    reason = unsafe_reason(parties) if job.secure.sum == "tree" else None
+    if reason and not job.secure.accept_leak:
+        raise JobError(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")

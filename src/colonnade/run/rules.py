@@ -1,0 +1,115 @@
+"""What a job may combine with its algorithm, whatever the conversation.
+
+What does not go together is refused before anything is read, with the reason and the way out. What only
+one conversation can know is in its own record (`check`); keys that mean something to some conversations
+only are here, with what to say elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from colonnade.conversations.conversation import Conversation
+from colonnade.errors import JobError
+from colonnade.job import Direction, Job, ModelSpecs
+from colonnade.job.presets import Preset
+
+
+def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
+    """Refuse a job whose choices do not go together."""
+    train, name = job.train, preset.name
+    if preset.schedule == "sync" and train.ahead not in (None, 1):
+        raise JobError(
+            f"train.ahead: {name} is synchronous, one batch at a time; "
+            "drop ahead or use an asynchronous algorithm"
+        )
+    if train.classes is not None and train.loss not in ("softmax", None):
+        raise JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
+    for key, (given, words) in ONLY_SOME.items():
+        if key not in conversation.understands and given(job):
+            raise JobError(words(job, name))
+    if (train.direction or preset.direction) == "plain" and job.direction != Direction():
+        raise JobError(f"direction: {name} steps along the gradient; set train.direction = 'lbfgs' as well")
+    if train.target is not None and not job.compare:
+        raise JobError(
+            "compare = false: train.target is counted from the pooled optimum, which then nobody computes; "
+            "drop one of the two"
+        )
+    conversation.check(job, preset)
+    _check_privacy(job, preset, conversation)
+
+
+def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
+    """Refuse a mechanism that would only look private."""
+    if job.privacy.mechanism == "none":
+        if preset.private:
+            raise JobError(
+                f"privacy.mechanism: {preset.name} is nothing without one; drop the key or use vafl"
+            )
+        return
+    if job.train.target is not None:
+        raise JobError(
+            "privacy: when a run stops at a target tells something of the labels; drop train.target"
+        )
+    if job.privacy.mechanism == "labels":
+        everywhere = "labels-everywhere" in conversation.traits
+        active = job.data.active
+        holders = active if isinstance(active, int) else len(active)
+        holders, key = (
+            (job.train.labels_at or 0, "train.labels_at = 1") if everywhere else (holders, "data.active = 1")
+        )
+        if holders != 1:
+            raise JobError(
+                "privacy.mechanism = 'labels': every holder of the label would draw noise of its own for the "
+                f"same row, and together they tell more than epsilon; set {key}"
+            )
+
+
+def _linear_only(key: str) -> Callable[[Job, str], str]:
+    def words(job: Job, name: str) -> str:
+        return (
+            f"train.{key} = {getattr(job.train, key)!r}: {name} is not an algorithm of linear scores, where "
+            f"one number per row stands for its gradient; drop {key} or use vfb2-svrg, ..."
+        )
+
+    return words
+
+
+Given = Callable[[Job], bool]
+Words = Callable[[Job, str], str]
+
+ONLY_SOME: dict[str, tuple[Given, Words]] = {
+    "train.estimator": (lambda job: job.train.estimator is not None, _linear_only("estimator")),
+    "train.direction": (lambda job: job.train.direction is not None, _linear_only("direction")),
+    "train.reshuffle": (
+        lambda job: not job.train.reshuffle,
+        lambda job, name: (
+            f"train.reshuffle = False: {name} keeps no copy of its rows in the order of an epoch, so "
+            "there is nothing to save; drop it"
+        ),
+    ),
+    "train.labels_at": (
+        lambda job: job.train.labels_at is not None,
+        lambda job, name: (
+            f"train.labels_at: in {name} data.active says who holds the label, and all train; "
+            "labels_at is for algorithms that pull (afsvrg-vp, asysqn-svrg, fd-svrg, ...)"
+        ),
+    ),
+    "train.evaluate_every": (
+        lambda job: bool(job.train.evaluate_every % 1),
+        lambda job, name: f"train.evaluate_every: {name} is measured after whole epochs; give 1, 2, ...",
+    ),
+    "model": (
+        lambda job: job.model != ModelSpecs(),
+        lambda job, name: f"model: {name} trains linear models only; use asyrevel-gau, tig, ...",
+    ),
+    "privacy.replies": (
+        lambda job: job.privacy.mechanism in ("scalar", "gradient"),
+        lambda job, name: (
+            f"privacy: {name} has no private replies; use mechanism = 'labels', which every algorithm can "
+            "train on, or asyrevel-gau, vafl-dp, ..."
+        ),
+    ),
+}
+"""Keys that only some conversations understand: whether a job gives one, and what to say elsewhere."""

@@ -1,0 +1,49 @@
+"""What a world is given: a plan, every party's data, and who watches. A world is a function of this.
+
+A new engine is a new world: one file with such a function, its name in `job.sections.World`, and its row in
+`launch.WORLDS`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from colonnade.conversations.context import GivenModels
+from colonnade.data.party_data import PartyData
+from colonnade.job.plan import Plan
+from colonnade.net.network import Wire
+from colonnade.run.party import Progress, Share
+
+WireTap = Callable[[str, Wire], Wire]
+"""Puts something between a party and its wire, e.g. to write down what it says and hears."""
+
+
+def untapped(party: str, wire: Wire) -> Wire:
+    """The wire as it is."""
+    return wire
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """One run to be made. `tap` is for worlds in this process, `out` for those that leave files."""
+
+    plan: Plan[Any]
+    data: Mapping[str, PartyData]
+    models: Mapping[str, GivenModels] = field(default_factory=dict)
+    target_loss: float | None = None
+    progress: Progress = lambda moment: None
+    tap: WireTap = untapped
+    out: Path | None = None
+
+
+World = Callable[[Launch], dict[str, Share]]
+"""Starts all parties of a run and returns their shares; raises the first real cause if one fails."""
+
+
+def run_id(plan: Plan[Any]) -> int:
+    """A number that frames of this run carry and frames of another do not."""
+    return int.from_bytes(hashlib.sha256(plan.digest().encode()).digest()[:4], "little")
