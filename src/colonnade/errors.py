@@ -7,6 +7,18 @@ set-up must change, 1 when something else went wrong.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The end of a "there is no such name" sentence: the nearest name, or the first few there are."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return f"there is {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+
 
 class ColonnadeError(Exception):
     """The root of every error this package raises on purpose."""

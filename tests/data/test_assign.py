@@ -1,4 +1,4 @@
-"""Dealing: every column to one party, the label to the active ones only, the same rows to all."""
+"""Assigning: every column to one party, the label to the active ones only, the same rows to all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colonnade.data.assign import Deal, deal
+from colonnade.data.assign import Assigned, assign, label_holders
+from colonnade.data.labels import Task
 from colonnade.errors import DataError
 from colonnade.job import Data
 
@@ -27,38 +28,42 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def dealt(path: Path, seed: int = 0, **choices: Any) -> Deal:
+def given(data: Data, task: Task | None = None, seed: int = 0) -> Assigned:
+    """What the job's own words say about labels and intercept."""
+    holders = label_holders(data.party_names, data.active)
+    return assign(data, label_holders=holders, task=task, intercept=data.intercept, seed=seed)
+
+
+def assigned(path: Path, seed: int = 0, **choices: Any) -> Assigned:
     data = {"train": str(path), "label": "y", "id": "id", "parties": 2, "positive": ["yes"], **choices}
-    return deal(Data(**data), task="binary", seed=seed)
+    return given(Data(**data), "binary", seed)
 
 
-def test_every_column_is_in_exactly_one_hand(table: Path) -> None:
-    hands = dealt(table, parties=3).hands
-    held = [column for hand in hands.values() for column in hand.train.columns]
-    assert sorted(held) == ["a", "b", "c", "colour"]
-    assert len(hands) == 3
+def test_every_column_is_at_exactly_one_party(table: Path) -> None:
+    parties = assigned(table, parties=3).parties
+    columns = [column for held in parties.values() for column in held.train.columns]
+    assert sorted(columns) == ["a", "b", "c", "colour"]
+    assert len(parties) == 3
 
 
-def test_the_label_is_in_the_active_hands_and_in_no_other(table: Path) -> None:
-    done = dealt(table, parties=4, active=2)
-    assert done.active == tuple(done.hands)[:2]
-    for party, hand in done.hands.items():
-        assert (hand.y_train is not None) == (hand.y_test is not None) == (party in done.active)
-        # the raw columns must not carry it along either
-        assert hand.train.y is None
-        assert hand.test is not None
-        assert hand.test.y is None
-        assert "y" not in hand.train.columns
+def test_the_label_is_at_its_holders_and_nowhere_else(table: Path) -> None:
+    done = assigned(table, parties=4, active=2)
+    assert done.label_holders == tuple(done.parties)[:2]
+    for party, held in done.parties.items():
+        assert held.test is not None
+        assert (held.train.y is not None) == (held.test.y is not None) == (party in done.label_holders)
+        # the columns must not carry it along either
+        assert "y" not in held.train.columns
 
 
 def test_training_and_test_rows_are_the_same_people_at_every_party_and_never_both(table: Path) -> None:
-    hands = list(dealt(table, parties=3, test_fraction=0.25).hands.values())
+    parties = list(assigned(table, parties=3, test_fraction=0.25).parties.values())
     ids = []
-    for hand in hands:
-        assert hand.train.ids is not None
-        assert hand.test is not None
-        assert hand.test.ids is not None
-        ids.append((hand.train.ids.tolist(), hand.test.ids.tolist()))
+    for held in parties:
+        assert held.train.ids is not None
+        assert held.test is not None
+        assert held.test.ids is not None
+        ids.append((held.train.ids.tolist(), held.test.ids.tolist()))
     assert all(one == ids[0] for one in ids)
     train, test = ids[0]
     assert sorted([*train, *test]) == sorted(f"r{i}" for i in range(ROWS))
@@ -66,17 +71,17 @@ def test_training_and_test_rows_are_the_same_people_at_every_party_and_never_bot
 
 
 def test_labels_stay_with_their_rows(table: Path) -> None:
-    done = dealt(table)
-    hand = done.hands[done.active[0]]
-    assert hand.y_train is not None
-    assert hand.train.ids is not None
-    expected = [1.0 if int(name[1:]) % 3 else -1.0 for name in hand.train.ids]
-    assert hand.y_train.tolist() == expected
+    done = assigned(table)
+    held = done.parties[done.label_holders[0]]
+    assert held.train.y is not None
+    assert held.train.ids is not None
+    expected = [1.0 if int(name[1:]) % 3 else -1.0 for name in held.train.ids]
+    assert held.train.y.tolist() == expected
 
 
-def test_the_same_seed_deals_the_same_hands_and_another_seed_others(table: Path) -> None:
+def test_the_same_seed_gives_everybody_the_same_and_another_seed_something_else(table: Path) -> None:
     def fingerprint(seed: int) -> tuple[Any, ...]:
-        trains = [hand.train for hand in dealt(table, seed).hands.values()]
+        trains = [held.train for held in assigned(table, seed).parties.values()]
         return tuple((raw.columns, *([] if raw.ids is None else raw.ids.tolist())) for raw in trains)
 
     assert fingerprint(1) == fingerprint(1)
@@ -85,28 +90,28 @@ def test_the_same_seed_deals_the_same_hands_and_another_seed_others(table: Path)
 
 def test_named_columns_go_where_the_job_says_and_dropped_ones_nowhere(table: Path) -> None:
     columns = {"bank": ["c", "a"], "shop": ["colour"]}
-    done = dealt(table, parties=None, columns=columns, drop=["b"], active=["shop"])
-    assert {party: set(hand.train.columns) for party, hand in done.hands.items()} == {
+    done = assigned(table, parties=None, columns=columns, drop=["b"], active=["shop"])
+    assert {party: set(held.train.columns) for party, held in done.parties.items()} == {
         "bank": {"a", "c"},
         "shop": {"colour"},
     }
-    assert done.active == ("shop",)
+    assert done.label_holders == ("shop",)
 
 
 def test_the_intercept_is_one_column_at_the_first_active_party(table: Path) -> None:
     columns = {"bank": ["a"], "shop": ["b", "c"]}
     widths = {}
     for intercept in (False, True):
-        done = dealt(
+        done = assigned(
             table, parties=None, columns=columns, drop=["colour"], active=["shop"], intercept=intercept
         )
-        widths[intercept] = {party: hand.prepare()[1].width for party, hand in done.hands.items()}
+        widths[intercept] = {party: held.prepare()[1].width for party, held in done.parties.items()}
     assert widths == {False: {"bank": 1, "shop": 2}, True: {"bank": 1, "shop": 3}}
 
 
 def test_preparation_takes_its_statistics_from_training_rows_alone(table: Path) -> None:
-    done = dealt(table, parties=None, columns={"bank": ["a", "b", "c"]}, drop=["colour"], scale="zscore")
-    _, train, test = done.hands["bank"].prepare()
+    done = assigned(table, parties=None, columns={"bank": ["a", "b", "c"]}, drop=["colour"], scale="zscore")
+    _, train, test = done.parties["bank"].prepare()
     assert test is not None
     assert isinstance(train.X, np.ndarray)
     *centred, last = train.columns
@@ -123,7 +128,7 @@ def test_preparation_takes_its_statistics_from_training_rows_alone(table: Path) 
 def test_an_intercept_goes_to_the_first_label_holder_where_it_is_needed_or_wished(
     table: Path, wish: bool | None, scale: str, expected: bool
 ) -> None:
-    done = dealt(
+    done = assigned(
         table,
         parties=None,
         columns={"bank": ["a", "b"], "shop": ["c"]},
@@ -131,7 +136,7 @@ def test_an_intercept_goes_to_the_first_label_holder_where_it_is_needed_or_wishe
         scale=scale,
         intercept=wish,
     )
-    held = {party: "(intercept)" in hand.prepare()[1].columns for party, hand in done.hands.items()}
+    held = {party: "(intercept)" in held.prepare()[1].columns for party, held in done.parties.items()}
     assert held == {"bank": expected, "shop": False}
 
 
@@ -142,13 +147,13 @@ def test_files_of_several_parties_are_joined_by_id(tmp_path: Path) -> None:
         "id,b,y\n" + "".join(f"r{i},{10 * i},{i % 2}\n" for i in reversed(rows))
     )
     files = {"bank": str(tmp_path / "bank.csv"), "shop": str(tmp_path / "shop.csv")}
-    done = deal(Data(files=files, id="id", label="y", active=["shop"]), task=None, seed=0)
-    bank, shop = (done.hands[party] for party in ("bank", "shop"))
+    done = given(Data(files=files, id="id", label="y", active=["shop"]))
+    bank, shop = (done.parties[party] for party in ("bank", "shop"))
     np.testing.assert_array_equal(10 * bank.train.column("a"), shop.train.column("b"))
-    assert bank.y_train is None
-    assert shop.y_train is not None
+    assert bank.train.y is None
+    assert shop.train.y is not None
     expected = np.where(bank.train.column("a") % 2 == 1, 1.0, -1.0)
-    np.testing.assert_array_equal(shop.y_train, expected)
+    np.testing.assert_array_equal(shop.train.y, expected)
 
 
 def test_a_dropped_column_need_not_be_in_every_file_but_in_one(tmp_path: Path) -> None:
@@ -157,30 +162,33 @@ def test_a_dropped_column_need_not_be_in_every_file_but_in_one(tmp_path: Path) -
     (tmp_path / "shop.csv").write_text("id,b,y\n" + "".join(f"r{i},{i},{i % 2}\n" for i in rows))
     files = {"bank": str(tmp_path / "bank.csv"), "shop": str(tmp_path / "shop.csv")}
     terms: dict[str, Any] = {"files": files, "id": "id", "label": "y", "active": ["shop"]}
-    hands = deal(Data(**terms, drop=["when"]), task=None, seed=0).hands
-    assert {party: hand.train.columns for party, hand in hands.items()} == {"bank": ("a",), "shop": ("b",)}
+    parties = given(Data(**terms, drop=["when"])).parties
+    assert {party: held.train.columns for party, held in parties.items()} == {"bank": ("a",), "shop": ("b",)}
     with pytest.raises(DataError, match=r"data\.drop: no party has a column 'wen'; did you mean 'when'"):
-        deal(Data(**terms, drop=["wen"]), task=None, seed=0)
+        given(Data(**terms, drop=["wen"]))
 
 
 @pytest.mark.parametrize(
     ("choices", "text"),
     [
         ({"label": None}, "no label; name its column with data.label"),
-        ({"active": ["nobody"]}, "data.active: there is no party 'nobody'; the parties are party-0, party-1"),
+        (
+            {"active": ["nobody"]},
+            "data.active: there is no party 'nobody'; the parties are party-0, party-1",
+        ),
         ({"active": []}, "data.active: at least one party must hold the label"),
         ({"drop": ["colr"]}, "no column 'colr'"),
         ({"parties": 9}, "every party needs at least one column"),
     ],
 )
-def test_what_cannot_be_dealt_is_named(table: Path, choices: dict[str, Any], text: str) -> None:
+def test_what_cannot_be_assigned_is_named(table: Path, choices: dict[str, Any], text: str) -> None:
     with pytest.raises(DataError, match=text):
-        dealt(table, **choices)
+        assigned(table, **choices)
 
 
 def test_files_without_an_id_or_a_label_are_refused() -> None:
     with pytest.raises(DataError, match=r"name the id column \(data.id\) and the label column"):
-        deal(Data(files={"a": "a.csv"}), task=None, seed=0)
+        given(Data(files={"a": "a.csv"}))
 
 
 def test_test_files_must_be_one_for_every_party(tmp_path: Path) -> None:
@@ -189,15 +197,15 @@ def test_test_files_must_be_one_for_every_party(tmp_path: Path) -> None:
     files = {name: str(tmp_path / f"{name}.csv") for name in ("a", "b")}
     data = Data(files=files, test_files={"a": files["a"]}, id="id", label="y", active=["a"])
     with pytest.raises(DataError, match="one test file for every party"):
-        deal(data, task=None, seed=0)
+        given(data)
 
 
 def test_labels_of_many_kinds_need_to_be_told_apart_by_the_job(tmp_path: Path) -> None:
     path = tmp_path / "many.csv"
     path.write_text("x,y\n" + "".join(f"{i},{i % 5}\n" for i in range(20)))
     with pytest.raises(DataError, match="5 different values"):
-        deal(Data(train=str(path), label="y", parties=1), task=None, seed=0)
-    done = deal(Data(train=str(path), label="y", parties=1), task="regression", seed=0)
+        given(Data(train=str(path), label="y", parties=1))
+    done = given(Data(train=str(path), label="y", parties=1), "regression")
     assert done.labels.task == "regression"
 
 
@@ -205,4 +213,4 @@ def test_a_label_that_is_always_the_same_teaches_nothing(tmp_path: Path) -> None
     path = tmp_path / "one.csv"
     path.write_text("x,y\n" + "".join(f"{i},yes\n" for i in range(20)))
     with pytest.raises(DataError, match="every label is yes; training needs at least two classes"):
-        deal(Data(train=str(path), label="y", parties=1), task=None, seed=0)
+        given(Data(train=str(path), label="y", parties=1))

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from colonnade.data.catalogue import DATASETS, SHA256
-from colonnade.data.datasets import available, load_dataset, read, verify
+from colonnade.data.catalogue import DATASETS, SHA256, Files
+from colonnade.data.datasets import available, known_dataset, load_dataset, read, verify
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.errors import DataError
 
 BUNDLED = [name for name, dataset in DATASETS.items() if dataset.bundled]
-RECORDED = [name for name, d in DATASETS.items() if d.train in SHA256.get(d.folder, {})]
+FILES = {name: dataset.stored for name, dataset in DATASETS.items() if isinstance(dataset.stored, Files)}
+RECORDED = [name for name, files in FILES.items() if files.train in SHA256.get(files.folder, {})]
 
 
 @pytest.fixture
@@ -91,9 +92,8 @@ def found(name: str) -> None:
 @pytest.mark.usefixtures("real")
 def test_uci_credit_is_91_columns_after_one_hot() -> None:
     found("uci-credit")
-    files = load_dataset("uci-credit")
-    assert files.defaults is not None
-    prep = Preparation.fit(files.train, scale="zscore", categorical=files.defaults.categorical)
+    files, defaults = load_dataset("uci-credit"), DATASETS["uci-credit"].defaults
+    prep = Preparation.fit(files.train, scale="zscore", categorical=defaults.categorical)
     assert len(prep.outputs) == 91
     X = prep.transform(files.train).X
     assert "ID" not in prep.columns
@@ -133,7 +133,9 @@ def test_files_are_found_plain_or_packed_in_the_folder_or_below(
     content = b"1 1:1\n0 68:2\n"
     path.write_bytes(gzip.compress(content) if packed else content)
     assert available("phishing")
-    assert load_dataset("phishing").train.values.shape == (2, 68)
+    values = load_dataset("phishing").train.values
+    assert isinstance(values, csr_array)
+    assert values.shape == (2, 68)
 
 
 def test_the_cache_is_searched_after_the_named_folder(empty: Path) -> None:
@@ -152,7 +154,7 @@ def test_an_absent_file_says_where_to_get_it_and_where_to_put_it(empty: Path, na
         load_dataset(name)
     text = str(caught.value)
     assert "\n" not in text
-    for part in (DATASETS[name].train, DATASETS[name].source, str(empty / DATASETS[name].folder)):
+    for part in (FILES[name].train, DATASETS[name].source, str(empty / FILES[name].folder)):
         assert part in text
 
 
@@ -186,13 +188,15 @@ def test_read_takes_files_or_names(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("iris").write_text("1 3:1\n-1 1:1\n")
     Path("t.svm").write_text("1 1:1\n")
     files = read("iris", "t.svm")  # a file of that name comes first
+    assert isinstance(files.train.values, csr_array)
     assert files.train.values.shape == (2, 3)
     assert files.test is not None
+    assert isinstance(files.test.values, csr_array)
     assert files.test.values.shape == (1, 3)  # as wide as the training file
-    assert files.defaults is None
+    assert known_dataset("iris") is None
     named = read("wine")
     assert named.train.rows == 178
-    assert named.defaults == DATASETS["wine"].defaults
+    assert known_dataset("wine") == DATASETS["wine"]
     Path("a.csv").write_text("k,town,y\n1,01,2\n")
     raw = read("a.csv", label="y", id="k", categorical=("town",)).train
     assert raw.column("town").tolist() == ["01"]

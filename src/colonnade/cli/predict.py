@@ -55,8 +55,7 @@ def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: st
 
 
 def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]:
-    from colonnade.data.formats import suggest
-    from colonnade.errors import JobError
+    from colonnade.errors import JobError, suggest
 
     name = data or trained
     if name not in settings.data:
@@ -69,8 +68,7 @@ def _read(path: Path, keys: tuple[str, ...]) -> list[list[str]]:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from colonnade.data.formats import suggest
-    from colonnade.errors import DataError
+    from colonnade.errors import DataError, suggest
 
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")

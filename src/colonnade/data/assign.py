@@ -1,21 +1,23 @@
-"""Deals a job's data to its parties: every column to its holder, the label to the active parties.
+"""Gives every party of a job its data: every column to its holder, the label to the label holders.
 
-What one party gets is a `Hand`: its own raw columns and how to prepare them. Preparation is left to the
-party, so that in a real deployment the same code runs where the columns are.
+A job says who holds what in one of two ways: one table whose columns are split over the parties, or one
+file per party. Either way the outcome is the same: a raw table per party, of the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.datasets import DatasetFiles, read
-from colonnade.data.formats import suggest
+from colonnade.data.catalogue import Defaults
+from colonnade.data.datasets import known_dataset, read
+from colonnade.data.formats import plain_name
 from colonnade.data.labels import Labels, Task
-from colonnade.data.prepare import Preparation
+from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.split import (
     Split,
     check_holders,
@@ -24,204 +26,67 @@ from colonnade.data.split import (
     split_by_name,
     train_test_rows,
 )
-from colonnade.data.table import RawTable, Table
-from colonnade.errors import DataError
+from colonnade.data.table import Column, RawTable
+from colonnade.errors import DataError, suggest
 from colonnade.job import SERVER, Data
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a party prepares its own columns."""
-
-    scale: str | float = "none"
-    categorical: tuple[str, ...] = ()
-    missing: str = "error"
-    intercept: bool = False
+PartyTables = dict[str, RawTable]  # every party's raw columns, of the same rows
 
 
 @dataclass(frozen=True, eq=False)
-class Hand:
-    """One party's raw columns, training and test rows, and the label if it holds it."""
+class Assigned:
+    """Every party's data, who holds the label, and how labels became numbers."""
 
-    party: str
-    train: RawTable
-    test: RawTable | None
-    y_train: Floats | None
-    y_test: Floats | None
-    recipe: Recipe
-
-    def prepare(self) -> tuple[Preparation, Table, Table | None]:
-        """The party's own columns as numbers; statistics come from its training rows alone."""
-        preparation = Preparation.fit(
-            self.train,
-            scale=self.recipe.scale,  # type: ignore[arg-type]
-            categorical=[c for c in self.recipe.categorical if c in self.train.columns],
-            missing=self.recipe.missing,  # type: ignore[arg-type]
-            intercept=self.recipe.intercept,
-        )
-        test = None if self.test is None else preparation.transform(self.test, self.y_test)
-        return preparation, preparation.transform(self.train, self.y_train), test
-
-
-@dataclass(frozen=True, eq=False)
-class Deal:
     dataset: str
-    hands: dict[str, Hand]
-    active: tuple[str, ...]
+    parties: dict[str, PartyData]
+    label_holders: tuple[str, ...]
     labels: Labels
 
     def __post_init__(self) -> None:
-        check_holders({party: len(hand.train.columns) for party, hand in self.hands.items()}, self.active[0])
+        widths = {party: data.columns for party, data in self.parties.items()}
+        check_holders(widths, self.label_holders[0])
 
 
-def deal(data: Data, *, task: Task | None, seed: int) -> Deal:
-    """Read the job's files and hand every party its columns."""
+def assign(
+    data: Data, *, label_holders: tuple[str, ...], task: Task | None, intercept: bool | None, seed: int
+) -> Assigned:
+    """Read the job's files and give every party its data.
+
+    `task` None is found out from the data. `intercept` says whether the first label holder gets a column
+    of ones; None means where the model needs one.
+    """
+    known = None if data.train is None else known_dataset(data.train)
+    defaults = None if known is None else known.defaults
     if data.files is not None:
-        return _deal_files(data, task, seed)
-    assert data.train is not None  # noqa: S101  the job was checked
-    files = read(
-        data.train, data.test, label=data.label, id=data.id, categorical=tuple(data.categorical or ())
-    )
-    train, test = _without(files.train, data.drop), files.test and _without(files.test, data.drop)
-    if test is None:
-        kept, tested = train_test_rows(train.rows, data.test_fraction, seed)
-        train, test = train.take(kept), train.take(tested)
-    if train.y is None:
-        raise DataError(f"{files.name}: no label; name its column with data.label")
-    labels, y_train, y_test = _labels(train, test, task or _task(data, files, train), data, files)
-    split = _split(train.columns, data, seed)
-    active = _active(list(split), data.active)
-    recipe = _recipe(data, files)
-    blank_train, blank_test = replace(train, y=None), replace(test, y=None)
-    hands = {
-        party: Hand(
-            party,
-            blank_train.select(columns),
-            blank_test.select(columns),
-            y_train if party in active else None,
-            y_test if party in active else None,
-            replace(recipe, intercept=_intercept(data, recipe, labels.task) and party == active[0]),
-        )
-        for party, columns in split.items()
-    }
-    return Deal(files.name, hands, active, labels)
-
-
-def _split(columns: Sequence[str], data: Data, seed: int) -> Split:
-    if data.columns is not None:
-        return split_by_name(columns, data.columns)
-    server: Split = {SERVER: ()} if data.server == "apart" else {}
-    return server | split_by_count(columns, data.parties or 1, seed)
-
-
-def _deal_files(data: Data, task: Task | None, seed: int) -> Deal:
-    assert data.files is not None  # noqa: S101  the caller saw it
-    if data.id is None or data.label is None:
-        raise DataError("data.files: name the id column (data.id) and the label column (data.label)")
-    active = _active(list(data.files), data.active)
-    categorical = tuple(data.categorical or ())
-
-    def load(files: dict[str, str]) -> dict[str, RawTable]:
-        tables = load_party_files(
-            files, id=data.id or "", label=data.label, label_at=active, categorical=categorical
-        )
-        held = [column for raw in tables.values() for column in raw.columns]
-        for column in data.drop or ():
-            if column not in held:
-                raise DataError(f"data.drop: no party has a column {column!r}; {suggest(column, held)}")
-        return {
-            party: _without(raw, [c for c in data.drop or () if c in raw.columns])
-            for party, raw in tables.items()
-        }
-
-    train = load(data.files)
-    if data.test_files is not None:
-        if set(data.test_files) != set(data.files):
-            raise DataError("data.test_files: give one test file for every party of data.files")
-        test = load(data.test_files)
+        train, test = _from_party_files(data, data.files, label_holders)
     else:
-        rows = next(iter(train.values())).rows
-        kept, tested = train_test_rows(rows, data.test_fraction, seed)
-        test = {party: raw.take(tested) for party, raw in train.items()}
-        train = {party: raw.take(kept) for party, raw in train.items()}
-    first = active[0]
-    labels, y_train, y_test = _labels(
-        train[first], test[first], task or _task(data, None, train[first]), data, None
-    )
-    recipe = _recipe(data, None)
-    hands = {
-        party: Hand(
+        train, test = _from_one_table(data, seed)
+    if test is None:
+        train, test = _train_test(train, data.test_fraction, seed)
+    first = label_holders[0]
+    labels = _labels(train[first], task, data, defaults)
+    y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
+    recipe = _recipe(data, defaults)
+    ones = _needs_intercept(recipe, labels.task) if intercept is None else intercept
+    parties = {
+        party: PartyData(
             party,
-            replace(train[party], y=None),
-            replace(test[party], y=None),
-            y_train if party in active else None,
-            y_test if party in active else None,
-            replace(recipe, intercept=_intercept(data, recipe, labels.task) and party == first),
+            replace(train[party], y=y if party in label_holders else None),
+            replace(test[party], y=y_test if party in label_holders else None),
+            replace(recipe, intercept=ones and party == first),
         )
-        for party in data.files
+        for party in train
     }
-    return Deal("+".join(sorted(data.files)), hands, active, labels)
+    dataset = plain_name(Path(train[first].name)) if data.files is None else "+".join(sorted(data.files))
+    return Assigned(dataset, parties, label_holders, labels)
 
 
-def _without(raw: RawTable, drop: Sequence[str] | None) -> RawTable:
-    if not drop:
-        return raw
-    raw.positions(drop)  # names a column that is not there
-    return raw.select([column for column in raw.columns if column not in set(drop)])
+def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str, ...]:
+    """The names of the parties that hold the label: the first so many, or those that `active` names.
 
-
-def _labels(
-    train: RawTable, test: RawTable, task: Task, data: Data, files: DatasetFiles | None
-) -> tuple[Labels, Floats, Floats]:
-    assert train.y is not None and test.y is not None  # noqa: S101, PT018  loaded with a label
-    positive = data.positive
-    if positive is None and files is not None and files.defaults is not None:
-        positive = list(files.defaults.positive) if files.defaults.positive else None
-    labels = Labels.fit(train.y, task, positive=positive, name=train.name, origin=train.origin)
-    return (
-        labels,
-        labels.transform(train.y, name=train.name, origin=train.origin),
-        labels.transform(test.y, name=test.name, origin=test.origin),
-    )
-
-
-def _task(data: Data, files: DatasetFiles | None, train: RawTable) -> Task:
-    if data.positive is not None:
-        return "binary"
-    return files.defaults.task if files is not None and files.defaults is not None else _guess(train)
-
-
-def _guess(train: RawTable) -> Task:
-    """Two different labels are classes; otherwise the job has to say what is meant."""
-    kinds = len(np.unique(np.asarray(train.y, dtype=str)))
-    if kinds <= 2:
-        return "binary"  # one alone is refused with the labels
-    raise DataError(
-        f"{train.name}: the label has {kinds} different values; say what is meant with train.loss "
-        "(squared for a number, softmax for classes, logistic with data.positive = [...] for two of them)"
-    )
-
-
-def _recipe(data: Data, files: DatasetFiles | None) -> Recipe:
-    """The job's wish, else what is sensible for a known data set."""
-    known = files.defaults if files is not None else None
-    return Recipe(
-        scale=data.scale or (known.scale if known else "none"),
-        categorical=tuple(data.categorical)
-        if data.categorical is not None
-        else (known.categorical if known else ()),
-        missing=data.missing or (known.missing if known else "error"),
-    )
-
-
-def _intercept(data: Data, recipe: Recipe, task: Task) -> bool:
-    """Centred columns cannot carry the label's mean, nor can a regression do without one."""
-    if data.intercept is not None:
-        return data.intercept
-    return recipe.scale == "zscore" or task == "regression"
-
-
-def _active(parties: list[str], active: int | list[str]) -> tuple[str, ...]:
+    >>> label_holders(["bank", "shop", "post"], 2)
+    ('bank', 'shop')
+    """
     if isinstance(active, int):
         if not 1 <= active <= len(parties):
             raise DataError(f"data.active: {active} of {len(parties)} parties cannot be active")
@@ -234,3 +99,143 @@ def _active(parties: list[str], active: int | list[str]) -> tuple[str, ...]:
     if not active:
         raise DataError("data.active: at least one party must hold the label")
     return tuple(active)
+
+
+# --- who holds which columns ------------------------------------------------------------------------
+
+
+def _from_one_table(data: Data, seed: int) -> tuple[PartyTables, PartyTables | None]:
+    """Every party's training and test rows, from one table whose columns are split over the parties."""
+    if data.train is None:
+        raise DataError("data.train: name a file or a data set, or give every party its file in data.files")
+    train, test = read(
+        data.train, data.test, label=data.label, id=data.id, categorical=tuple(data.categorical or ())
+    )
+    train = _without(train, data.drop)
+    if train.y is None:
+        raise DataError(f"{plain_name(Path(train.name))}: no label; name its column with data.label")
+    split = _split(train.columns, data, seed)
+    return _columns(train, split), None if test is None else _columns(_without(test, data.drop), split)
+
+
+def _split(columns: Sequence[str], data: Data, seed: int) -> Split:
+    """Who holds which columns of one table: as the job names them, or so many each by chance."""
+    if data.columns is not None:
+        return split_by_name(columns, data.columns)
+    server: Split = {SERVER: ()} if data.server == "apart" else {}
+    return server | split_by_count(columns, data.parties or 1, seed)
+
+
+def _columns(raw: RawTable, split: Split) -> PartyTables:
+    """Every party's columns of one table."""
+    return {party: raw.select(columns) for party, columns in split.items()}
+
+
+def _without(raw: RawTable, drop: Sequence[str] | None) -> RawTable:
+    """The table without the columns to drop, all of which it must have."""
+    if not drop:
+        return raw
+    raw.positions(drop)  # an error that names a column which is not there
+    return raw.select([column for column in raw.columns if column not in set(drop)])
+
+
+def _from_party_files(
+    data: Data, files: Mapping[str, str], label_holders: tuple[str, ...]
+) -> tuple[PartyTables, PartyTables | None]:
+    """Every party's training and test rows, from one file per party."""
+    if data.id is None or data.label is None:
+        raise DataError("data.files: name the id column (data.id) and the label column (data.label)")
+    if data.test_files is not None and set(data.test_files) != set(files):
+        raise DataError("data.test_files: give one test file for every party of data.files")
+
+    def load(paths: Mapping[str, str]) -> PartyTables:
+        tables = load_party_files(
+            paths,
+            id=data.id or "",
+            label=data.label,
+            label_at=label_holders,
+            categorical=tuple(data.categorical or ()),
+        )
+        return _without_in_any(tables, data.drop or ())
+
+    return load(files), None if data.test_files is None else load(data.test_files)
+
+
+def _without_in_any(tables: PartyTables, drop: Sequence[str]) -> PartyTables:
+    """The tables without the columns to drop, each of which some party must have."""
+    held = [column for raw in tables.values() for column in raw.columns]
+    for column in drop:
+        if column not in held:
+            raise DataError(f"data.drop: no party has a column {column!r}; {suggest(column, held)}")
+    return {party: _without(raw, [c for c in drop if c in raw.columns]) for party, raw in tables.items()}
+
+
+def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyTables, PartyTables]:
+    """The tables in two parts, training and test rows: the same rows at every party."""
+    rows = next(iter(tables.values())).rows
+    kept, tested = train_test_rows(rows, fraction, seed)
+    return (
+        {party: raw.take(kept) for party, raw in tables.items()},
+        {party: raw.take(tested) for party, raw in tables.items()},
+    )
+
+
+# --- labels and recipe ------------------------------------------------------------------------------
+
+
+def _labels(train: RawTable, task: Task | None, data: Data, defaults: Defaults | None) -> Labels:
+    """How the labels of the training rows become numbers."""
+    y = _raw_labels(train)
+    if task is None:
+        task = _task(train, data, defaults)
+    positive: Sequence[str | int | float] | None = data.positive
+    if positive is None and defaults is not None:
+        positive = defaults.positive
+    return Labels.fit(y, task, positive=positive, name=train.name, origin=train.origin)
+
+
+def _task(train: RawTable, data: Data, defaults: Defaults | None) -> Task:
+    """What the label is, where the job does not say: two different labels are classes."""
+    if data.positive is not None:
+        return "binary"
+    if defaults is not None:
+        return defaults.task
+    kinds = len(np.unique(np.asarray(train.y, dtype=str)))
+    if kinds <= 2:
+        return "binary"  # one alone is refused with the labels
+    raise DataError(
+        f"{train.name}: the label has {kinds} different values; say what is meant with train.loss "
+        "(squared for a number, softmax for classes, logistic with data.positive = [...] for two of them)"
+    )
+
+
+def _coded(labels: Labels, raw: RawTable) -> Floats:
+    """The labels of a table as numbers."""
+    return labels.transform(_raw_labels(raw), name=raw.name, origin=raw.origin)
+
+
+def _raw_labels(raw: RawTable) -> Column:
+    """The labels of a table, which must have some."""
+    if raw.y is None:
+        raise DataError(f"{raw.name}: no label; name its column with data.label")
+    return raw.y
+
+
+def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
+    """How parties prepare their columns: as the job says, else as is best for a known data set."""
+    usual = Recipe()
+    if defaults is not None:
+        usual = Recipe(defaults.scale, defaults.categorical, defaults.missing)
+    return Recipe(
+        scale=data.scale or usual.scale,
+        categorical=usual.categorical if data.categorical is None else tuple(data.categorical),
+        missing=data.missing or usual.missing,
+    )
+
+
+def _needs_intercept(recipe: Recipe, task: Task) -> bool:
+    """Whether a linear model needs a column of ones.
+
+    Centred columns cannot carry the label's mean, nor can a regression do without it.
+    """
+    return recipe.scale == "zscore" or task == "regression"

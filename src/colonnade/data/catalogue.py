@@ -1,4 +1,4 @@
-"""The data sets Colonnade knows by name: what they are, which files hold them, and where to get those.
+"""The data sets that a job may name: what they are, which files hold them, and where to get those.
 
 A plain table. `datasets.py` finds and loads what is written here.
 """
@@ -6,7 +6,6 @@ A plain table. `datasets.py` finds and loads what is written here.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from colonnade.data.labels import Task
 from colonnade.data.prepare import Missing
@@ -24,7 +23,7 @@ CODES = ("SEX", "EDUCATION", "MARRIAGE", "PAY_0", "PAY_2", "PAY_3", "PAY_4", "PA
 
 @dataclass(frozen=True)
 class Defaults:
-    """A sensible preparation; a job may say otherwise."""
+    """How a data set is best prepared, unless a job says otherwise."""
 
     task: Task
     scale: Scale | float = "none"
@@ -34,29 +33,59 @@ class Defaults:
 
 
 @dataclass(frozen=True)
+class Bundled:
+    """A data set that comes with scikit-learn: `loader` is what follows `load_` there."""
+
+    loader: str
+
+
+@dataclass(frozen=True)
+class Files:
+    """A data set in files of one folder. `label` and `id` name columns, where the format has names."""
+
+    folder: str
+    train: str
+    test: str | None = None
+    label: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is done to the rows of a file once they are read."""
+
+    keep: tuple[int, ...] = ()  # only rows with these labels
+    unit_rows: bool = False  # every row scaled to length 1
+    shuffle: bool = False  # the file is sorted by class
+
+
+TWO_CLASSES = Defaults("binary")
+UNCHANGED = Changes()
+
+
+@dataclass(frozen=True)
 class Dataset:
-    """One entry. `rows` and `columns` are those of the training rows before preparation."""
+    """One data set. `rows` and `columns` are those of the training rows before preparation."""
 
     name: str
     summary: str
     rows: int
     columns: int
     defaults: Defaults
-    source: str = "scikit-learn"
-    bundled: str = ""  # the name inside scikit-learn, for a set that comes with it
-    train: str = ""
-    test: str | None = None
+    stored: Bundled | Files
+    source: str = "scikit-learn"  # where to get the files
     test_rows: int = 0
-    folder: str = ""
-    label: str | None = None
-    id: str | None = None
-    keep: tuple[int, ...] = ()  # only rows with these labels
-    unit_rows: bool = False  # every row scaled to length 1
-    shuffle: bool = False  # the file is sorted by class
+    changes: Changes = UNCHANGED
 
     @property
     def task(self) -> Task:
+        """What the label is."""
         return self.defaults.task
+
+    @property
+    def bundled(self) -> bool:
+        """Whether the data set comes with scikit-learn, so that no file is needed."""
+        return isinstance(self.stored, Bundled)
 
 
 def _svm(
@@ -66,26 +95,28 @@ def _svm(
     columns: int,
     train: str,
     test: tuple[str, int] | None = None,
-    **more: Any,
+    *,
+    defaults: Defaults = TWO_CLASSES,
+    source: str = f"{LIBSVM}/binary.html",
+    changes: Changes = UNCHANGED,
 ) -> Dataset:
-    page = f"{LIBSVM}/{more.pop('page', 'binary')}.html"
     test_file, test_rows = test or (None, 0)
-    known = {"defaults": Defaults("binary"), "source": page, "folder": "libsvm", **more}
-    return Dataset(name, summary, rows, columns, train=train, test=test_file, test_rows=test_rows, **known)
+    stored = Files("libsvm", train, test_file)
+    return Dataset(name, summary, rows, columns, defaults, stored, source, test_rows, changes)
 
 
-def _sk(name: str, summary: str, rows: int, columns: int, defaults: Defaults, bundled: str) -> Dataset:
-    return Dataset(name, summary, rows, columns, defaults, bundled=bundled)
+def _sk(name: str, summary: str, rows: int, columns: int, defaults: Defaults, loader: str) -> Dataset:
+    return Dataset(name, summary, rows, columns, defaults, Bundled(loader))
 
 
 def _images(name: str, summary: str, source: str) -> Dataset:
-    train, test, pixels = "train-images-idx3-ubyte", "t10k-images-idx3-ubyte", Defaults("multiclass", 255.0)
-    return Dataset(name, summary, 60_000, 784, pixels, source, "", train, test, 10_000, folder=name)
+    stored = Files(name, "train-images-idx3-ubyte", "t10k-images-idx3-ubyte")
+    return Dataset(name, summary, 60_000, 784, Defaults("multiclass", 255.0), stored, source, 10_000)
 
 
 _NEWS20 = _svm(
     "news20", "20 Newsgroups, word counts, 20 classes", 15_935, 62_061, "news20",
-    page="multiclass", defaults=Defaults("multiclass", "maxabs"),
+    defaults=Defaults("multiclass", "maxabs"), source=f"{LIBSVM}/multiclass.html",
 )  # fmt: skip
 _MNIST = _images("mnist", "handwritten digits, 28 x 28 pixels", MNIST)
 _ODD = (1, 3, 5, 7, 9)
@@ -101,37 +132,36 @@ _ALL = (
     # tables
     Dataset(
         "uci-credit", "credit card clients of a bank, default or not", 30_000, 23,
-        Defaults("binary", "zscore", CODES), UCI_CREDIT, train="UCI_Credit_Card.csv", folder="tabular",
-        label="default.payment.next.month", id="ID",
+        Defaults("binary", "zscore", CODES),
+        Files("tabular", "UCI_Credit_Card.csv", label="default.payment.next.month", id="ID"), UCI_CREDIT,
     ),
     Dataset(
         "givemesomecredit", "borrowers, in trouble within two years or not", 150_000, 10,
-        Defaults("binary", "zscore", missing="mean"), KAGGLE_CREDIT, train="cs-training.csv",
-        folder="tabular", label="SeriousDlqin2yrs", id="",
+        Defaults("binary", "zscore", missing="mean"),
+        Files("tabular", "cs-training.csv", label="SeriousDlqin2yrs", id=""), KAGGLE_CREDIT,
     ),
     # images
     _MNIST,
     _images("fashion-mnist", "pieces of clothing, 28 x 28 pixels", FASHION),
     replace(
         _MNIST, name="mnist-4v9", summary="handwritten 9 against 4", rows=11_791, test_rows=1_991,
-        keep=(4, 9), defaults=Defaults("binary", 255.0),
+        changes=Changes(keep=(4, 9)), defaults=Defaults("binary", 255.0),
     ),
     Dataset(
         "cifar10", "photographs of ten kinds of things, 32 x 32 pixels in colour", 50_000, 3072,
-        Defaults("multiclass", 255.0), CIFAR, train="data_batch", test="test_batch",
-        test_rows=10_000, folder="cifar10",
+        Defaults("multiclass", 255.0), Files("cifar10", "data_batch", "test_batch"), CIFAR, 10_000,
     ),
     # LIBSVM
     _svm("a9a", "Adult: income above 50,000 or not", 32_561, 123, "a9a", ("a9a.t", 16_281)),
     _svm(
         "cod-rna", "non-coding RNA or not", 59_535, 8, "cod-rna", ("cod-rna.t", 271_617),
-        defaults=Defaults("binary", "zscore"), shuffle=True,
+        defaults=Defaults("binary", "zscore"), changes=Changes(shuffle=True),
     ),
     _svm("phishing", "phishing web sites or not", 11_055, 68, "phishing"),
     _NEWS20,
     replace(
         _NEWS20, name="news20-binary", summary="20 Newsgroups, classes 11-20 against 1-10, rows of length 1",
-        defaults=Defaults("binary", positive=tuple(range(11, 21))), unit_rows=True,
+        defaults=Defaults("binary", positive=tuple(range(11, 21))), changes=Changes(unit_rows=True),
     ),
     _svm(
         "reuters-moneyfx", "Reuters news, on money and foreign exchange or not", 7_770, 8_315,

@@ -24,7 +24,7 @@ LABELS = {"data_batch": "train_labels.json", "test_batch": "test_labels.json"}  
 
 
 def files(*, binary: bool) -> list[str]:
-    """What has to be there, in either edition."""
+    """The names of the files that an edition consists of."""
     names = [name for part in BATCHES.values() for name in part]
     if binary:
         return [f"{name}.bin" for name in names]
@@ -32,7 +32,7 @@ def files(*, binary: bool) -> list[str]:
 
 
 def read(part: str, batches: Sequence[Path]) -> RawTable:
-    """The rows of `part` ("data_batch" or "test_batch") from its files, in the official order."""
+    """Read the rows of `part` ("data_batch" or "test_batch") from its files, in the official order."""
     loaded = [_binary(path) if path.suffix == ".bin" else _mosaic(path) for path in batches]
     if batches[0].suffix == ".bin":
         y = np.concatenate([whole[:, 0] for whole in loaded]).astype(np.float64)
@@ -44,6 +44,7 @@ def read(part: str, batches: Sequence[Path]) -> RawTable:
 
 
 def _binary(path: Path) -> NDArray[np.uint8]:
+    """One official batch: an image a row, its label first."""
     content = np.fromfile(path, dtype=np.uint8)
     if content.size != BATCH * (PIXELS + 1):
         raise DataError(f"{path}: not a binary batch of CIFAR-10, {BATCH} times a label and {PIXELS} values")
@@ -51,7 +52,7 @@ def _binary(path: Path) -> NDArray[np.uint8]:
 
 
 def _mosaic(path: Path) -> NDArray[np.uint8]:
-    """100 x 100 images, one beside the other."""
+    """One batch from a picture of 100 x 100 images, an image a row."""
     from PIL import Image, UnidentifiedImageError  # comes with matplotlib
 
     try:
@@ -66,6 +67,7 @@ def _mosaic(path: Path) -> NDArray[np.uint8]:
 
 
 def _labels(path: Path, rows: int) -> NDArray[np.float64]:
+    """The labels in a JSON file, as many as there are rows."""
     try:
         found: Any = json.loads(path.read_text(encoding="utf-8"))
         y = np.array(found, dtype=np.float64)

@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from colonnade.data import cifar, formats
-from colonnade.data.catalogue import DATASETS, SHA256, Dataset, Defaults
-from colonnade.data.table import RawTable, load
-from colonnade.errors import DataError
+from colonnade.data.catalogue import DATASETS, SHA256, Bundled, Changes, Dataset, Files
+from colonnade.data.files import load
+from colonnade.data.table import RawTable
+from colonnade.errors import DataError, suggest
 
 IMAGES = ("mnist", "fashion-mnist")
 
 
-@dataclass(frozen=True, eq=False)
-class DatasetFiles:
-    """Training rows, test rows if a file of them exists, and how best to prepare them (None: not known)."""
+class TrainTest(NamedTuple):
+    """Training rows, and test rows where there is a file of them."""
 
-    name: str
     train: RawTable
     test: RawTable | None
-    defaults: Defaults | None
+
+
+def known_dataset(train: str | Path) -> Dataset | None:
+    """The data set that `train` names, or None where it names a file. A file of that name comes first."""
+    return None if Path(train).is_file() else DATASETS.get(str(train))
 
 
 def read(
@@ -39,47 +43,52 @@ def read(
     label: str | None = None,
     id: str | None = None,  # noqa: A002
     categorical: tuple[str, ...] = (),
-) -> DatasetFiles:
-    """What a job's [data] names: a file, or a name from the catalogue where there is no such file."""
-    if str(train) in DATASETS and not Path(train).is_file():
-        named, dataset = load_dataset(str(train)), DATASETS[str(train)]
+) -> TrainTest:
+    """Read what a job's [data] names: files, or a data set from the catalogue where there is no such file."""
+    dataset = known_dataset(train)
+    if dataset is not None:
+        named = load_dataset(dataset.name)
         if test is None:
             return named
         # another test file of a known set has the same columns as the known ones
-        columns = label or dataset.label, dataset.id if id is None else id
-        return replace(
-            named, test=_test(named.train, test, *columns, categorical or dataset.defaults.categorical)
+        if isinstance(dataset.stored, Files):
+            label, id = label or dataset.stored.label, dataset.stored.id if id is None else id  # noqa: A001
+        return TrainTest(
+            named.train, _test(named.train, test, label, id, categorical or dataset.defaults.categorical)
         )
     path = Path(train)
     if not path.exists() and path.parent == Path() and "." not in path.name:
-        raise DataError(f"{train}: no such file or data set; {formats.suggest(str(train), DATASETS)}")
+        raise DataError(f"{train}: no such file or data set; {suggest(str(train), DATASETS)}")
     raw = load(path, label=label, id=id, categorical=categorical)
-    checked = None if test is None else _test(raw, test, label, id, categorical)
-    return DatasetFiles(formats.plain_name(path), raw, checked, None)
+    return TrainTest(raw, None if test is None else _test(raw, test, label, id, categorical))
 
 
-def load_dataset(name: str) -> DatasetFiles:
-    """A data set by its name in the catalogue."""
+def load_dataset(name: str) -> TrainTest:
+    """Read a data set by its name in the catalogue."""
     dataset = _dataset(name)
-    if dataset.bundled:
-        return DatasetFiles(name, _bundled(dataset), None, dataset.defaults)
-    train = _finish(dataset, _load(dataset, dataset.train))
-    test = None if dataset.test is None else _finish(dataset, _load(dataset, dataset.test))
-    return DatasetFiles(name, train, test, dataset.defaults)
+    stored = dataset.stored
+    if isinstance(stored, Bundled):
+        return TrainTest(_bundled(name, stored), None)
+    train = _changed(_load(dataset, stored, stored.train), dataset.changes)
+    test = None if stored.test is None else _changed(_load(dataset, stored, stored.test), dataset.changes)
+    return TrainTest(train, test)
 
 
 def available(name: str) -> bool:
     """Whether every file of the data set is on this machine."""
-    return all(_search(_dataset(name), file) is not None for file in _files(_dataset(name)))
+    stored = _dataset(name).stored
+    return isinstance(stored, Bundled) or all(_search(stored, file) is not None for file in _names(stored))
 
 
 def verify(name: str) -> dict[str, str]:
     """Each file's state: "ok", or "unknown" where no checksum is recorded. A wrong file is an error."""
     dataset = _dataset(name)
+    if isinstance(dataset.stored, Bundled):
+        return {}
     states = {}
-    for file in _files(dataset):
-        path = find(dataset, file)
-        expected = SHA256.get(dataset.folder, {}).get(file)
+    for file in _names(dataset.stored):
+        path = _find(dataset, dataset.stored, file)
+        expected = SHA256.get(dataset.stored.folder, {}).get(file)
         states[file] = "unknown" if expected is None else "ok"
         if expected is not None and _sha256(path) != expected:
             raise DataError(
@@ -89,11 +98,37 @@ def verify(name: str) -> dict[str, str]:
     return states
 
 
-def find(dataset: Dataset, file: str) -> Path:
-    """Where a file of the data set is on this machine."""
-    path = _search(dataset, file)
+def train_file(name: str) -> Path:
+    """Where the file with a data set's training rows is on this machine."""
+    dataset = _dataset(name)
+    if isinstance(dataset.stored, Bundled):
+        raise DataError(f"{name} comes with scikit-learn; there is no file of it")
+    return _find(dataset, dataset.stored, dataset.stored.train)
+
+
+def _dataset(name: str) -> Dataset:
+    """The catalogue's entry of that name."""
+    if name not in DATASETS:
+        raise DataError(f"no data set '{name}'; {suggest(name, DATASETS)}")
+    return DATASETS[name]
+
+
+def _names(stored: Files) -> list[str]:
+    """The names of all files of a data set; of several editions, those of the one that is here."""
+    if stored.folder == "cifar10":
+        editions = [cifar.files(binary=True), cifar.files(binary=False)]
+        return next((files for files in editions if _search(stored, files[0])), editions[0])
+    files = [file for file in (stored.train, stored.test) if file]
+    if stored.folder in IMAGES:
+        files += [file.replace("-images-idx3", "-labels-idx1") for file in files]
+    return files
+
+
+def _find(dataset: Dataset, stored: Files, file: str) -> Path:
+    """Where a file of the data set is on this machine; if it is not, an error says where to get it."""
+    path = _search(stored, file)
     if path is None:
-        home = _folders()[0] / dataset.folder
+        home = _folders()[0] / stored.folder
         raise DataError(
             f"{dataset.name}: {file} is not on this machine; get it from {dataset.source} "
             f"and put it in {home}"
@@ -101,31 +136,17 @@ def find(dataset: Dataset, file: str) -> Path:
     return path
 
 
-def _dataset(name: str) -> Dataset:
-    if name not in DATASETS:
-        raise DataError(f"no data set '{name}'; {formats.suggest(name, DATASETS)}")
-    return DATASETS[name]
-
-
-def _files(dataset: Dataset) -> list[str]:
-    if dataset.folder == "cifar10":
-        editions = [cifar.files(binary=True), cifar.files(binary=False)]
-        return next((files for files in editions if _search(dataset, files[0])), editions[0])
-    files = [file for file in (dataset.train, dataset.test) if file]
-    if dataset.folder in IMAGES:
-        files += [file.replace("-images-idx3", "-labels-idx1") for file in files]
-    return files
-
-
 def _folders() -> list[Path]:
+    """The folders in which data sets are looked for."""
     named = os.environ.get("COLONNADE_DATA")
     cache = Path.home() / ".cache" / "colonnade"
     return [Path(named).expanduser(), cache] if named else [cache]
 
 
-def _search(dataset: Dataset, file: str) -> Path | None:
+def _search(stored: Files, file: str) -> Path | None:
+    """Where a file is on this machine, plain or packed, or None if it is not."""
     # the two image sets use the same file names, so only their own folder tells them apart
-    places = [dataset.folder] if dataset.folder in IMAGES else [dataset.folder, ""]
+    places = [stored.folder] if stored.folder in IMAGES else [stored.folder, ""]
     for folder in _folders():
         for place in places:
             for packed in ("", *formats.COMPRESSED):
@@ -135,56 +156,60 @@ def _search(dataset: Dataset, file: str) -> Path | None:
     return None
 
 
-def _load(dataset: Dataset, file: str) -> RawTable:
-    if dataset.folder == "cifar10":
-        paths = {Path(name).stem: find(dataset, name) for name in _files(dataset)}
+def _load(dataset: Dataset, stored: Files, file: str) -> RawTable:
+    """The rows of the data set's training or test file."""
+    if stored.folder == "cifar10":
+        paths = {Path(name).stem: _find(dataset, stored, name) for name in _names(stored)}
         return cifar.read(file, [paths[batch] for batch in cifar.BATCHES[file]])
-    path = find(dataset, file)
-    if dataset.folder in IMAGES:
-        find(dataset, file.replace("-images-idx3", "-labels-idx1"))
+    path = _find(dataset, stored, file)
+    if stored.folder in IMAGES:
+        _find(dataset, stored, file.replace("-images-idx3", "-labels-idx1"))
     raw = load(
         path,
-        label=dataset.label,
-        id=dataset.id,
+        label=stored.label,
+        id=stored.id,
         n_features=dataset.columns,
         categorical=dataset.defaults.categorical,
     )
     return replace(raw, name=dataset.name)
 
 
-def _finish(dataset: Dataset, raw: RawTable) -> RawTable:
-    if dataset.keep:
-        raw = raw.take(np.flatnonzero(np.isin(np.asarray(raw.y), dataset.keep)))
-    if dataset.unit_rows:
+def _changed(raw: RawTable, changes: Changes) -> RawTable:
+    """The rows with the catalogue's changes made to them."""
+    if changes.keep:
+        raw = raw.take(np.flatnonzero(np.isin(np.asarray(raw.y), changes.keep)))
+    if changes.unit_rows:
         raw = replace(raw, values=_unit_rows(raw.values))
-    if dataset.shuffle:
+    if changes.shuffle:
         raw = raw.take(np.random.default_rng(0).permutation(raw.rows))
     return raw
 
 
 def _unit_rows(X: csr_array) -> csr_array:
+    """Every row scaled to length 1; an empty row stays."""
     length = np.sqrt(X.multiply(X).sum(axis=1))
     scale = 1.0 / np.where(length > 0, length, 1.0)
     return csr_array((X.data * np.repeat(scale, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
 
 
-def _bundled(dataset: Dataset) -> RawTable:
+def _bundled(name: str, stored: Bundled) -> RawTable:
+    """The rows of a data set that comes with scikit-learn."""
     import sklearn.datasets
 
-    bunch = getattr(sklearn.datasets, f"load_{dataset.bundled}")()
+    bunch = getattr(sklearn.datasets, f"load_{stored.loader}")()
     columns = tuple(str(c) for c in bunch.feature_names)
-    return RawTable(
-        dataset.name, columns, np.ascontiguousarray(bunch.data), y=bunch.target.astype(np.float64)
-    )
+    return RawTable(name, columns, np.ascontiguousarray(bunch.data), y=bunch.target.astype(np.float64))
 
 
 def _test(
     train: RawTable, test: str | Path, label: str | None, id_column: str | None, categorical: tuple[str, ...]
 ) -> RawTable:
+    """The rows of a test file, which is as wide as the training file."""
     return load(test, label=label, id=id_column, n_features=len(train.columns), categorical=categorical)
 
 
 def _sha256(path: Path) -> str:
+    """The checksum of a file's content, decompressed."""
     digest = hashlib.sha256()
     with formats.open_bytes(path) as stream:
         while block := stream.read(1 << 20):

@@ -2,50 +2,32 @@
 
 The parser is pyarrow's. It is fast but says little about what is wrong where, so when it gives up the
 file is read a second time, slowly, to find the line.
+
+pyarrow is imported on use: it costs more to import than most commands take to run.
 """
 
 from __future__ import annotations
 
 import bz2
 import csv
-import difflib
 import gzip
 import io
 import lzma
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.errors import DataError
+from colonnade.data.table import Column, RawTable, stack
+from colonnade.errors import DataError, suggest
 
 COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
-@dataclass(frozen=True)
-class Parsed:
-    """What a file holds: feature columns (a matrix when all are numbers), ids as text, raw labels."""
-
-    columns: tuple[str, ...]
-    values: Any
-    ids: NDArray[np.str_] | None
-    y: Any
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """The end of a "there is no such name" sentence: the nearest name, or the first few there are."""
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    return f"there is {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
-
-
 def open_bytes(path: Path) -> IO[bytes]:
-    """The file's content, decompressed on the way."""
+    """The file's content as a stream, decompressed on the way."""
     opener = COMPRESSED.get(path.suffix)
     return opener(path, "rb") if opener else path.open("rb")
 
@@ -55,13 +37,12 @@ def plain_name(path: Path) -> str:
     return path.name.removesuffix(path.suffix) if path.suffix in COMPRESSED else path.name
 
 
-def read_csv(path: Path, label: str | None, id_column: str | None, categorical: Sequence[str]) -> Parsed:
-    """A CSV file, or TSV by its name, with a header."""
-    delimiter = "\t" if plain_name(path).lower().endswith(".tsv") else ","
-    # pyarrow and scikit-learn are imported on use: they cost more to import than most commands take to run
+def read_csv(path: Path, label: str | None, id_column: str | None, categorical: Sequence[str]) -> RawTable:
+    """Read a CSV file with a header, or a TSV file if its name says so."""
     import pyarrow as pa
     import pyarrow.csv
 
+    delimiter = "\t" if plain_name(path).lower().endswith(".tsv") else ","
     # an id or a category is its spelling: 007 is not 7
     verbatim = {c: pa.string() for c in (*categorical, *([] if id_column is None else [id_column]))}
     try:
@@ -73,10 +54,11 @@ def read_csv(path: Path, label: str | None, id_column: str | None, categorical: 
             )
     except pa.ArrowInvalid as problem:
         raise DataError(f"{path}: {_csv_fault(path, delimiter) or problem}") from None
-    return _columns(path, table, label, id_column)
+    return _raw_table(path, table, label, id_column)
 
 
 def _csv_fault(path: Path, delimiter: str) -> str | None:
+    """What is wrong with the file and on which line, or None if nothing is found."""
     with io.TextIOWrapper(open_bytes(path), "utf-8", errors="replace", newline="") as text:
         reader = csv.reader(text, delimiter=delimiter)
         header = next((row for row in reader if row), None)
@@ -88,8 +70,8 @@ def _csv_fault(path: Path, delimiter: str) -> str | None:
     return None
 
 
-def read_parquet(path: Path, label: str | None, id_column: str | None) -> Parsed:
-    """A Parquet file."""
+def read_parquet(path: Path, label: str | None, id_column: str | None) -> RawTable:
+    """Read a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -99,10 +81,11 @@ def read_parquet(path: Path, label: str | None, id_column: str | None) -> Parsed
         table = pa.parquet.read_table(path)
     except pa.ArrowException as problem:
         raise DataError(f"{path}: not a readable Parquet file ({str(problem).splitlines()[0]})") from None
-    return _columns(path, table, label, id_column)
+    return _raw_table(path, table, label, id_column)
 
 
-def _columns(path: Path, table: Any, label: str | None, id_column: str | None) -> Parsed:
+def _raw_table(path: Path, table: Any, label: str | None, id_column: str | None) -> RawTable:
+    """A pyarrow table as a `RawTable`: the label and the id apart from the other columns."""
     names: list[str] = table.column_names
     twice = next((c for c in names if names.count(c) > 1), None)
     if twice is not None:
@@ -113,7 +96,8 @@ def _columns(path: Path, table: Any, label: str | None, id_column: str | None) -
     if table.num_rows == 0:
         raise DataError(f"{path}: the file has a header but no rows")
     features = tuple(c for c in names if c not in (label, id_column))
-    return Parsed(
+    return RawTable(
+        path.name,
         features,
         stack([_column(path, c, table[c]) for c in features], table.num_rows),
         None if id_column is None else _ids(path, id_column, table[id_column]),
@@ -121,8 +105,8 @@ def _columns(path: Path, table: Any, label: str | None, id_column: str | None) -
     )
 
 
-def _column(path: Path, name: str, column: Any) -> Any:
-    """One column as float64 (gaps are NaN), or as text (gaps are empty)."""
+def _column(path: Path, name: str, column: Any) -> Column:
+    """A pyarrow column as float64 (gaps are NaN), or as text (gaps are empty)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -140,8 +124,9 @@ def _column(path: Path, name: str, column: Any) -> Any:
         pa.types.is_decimal,
     )
     if not any(test(kind) for test in numeric):
-        return pc.fill_null(column.cast(pa.string()), "").to_numpy().astype(object)
-    numbers = column.cast(pa.float64(), safe=False).to_numpy()
+        text: NDArray[np.object_] = pc.fill_null(column.cast(pa.string()), "").to_numpy().astype(object)
+        return text
+    numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
     if np.isinf(numbers).any():
         raise DataError(
             f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite; correct it"
@@ -150,6 +135,7 @@ def _column(path: Path, name: str, column: Any) -> Any:
 
 
 def _ids(path: Path, name: str, column: Any) -> NDArray[np.str_]:
+    """A pyarrow column as ids: text without blanks around it, nowhere empty, no two the same."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -167,13 +153,3 @@ def _ids(path: Path, name: str, column: Any) -> NDArray[np.str_]:
             f"{path}: id '{ids[order[k]]}' is in row {first} and again in row {second}; ids must be unique"
         )
     return ids
-
-
-def stack(columns: list[Any], rows: int) -> Any:
-    """One matrix where all are numbers (also of none), else one array per column."""
-    if any(c.dtype == object for c in columns):
-        return tuple(columns)
-    X = np.empty((rows, len(columns)))
-    for j, column in enumerate(columns):
-        X[:, j] = column
-    return X

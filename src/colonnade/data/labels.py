@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.arrays import Rows
-from colonnade.data.table import Column
+from colonnade.arrays import Floats, Rows
+from colonnade.data.table import Column, row_number
 from colonnade.errors import DataError
 
 Task = Literal["binary", "multiclass", "regression"]
@@ -67,9 +67,7 @@ class Labels:
             raise DataError(f"{name}: {fault}; the labels are {_some(classes)}")
         return Labels(task, classes, chosen)
 
-    def transform(
-        self, y: Column, *, name: str = "labels", origin: Rows | None = None
-    ) -> NDArray[np.float64]:
+    def transform(self, y: Column, *, name: str = "labels", origin: Rows | None = None) -> Floats:
         """The labels of any rows, coded like the training rows."""
         y = _checked(y, self.task, name, origin)
         if self.task == "regression":
@@ -78,7 +76,7 @@ class Labels:
         if (codes < 0).any():
             row = int((codes < 0).argmax())
             raise DataError(
-                f"{name}: label {_text(y[row])} in row {_number(row, origin)} is out of range; "
+                f"{name}: label {_text(y[row])} in row {row_number(row, origin)} is out of range; "
                 f"the training rows have {_some(self.classes)}"
             )
         if self.task == "multiclass":
@@ -87,17 +85,17 @@ class Labels:
         return sign[codes]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and text, fit for JSON."""
+        """The same as plain lists and text, for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Labels:
-        """The inverse of `to_dict`, also after a journey through JSON."""
+        """The labels that `to_dict` described, also after a journey through JSON."""
         return Labels(plain["task"], tuple(plain["classes"]), tuple(plain["positive"]))
 
 
 def category_names(values: Column) -> tuple[str, ...]:
-    """The different values as text without gaps: by size if all are numbers, else by alphabet."""
+    """The different values as text, without gaps; sorted by size if all are numbers, else by alphabet."""
     names = {_text(v) for v in np.unique(values)} - {""}
     try:
         return tuple(sorted(names, key=lambda text: (float(text), text)))
@@ -106,7 +104,7 @@ def category_names(values: Column) -> tuple[str, ...]:
 
 
 def category_codes(values: Column, names: Sequence[str]) -> Rows:
-    """Each value's place in `names`; -1 for a gap and for a value that is not there."""
+    """Each value's position in `names`; -1 for a gap and for a value that is not among them."""
     place = {text: k for k, text in enumerate(names)}
     different, inverse = np.unique(values, return_inverse=True)
     codes = np.array([place.get(_text(v), -1) for v in different], dtype=np.int64)
@@ -114,6 +112,7 @@ def category_codes(values: Column, names: Sequence[str]) -> Rows:
 
 
 def _text(value: Any) -> str:
+    """A value as text without blanks around it: 2.0 is "2", a gap is ""."""
     if isinstance(value, str):
         return value.strip()
     number = float(value)
@@ -132,27 +131,26 @@ def _checked(y: NDArray[Any], task: Task, name: str, origin: Rows | None) -> Col
         values = _parsed(values, name, origin)
     gaps = np.array([not str(v).strip() for v in values]) if values.dtype == object else ~np.isfinite(values)
     if gaps.any():
-        row = _number(int(gaps.argmax()), origin)
+        row = row_number(int(gaps.argmax()), origin)
         raise DataError(f"{name}: the label of row {row} is missing or infinite")
     return values
 
 
-def _parsed(y: NDArray[Any], name: str, origin: Rows | None) -> NDArray[np.float64]:
+def _parsed(y: NDArray[Any], name: str, origin: Rows | None) -> Floats:
+    """Labels that were read as text, as numbers."""
     numbers = np.empty(len(y))
     for row, value in enumerate(y):
         try:
             numbers[row] = float(value)
         except ValueError:
             raise DataError(
-                f"{name}: label '{value}' in row {_number(row, origin)} is not a number, as regression needs"
+                f"{name}: label '{value}' in row {row_number(row, origin)} is not a number, "
+                "as regression needs"
             ) from None
     return numbers
 
 
-def _number(row: int, origin: Rows | None) -> int:
-    return 1 + (row if origin is None else int(origin[row]))
-
-
 def _some(names: Iterable[str]) -> str:
+    """The first six names, for an error text."""
     shown = list(names)
     return ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")

@@ -17,9 +17,8 @@ from scipy.sparse import csr_array, hstack
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.data import scaling
 from colonnade.data.labels import category_codes, category_names
-from colonnade.data.numbered import int32
 from colonnade.data.scaling import Scale
-from colonnade.data.table import RawTable, Table
+from colonnade.data.table import RawTable, Table, int32_indices, stored
 from colonnade.errors import DataError
 
 Missing = Literal["error", "zero", "mean"]
@@ -30,8 +29,9 @@ WIDE, FILLED = 256, 0.25  # one-hot columns beyond this width and below this fil
 
 @dataclass(frozen=True)
 class Preparation:
-    """(x - shift) / divisor for a number column, one column per category for a categorical one.
+    """How raw columns become numbers, as learnt from training rows.
 
+    A number x becomes (x - shift) / divisor. A categorical column becomes one column per category.
     `shift`, `divisor` and `fill` (what takes the place of a gap) have one entry per number column. The
     columns in `constant` had one value in all training rows: they teach nothing and become 0. A gap or
     an unknown value in a categorical column is 0 in all its columns.
@@ -57,7 +57,7 @@ class Preparation:
         missing: Missing = "error",
         intercept: bool = False,
     ) -> Preparation:
-        """Learn the preparation from training rows. A number as `scale` divides every column by it."""
+        """Learn the preparation from training rows. If `scale` is a number, every column is divided by it."""
         _check_options(raw, scale, missing, categorical)
         for c in categorical:
             _check_gaps(raw, c, missing)
@@ -67,9 +67,9 @@ class Preparation:
         fill = scaling.means(X) if missing == "mean" else np.zeros(len(numeric))
         scaling.fill_gaps(X, fill)
         shift, divisor, flat = scaling.statistics(X, scale, raw, numeric)
-        still = {c for c, one_value in zip(numeric, flat, strict=True) if one_value}
-        still |= {c for c, names in categories.items() if len(names) < 2}
-        if raw.columns and len(still) == len(raw.columns):
+        constant = {c for c, one_value in zip(numeric, flat, strict=True) if one_value}
+        constant |= {c for c, names in categories.items() if len(names) < 2}
+        if raw.columns and len(constant) == len(raw.columns):
             shown = ", ".join(raw.columns[:4]) + (", ..." if len(raw.columns) > 4 else "")
             raise DataError(
                 f"{raw.name}: every column ({shown}) is constant in the training rows; "
@@ -83,54 +83,54 @@ class Preparation:
             shift=tuple(shift.tolist()),
             divisor=tuple(divisor.tolist()),
             fill=tuple(fill.tolist()),
-            constant=tuple(c for c in raw.columns if c in still),
+            constant=tuple(c for c in raw.columns if c in constant),
             sparse=raw.sparse,
             intercept=intercept,
         )
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the prepared columns: a category is written column=value."""
+        """The names of the prepared columns; that of a category is column=value."""
         names: list[str] = []
         for c in self.columns:
             names += [f"{c}={value}" for value in self.categories[c]] if c in self.categories else [c]
         return (*names, INTERCEPT) if self.intercept else tuple(names)
 
     def transform(self, raw: RawTable, y: Floats | None = None) -> Table:
-        """The same columns of any rows, as numbers. `y` is what `Labels` made of the labels, if held here."""
+        """Any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held here."""
         if raw.columns != self.columns:
             raw = raw.select(self.columns)
-        if (
-            raw.sparse != self.sparse
-        ):  # the training file decides; a test file may happen to be emptier or fuller
-            raw = replace(raw, values=csr_array(raw.values) if self.sparse else raw.values.toarray())
+        # the training file decides whether columns are sparse; a test file may be emptier or fuller
+        if raw.sparse != self.sparse:
+            sparse = csr_array(raw.values)
+            raw = replace(raw, values=sparse if self.sparse else sparse.toarray())
         numeric = [c for c in self.columns if c not in self.categories]
         X = _numbers(raw, numeric, self.missing)
         scaling.fill_gaps(X, np.array(self.fill))
-        still = set(self.constant)
-        keep = np.array([c not in still for c in numeric], dtype=bool)
+        constant = set(self.constant)
+        keep = np.array([c not in constant for c in numeric], dtype=bool)
         scaling.apply(X, np.array(self.shift), np.array(self.divisor), keep)
-        if not np.isfinite(X.data if self.sparse else X).all():
+        if not np.isfinite(stored(X)).all():
             raise DataError(f"{raw.name}: values too large to scale; look for outliers or use scale = 'none'")
         if self.sparse and self.intercept:
-            X = int32(csr_array(hstack([X, np.ones((raw.rows, 1))], format="csr")))
+            X = int32_indices(csr_array(hstack([X, np.ones((raw.rows, 1))], format="csr")))
         elif self.categories or self.intercept:
             X = self._assemble(raw, X)
         return Table(raw.name, self.outputs, X, y, raw.ids)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and text, fit for JSON."""
+        """The same as plain lists, numbers and text, for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Preparation:
-        """The inverse of `to_dict`, also after a journey through JSON."""
+        """The preparation that `to_dict` described, also after a journey through JSON."""
         lists = ("columns", "shift", "divisor", "fill", "constant")
         categories = {c: tuple(names) for c, names in plain["categories"].items()}
         return Preparation(**{**plain, **{k: tuple(plain[k]) for k in lists}, "categories": categories})
 
     def _assemble(self, raw: RawTable, numbers: Floats) -> Matrix:
-        """Number columns, one-hot columns and the intercept side by side, in the order of `outputs`."""
+        """One matrix of number columns, one-hot columns and the intercept, in the order of `outputs`."""
         rows = np.arange(raw.rows)
         places: list[int] = []  # of the number columns
         i, j = [rows[:0]], [rows[:0]]  # where the ones go
@@ -160,6 +160,7 @@ class Preparation:
 
 
 def _check_options(raw: RawTable, scale: Scale | float, missing: Missing, categorical: Sequence[str]) -> None:
+    """Refuse options that are not known or do not go with this table."""
     divides = not isinstance(scale, str) and np.isfinite(scale) and scale > 0
     if scale not in get_args(Scale) and not divides:
         raise DataError(
@@ -179,6 +180,7 @@ def _check_options(raw: RawTable, scale: Scale | float, missing: Missing, catego
 
 
 def _numbers(raw: RawTable, numeric: list[str], missing: Missing) -> Matrix:
+    """The number columns as a fresh matrix; a gap is NaN, or refused where `missing` is "error"."""
     X = scaling.numbers(raw, numeric)
     gap = scaling.first_gap(X) if missing == "error" else None
     if gap is not None:
@@ -187,6 +189,7 @@ def _numbers(raw: RawTable, numeric: list[str], missing: Missing) -> Matrix:
 
 
 def _check_gaps(raw: RawTable, categorical: str, missing: Missing) -> None:
+    """Refuse a gap in a categorical column where `missing` is "error"."""
     values = raw.column(categorical)
     gaps = values == "" if values.dtype == object else np.isnan(values.astype(np.float64))
     if missing == "error" and gaps.any():
@@ -194,20 +197,17 @@ def _check_gaps(raw: RawTable, categorical: str, missing: Missing) -> None:
 
 
 def _gap(raw: RawTable, column: str, row: int) -> DataError:
+    """The error that names a gap."""
     return DataError(
         f"{raw.name}: column '{column}', row {raw.row_number(row)} has no value; "
         "fill it in, or set missing = 'mean' or 'zero'"
     )
 
 
-def _sparse(
-    numbers: Floats,
-    places: list[int],
-    ones: tuple[Rows, Rows],
-    shape: tuple[int, int],
-) -> csr_array:
+def _sparse(numbers: Floats, places: list[int], ones: tuple[Rows, Rows], shape: tuple[int, int]) -> csr_array:
+    """A sparse matrix with number columns at `places`, and with ones at rows and columns `ones`."""
     r, k = np.nonzero(numbers)
     i = np.concatenate([ones[0], r])
     j = np.concatenate([ones[1], np.array(places, dtype=np.int64)[k]])
     values = np.concatenate([np.ones(len(ones[0])), numbers[r, k]])
-    return int32(csr_array((values, (i, j)), shape=shape))
+    return int32_indices(csr_array((values, (i, j)), shape=shape))

@@ -1,4 +1,4 @@
-"""Number columns: where the gaps are, what fills them, and what scales them.
+"""Number columns: finding gaps, filling them, and scaling.
 
 Everything here works on a dense matrix and on a sparse one without filling its zeros.
 """
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.data.numbered import int32
-from colonnade.data.table import RawTable
+from colonnade.data.table import RawTable, first_place, int32_indices, stored
 from colonnade.errors import DataError
 
 Scale = Literal["none", "zscore", "minmax", "maxabs"]
@@ -22,7 +21,7 @@ Scale = Literal["none", "zscore", "minmax", "maxabs"]
 def numbers(raw: RawTable, columns: list[str]) -> Matrix:
     """These columns as a fresh float64 matrix that may be changed in place."""
     if raw.sparse:
-        return int32(csr_array(raw.values, dtype=np.float64, copy=True))
+        return int32_indices(csr_array(raw.values, dtype=np.float64, copy=True))
     if not isinstance(raw.values, tuple):
         values = raw.values if len(columns) == len(raw.columns) else raw.values[:, raw.positions(columns)]
         return np.array(values, dtype=np.float64, order="C")
@@ -34,6 +33,7 @@ def numbers(raw: RawTable, columns: list[str]) -> Matrix:
 
 
 def _from_text(raw: RawTable, column: str, values: NDArray[Any]) -> Floats:
+    """A text column as numbers, gaps as NaN."""
     parsed = np.empty(len(values))
     for row, text in enumerate(values):
         try:
@@ -47,15 +47,8 @@ def _from_text(raw: RawTable, column: str, values: NDArray[Any]) -> Floats:
 
 
 def first_gap(X: Matrix) -> tuple[int, int] | None:
-    """Row and column of the first NaN."""
-    gap = np.isnan(X.data if isinstance(X, csr_array) else X)
-    if not gap.any():
-        return None
-    k = int(gap.argmax())
-    if isinstance(X, csr_array):
-        return int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
-    row, column = divmod(k, int(X.shape[1]))
-    return row, column
+    """Row and column of the first NaN, or None if there is none."""
+    return first_place(X, np.isnan(stored(X)))
 
 
 def means(X: Matrix) -> Floats:
@@ -71,7 +64,7 @@ def means(X: Matrix) -> Floats:
 
 
 def fill_gaps(X: Matrix, fill: Floats) -> None:
-    """Put each column's `fill` where it has a gap."""
+    """Fill each column's gaps with its entry in `fill`, in place."""
     if isinstance(X, csr_array):
         gap = np.isnan(X.data)
         X.data[gap] = fill[X.indices[gap]]
@@ -84,7 +77,7 @@ def fill_gaps(X: Matrix, fill: Floats) -> None:
 def statistics(
     X: Matrix, scale: Scale | float, raw: RawTable, columns: list[str]
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Shift and divisor of each column, and which columns have one value only."""
+    """Each column's shift and divisor for this scale, and which columns have one value only."""
     d = len(columns)
     if d == 0:
         return np.zeros(0), np.ones(0), np.zeros(0, dtype=bool)
@@ -111,6 +104,7 @@ def statistics(
 
 
 def _refuse_negative(low: Floats, raw: RawTable, columns: list[str]) -> None:
+    """Refuse minmax for sparse columns of which one has negative values."""
     if (low < 0).any():
         raise DataError(
             f"{raw.name}: column '{columns[int((low < 0).argmax())]}' has negative values, so scale = "
@@ -119,7 +113,10 @@ def _refuse_negative(low: Floats, raw: RawTable, columns: list[str]) -> None:
 
 
 def apply(X: Matrix, shift: Floats, divisor: Floats, keep: NDArray[np.bool_]) -> None:
-    """(x - shift) / divisor in the columns to keep, 0 in the others. A sparse matrix has no shift."""
+    """Make (x - shift) / divisor of the columns to keep and 0 of the others, in place.
+
+    A sparse matrix has no shift: it would fill every zero.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, csr_array):
             X.data = np.where(keep[X.indices], X.data / divisor[X.indices], 0.0)
@@ -131,4 +128,5 @@ def apply(X: Matrix, shift: Floats, divisor: Floats, keep: NDArray[np.bool_]) ->
 
 
 def _row(values: Any) -> Floats:
+    """One number per column as a dense vector, whichever form SciPy gave it."""
     return np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64).ravel()

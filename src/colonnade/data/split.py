@@ -16,19 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from colonnade.arrays import Matrix, Rows
-from colonnade.data import formats
+from colonnade.arrays import Floats, Matrix, Rows
+from colonnade.data.files import load
 from colonnade.data.labels import Labels
-from colonnade.data.numbered import int32
-from colonnade.data.table import RawTable, Table, load
-from colonnade.errors import DataError
+from colonnade.data.table import RawTable, Table, first_place, int32_indices, stored
+from colonnade.errors import DataError, suggest
 from colonnade.job import numbered_parties
 
 Split = dict[str, tuple[int, ...]]
 
 
 def split_by_count(columns: Sequence[str], parties: int, seed: int) -> Split:
-    """Near-equal random split of the columns over party-0, party-1, ...
+    """Split the columns at random over party-0, party-1, ..., as evenly as possible.
 
     >>> split_by_count(["a", "b", "c", "d", "e"], parties=2, seed=0)
     {'party-0': (2, 3, 4), 'party-1': (0, 1)}
@@ -46,7 +45,7 @@ def split_by_count(columns: Sequence[str], parties: int, seed: int) -> Split:
 
 
 def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) -> Split:
-    """The split the job names: every column at exactly one party.
+    """Split the columns as `holders` names them; every column must be at exactly one party.
 
     >>> split_by_name(["age", "income", "visits"], {"bank": ["income", "age"], "shop": ["visits"]})
     {'bank': (1, 0), 'shop': (2,)}
@@ -56,7 +55,7 @@ def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) 
     for party, names in holders.items():
         for c in names:
             if c not in place:
-                raise DataError(f"party '{party}': no column '{c}'; {formats.suggest(c, columns)}")
+                raise DataError(f"party '{party}': no column '{c}'; {suggest(c, columns)}")
             if c in holder:
                 raise DataError(
                     f"column '{c}' is given to '{holder[c]}' and to '{party}'; one party holds a column"
@@ -69,7 +68,7 @@ def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) 
 
 
 def check_holders(widths: Mapping[str, int], server: str) -> None:
-    """Everybody needs a column, but for the first label holder: it may be a server and nothing else."""
+    """Refuse parties without columns, except the first label holder, which may be a server and no more."""
     without = [party for party, width in widths.items() if not width]
     if len(without) == len(widths):
         raise DataError("no party has any columns; there is nothing to learn from")
@@ -82,7 +81,7 @@ def check_holders(widths: Mapping[str, int], server: str) -> None:
 
 
 def train_test_rows(n: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
-    """Disjoint (training, test) rows, each in file order; `fraction` of the rows are for the test."""
+    """Training and test rows, picked at random, each in file order; `fraction` of all are for the test."""
     tested = round(n * fraction)
     if not 0 < fraction < 1 or not 0 < tested < n:
         raise DataError(f"test_fraction = {fraction} of {n} rows leaves no rows to train or none to test on")
@@ -101,14 +100,14 @@ def load_party_files(
     label_at: str | Sequence[str] = (),
     categorical: Sequence[str] = (),
 ) -> dict[str, RawTable]:
-    """One file per party, joined by id: the same ids everywhere, rows sorted by id.
+    """Read one file per party; ids must be the same everywhere, and rows are sorted by id.
 
     `label` is a column of the files of the parties in `label_at`, and of no others.
     """
     holders = (label_at,) if isinstance(label_at, str) else tuple(label_at)
     for party in holders:
         if party not in files:
-            raise DataError(f"label_at names '{party}', which has no file; {formats.suggest(party, files)}")
+            raise DataError(f"label_at names '{party}', which has no file; {suggest(party, files)}")
     tables = {
         p: load(f, label=label if p in holders else None, id=id, categorical=categorical, bare=True)
         for p, f in files.items()
@@ -126,11 +125,14 @@ def load_party_files(
 
 
 def _ids(raw: RawTable) -> NDArray[np.str_]:
-    assert raw.ids is not None  # noqa: S101  (load was told the id column)
+    """The ids of a table that was read with an id column."""
+    if raw.ids is None:
+        raise DataError(f"{raw.name}: no ids; files of several parties are joined by an id column")
     return raw.ids
 
 
 def _check_same_ids(tables: Mapping[str, RawTable]) -> None:
+    """Refuse tables of which one lacks an id that another has."""
     everyone = np.unique(np.concatenate([_ids(raw) for raw in tables.values()]))
     for party, raw in tables.items():
         absent = np.setdiff1d(everyone, _ids(raw))
@@ -142,6 +144,7 @@ def _check_same_ids(tables: Mapping[str, RawTable]) -> None:
 
 
 def _check_same_labels(tables: Mapping[str, RawTable]) -> None:
+    """Refuse label holders that disagree on the label of a row."""
     for (first, one), (second, other) in pairwise(tables.items()):
         differ = np.asarray(one.y != other.y)
         if differ.any():
@@ -163,6 +166,7 @@ class Parties:
 
     @property
     def rows(self) -> int:
+        """The number of rows, the same at every party."""
         return next(iter(self.tables.values())).rows
 
 
@@ -190,7 +194,7 @@ def split_columns(
         split = split_by_name(names, {p: table.columns for p, table in like.tables.items()})
     else:
         split = split_by_count(names, parties, seed) if columns is None else split_by_name(names, columns)
-        holders = _active(list(split), active)
+        holders = _first_parties(list(split), active)
     labels, coded = _labels(y, matrix.shape[0], like.labels if like else None)
     check_holders({p: len(js) for p, js in split.items()}, holders[0])
     tables = {
@@ -200,7 +204,8 @@ def split_columns(
     return Parties(tables, holders, split, labels)
 
 
-def _active(names: list[str], active: int | None) -> tuple[str, ...]:
+def _first_parties(names: list[str], active: int | None) -> tuple[str, ...]:
+    """The first `active` parties, or the first three: those that hold the label."""
     count = min(3, len(names)) if active is None else active
     if not 1 <= count <= len(names):
         raise DataError(
@@ -210,6 +215,7 @@ def _active(names: list[str], active: int | None) -> tuple[str, ...]:
 
 
 def _matrix(X: Any) -> tuple[tuple[str, ...], Matrix]:
+    """The columns' names and finite float64 values of whatever a user gave."""
     names = tuple(str(c) for c in X.columns) if hasattr(X, "columns") else None
     values: Any = X
     if not issparse(X):
@@ -222,26 +228,24 @@ def _matrix(X: Any) -> tuple[tuple[str, ...], Matrix]:
     if values.ndim != 2 or 0 in values.shape:
         raise DataError(f"X has shape {values.shape}; it needs rows and columns")
     if issparse(X):
-        values = int32(csr_array(X, dtype=np.float64))
+        values = int32_indices(csr_array(X, dtype=np.float64))
     names = names or tuple(f"x{j}" for j in range(values.shape[1]))
-    stored = values.data if issparse(values) else values
-    if not np.isfinite(stored).all():
-        k = int((~np.isfinite(stored)).argmax())
-        if issparse(values):
-            row, column = int(np.searchsorted(values.indptr, k, side="right")), int(values.indices[k])
-        else:
-            row, column = k // values.shape[1] + 1, k % values.shape[1]
+    bad = first_place(values, ~np.isfinite(stored(values)))
+    if bad is not None:
+        row, column = bad
         raise DataError(
-            f"X: column '{names[column]}', row {row} is NaN or infinite; fill it in or drop the row"
+            f"X: column '{names[column]}', row {row + 1} is NaN or infinite; fill it in or drop the row"
         )
     return names, values
 
 
 def _columns(X: Matrix, js: Sequence[int]) -> Matrix:
-    return int32(X[:, list(js)]) if issparse(X) else np.ascontiguousarray(X[:, list(js)])
+    """Some columns of a matrix, as a matrix of their own."""
+    return int32_indices(X[:, list(js)]) if issparse(X) else np.ascontiguousarray(X[:, list(js)])
 
 
-def _labels(y: Any, rows: int, known: Labels | None) -> tuple[Labels | None, NDArray[np.float64] | None]:
+def _labels(y: Any, rows: int, known: Labels | None) -> tuple[Labels | None, Floats | None]:
+    """How text labels are coded (None: they were numbers), and the labels as numbers."""
     if y is None:
         return known, None
     values = np.asarray(y)

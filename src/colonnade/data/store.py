@@ -1,71 +1,89 @@
-"""A party's hand as files: what its own process reads, and nothing of anybody else.
+"""A party's data as files: what its own process reads, and nothing of anybody else.
 
-Columns of numbers and text are Parquet, sparse columns are SciPy's npz; neither can carry code.
+    party.json                      its name, the names of its columns, how to prepare them
+    train.parquet or train.npz      training rows: numbers and text are Parquet, sparse columns SciPy's npz
+    train.labels.npy                their labels, at a party that holds them
+    test.*                          the same of test rows
+
+None of these formats can carry code. Reading needs neither scikit-learn nor, for sparse columns, pyarrow.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from scipy.sparse import csr_array, load_npz, save_npz
 
-from colonnade.data.assign import Hand, Recipe
-from colonnade.data.formats import stack
-from colonnade.data.table import RawTable
+from colonnade.data.party_data import PartyData, Recipe
+from colonnade.data.table import Column, RawTable, Values, stack
 
 
-def save_hand(folder: Path, hand: Hand) -> None:
+class _Header(msgspec.Struct, frozen=True):
+    """What party.json says."""
+
+    party: str
+    recipe: Recipe
+    columns: tuple[str, ...]
+
+
+def save(folder: Path, data: PartyData) -> None:
+    """Write a party's data into its folder, which is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "hand.json").write_text(
-        json.dumps({"party": hand.party, "recipe": asdict(hand.recipe), "columns": list(hand.train.columns)})
-    )
-    _save(folder / "train", hand.train, hand.y_train)
-    if hand.test is not None:
-        _save(folder / "test", hand.test, hand.y_test)
+    header = _Header(data.party, data.recipe, data.train.columns)
+    (folder / "party.json").write_bytes(msgspec.json.encode(header))
+    _save(folder / "train", data.train)
+    if data.test is not None:
+        _save(folder / "test", data.test)
 
 
-def load_hand(folder: Path) -> Hand:
-    plain = json.loads((folder / "hand.json").read_text())
-    columns = tuple(plain["columns"])
-    recipe = Recipe(**{**plain["recipe"], "categorical": tuple(plain["recipe"]["categorical"])})
-    train, y_train = _load(folder / "train", plain["party"], columns)
-    test, y_test = None, None
-    if any(folder.glob("test.*")):
-        test, y_test = _load(folder / "test", plain["party"], columns)
-    return Hand(plain["party"], train, test, y_train, y_test, recipe)
+def load(folder: Path) -> PartyData:
+    """Read what `save` wrote. Ids are not stored, and the tables carry the party's name."""
+    header = msgspec.json.decode((folder / "party.json").read_bytes(), type=_Header)
+    train = _load(folder / "train", header)
+    test = _load(folder / "test", header) if any(folder.glob("test.*")) else None
+    return PartyData(header.party, train, test, header.recipe)
 
 
-def _save(path: Path, raw: RawTable, y: Any) -> None:
+def _save(path: Path, raw: RawTable) -> None:
     if raw.sparse:
         save_npz(path.with_suffix(".npz"), raw.values, compressed=False)
     else:
-        # columns are stored by position: names may repeat nothing but may be anything
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        # columns are stored by position: no two share a name, but a name may be anything
         arrays = {str(j): pa.array(raw.column(name)) for j, name in enumerate(raw.columns)}
         pq.write_table(pa.table(arrays), path.with_suffix(".parquet"))
-    if y is not None:
-        np.save(path.with_suffix(".labels.npy"), y, allow_pickle=False)
+    if raw.y is not None:
+        np.save(path.with_suffix(".labels.npy"), raw.y, allow_pickle=False)
 
 
-def _load(path: Path, party: str, columns: tuple[str, ...]) -> tuple[RawTable, Any]:
+def _load(path: Path, header: _Header) -> RawTable:
     labels = path.with_suffix(".labels.npy")
     y = np.load(labels, allow_pickle=False) if labels.exists() else None
+    values: Values
     if path.with_suffix(".npz").exists():
-        values: Any = csr_array(load_npz(path.with_suffix(".npz")))
+        values = csr_array(load_npz(path.with_suffix(".npz")))
     else:
-        table = pq.read_table(path.with_suffix(".parquet"))
+        import pyarrow.parquet as pq
+
+        # pq.read_table would import pyarrow's data sets, which take longer than most reads
+        with pq.ParquetFile(path.with_suffix(".parquet")) as file:
+            table = file.read()
         # a file without columns has no rows to count; who holds nothing else holds the labels
-        rows = table.num_rows if columns or y is None else len(y)
-        values = stack([_column(table.column(j)) for j in range(len(columns))], rows)
-    return RawTable(party, columns, values), y
+        rows = table.num_rows if header.columns or y is None else len(y)
+        values = stack([_column(column) for column in table.columns], rows)
+    return RawTable(header.party, header.columns, values, y=y)
 
 
-def _column(column: Any) -> Any:
+def _column(column: Any) -> Column:
+    """A pyarrow column as float64, or as text."""
+    import pyarrow as pa
+
     if pa.types.is_floating(column.type):
-        return column.to_numpy()
+        numbers: Column = column.to_numpy()
+        return numbers
     return np.array(column.to_pylist(), dtype=object)

@@ -1,4 +1,4 @@
-"""A whole federation: deal the data, run the parties in a world, gather the result."""
+"""A whole federation: assign the data, run the parties in a world, gather the result."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from colonnade import __version__
-from colonnade.data.assign import deal
-from colonnade.data.formats import suggest
-from colonnade.errors import JobError
+from colonnade.data.assign import assign
+from colonnade.data.assign import label_holders as holders_of
+from colonnade.errors import JobError, suggest
 from colonnade.job import Job
 from colonnade.job.rules import batches_in_flight, preset_of
 from colonnade.losses import LOSSES
@@ -47,18 +47,26 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
     preset_of(job)
     loss = job.train.loss
     data = job.data
-    if (holders := label_holders(job)) is not None:
-        data = msgspec.structs.replace(data, active=holders)
-    if data.intercept is None and preset_of(job).conversation not in ("backward", "pull"):
-        data = msgspec.structs.replace(data, intercept=False)  # a linear model's matter
-    dealt = deal(data, task=LOSSES[loss].task if loss else None, seed=job.seed)  # type: ignore[arg-type]
-    job = resolved(job, dealt.labels.task, len(dealt.labels.classes))
-    check(job, {party: len(hand.train.columns) for party, hand in dealt.hands.items()}, dealt.active)
+    intercept = data.intercept
+    if intercept is None and preset_of(job).conversation not in ("backward", "pull"):
+        intercept = False  # a linear model's matter
+    assigned = assign(
+        data,
+        label_holders=holders_of(data.party_names, label_holders(job) or data.active),
+        task=LOSSES[loss].task if loss else None,  # type: ignore[arg-type]
+        intercept=intercept,
+        seed=job.seed,
+    )
+    job = resolved(job, assigned.labels.task, len(assigned.labels.classes))
+    widths = {party: held.columns for party, held in assigned.parties.items()}
+    check(job, widths, assigned.label_holders)
     if job.world == "network":
         from colonnade.run.processes import run_processes
 
-        return conclude(job, prepared(dealt), lambda target: run_processes(job, dealt, target, out, progress))
-    setting = prepared(dealt)
+        return conclude(
+            job, prepared(assigned), lambda target: run_processes(job, assigned, target, out, progress)
+        )
+    setting = prepared(assigned)
     return run_tables(job, setting, progress=progress)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from colonnade.data.assign import Deal
+from colonnade.data.assign import Assigned
 from colonnade.data.table import Table
 from colonnade.job import Job
 from colonnade.job.rules import preset_of
@@ -24,14 +24,14 @@ class Setting:
     server_model: Model | None = None
 
 
-def prepared(dealt: Deal) -> Setting:
-    """Every party prepares the columns it was dealt."""
+def prepared(assigned: Assigned) -> Setting:
+    """Every party prepares the columns it was given."""
     train, test = {}, {}
-    for party, hand in dealt.hands.items():
-        _, train[party], tested = hand.prepare()
+    for party, held in assigned.parties.items():
+        _, train[party], tested = held.prepare()
         if tested is not None:
             test[party] = tested
-    return Setting(dealt.dataset, train, test or None, dealt.active)
+    return Setting(assigned.dataset, train, test or None, assigned.label_holders)
 
 
 def label_holders(job: Job) -> int | None:

@@ -25,8 +25,8 @@ import msgspec
 import numpy as np
 
 from colonnade import errors
-from colonnade.data.assign import Deal
-from colonnade.data.store import save_hand
+from colonnade.data.assign import Assigned
+from colonnade.data.store import save
 from colonnade.errors import ColonnadeError, PeerLost
 from colonnade.job import Job
 from colonnade.net.stream.certificates import issue, make_authority
@@ -41,14 +41,14 @@ GRACE_S = 10.0
 
 
 def run_processes(
-    job: Job, dealt: Deal, target_loss: float | None, out: Path | None, progress: Progress
+    job: Job, assigned: Assigned, target_loss: float | None, out: Path | None, progress: Progress
 ) -> dict[str, Share]:
     """Lay out the folders, start the parties, wait for their shares."""
     with ExitStack() as stack:
         if out is None:
             out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
         with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority:
-            folders = lay_out(job, dealt, target_loss, out, Path(authority))
+            folders = lay_out(job, assigned, target_loss, out, Path(authority))
         parties = {party: start(folder) for party, folder in folders.items()}
         stack.callback(stop_all, list(parties.values()))
         for party, process in parties.items():
@@ -60,9 +60,11 @@ def run_processes(
         return _collect(folders, parties)
 
 
-def lay_out(job: Job, dealt: Deal, target_loss: float | None, out: Path, authority: Path) -> dict[str, Path]:
+def lay_out(
+    job: Job, assigned: Assigned, target_loss: float | None, out: Path, authority: Path
+) -> dict[str, Path]:
     """Write every party's folder; a folder of an earlier run is replaced. `authority` issues certificates."""
-    names = tuple(dealt.hands)
+    names = tuple(assigned.parties)
     shutil.rmtree(out / "parties", ignore_errors=True)
     make_authority(authority)
     for party in names:
@@ -70,9 +72,9 @@ def lay_out(job: Job, dealt: Deal, target_loss: float | None, out: Path, authori
     ports = zip(names, free_ports(len(names)), strict=True)
     addresses = {party: ("127.0.0.1", port) for party, port in ports}
     folders = {}
-    for party, hand in dealt.hands.items():
+    for party, held in assigned.parties.items():
         folder = folders[party] = out / "parties" / party
-        save_hand(folder / "data", hand)
+        save(folder / "data", held)
         certificates = folder / "certificates"
         certificates.mkdir()
         for name in ["ca.crt", f"{party}.key", *(f"{name}.crt" for name in names)]:
@@ -81,7 +83,7 @@ def lay_out(job: Job, dealt: Deal, target_loss: float | None, out: Path, authori
             party=party,
             job=job,
             run=run_id(job),
-            active=list(dealt.active),
+            active=list(assigned.label_holders),
             addresses=addresses,
             target_loss=target_loss,
         )

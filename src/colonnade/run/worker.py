@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from colonnade.data.store import load_hand
+from colonnade.data.store import load
 from colonnade.errors import Aborted, ColonnadeError
 from colonnade.job import Job
 from colonnade.net.clock import RealClock
@@ -59,7 +59,7 @@ async def _serve(folder: Path) -> Share:
     speeds = dict(zip(parties, job.network.speeds or [1.0] * len(parties), strict=True))
     pause = job.network.work_ms / 1e3 / speeds[me]
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
-    _, train, test = load_hand(folder / "data").prepare()
+    _, train, test = load(folder / "data").prepare()
     wire = network_wire(job.network.transport, me, post.addresses, credentials, deadline)
     endpoint = Endpoint(me, parties, wire, RealClock(), run=post.run, deadline=deadline)
     assignment = Assignment(job, train, test, tuple(post.active), post.target_loss)

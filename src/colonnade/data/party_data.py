@@ -1,0 +1,101 @@
+"""One party's data: its own columns, and how it prepares them.
+
+A `PartyData` holds nothing of anybody else, and labels only where the party holds them. Preparation is
+left to the party, so that in a real deployment the same code runs where the columns are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from colonnade.arrays import Floats
+from colonnade.data.prepare import Missing, Preparation
+from colonnade.data.scaling import Scale
+from colonnade.data.table import RawTable, Table
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a party prepares its own columns.
+
+    `ready` means that the columns are final numbers: they are taken as they are, and the rest of the
+    recipe says nothing.
+    """
+
+    scale: Scale | float = "none"
+    categorical: tuple[str, ...] = ()
+    missing: Missing = "error"
+    intercept: bool = False
+    ready: bool = False
+
+
+class Prepared(NamedTuple):
+    """A party's columns as numbers, and what was learnt to make them so (None: they were ready)."""
+
+    preparation: Preparation | None
+    train: Table
+    test: Table | None
+
+
+@dataclass(frozen=True, eq=False)
+class PartyData:
+    """One party's raw columns, training and test rows, and how to prepare them.
+
+    Labels, coded as numbers, are `train.y` and `test.y`. They are None at a party that does not hold them.
+    """
+
+    party: str
+    train: RawTable
+    test: RawTable | None
+    recipe: Recipe
+
+    @staticmethod
+    def of(party: str, train: Table, test: Table | None = None) -> PartyData:
+        """Data that is ready: `prepare` gives the same arrays back."""
+        return PartyData(party, _raw(train), None if test is None else _raw(test), Recipe(ready=True))
+
+    @property
+    def columns(self) -> int:
+        """How many raw columns the party holds."""
+        return len(self.train.columns)
+
+    @property
+    def rows(self) -> int:
+        """How many training rows there are."""
+        return self.train.rows
+
+    def prepare(self) -> Prepared:
+        """The columns as numbers. Statistics come from this party's training rows alone."""
+        recipe, train, test = self.recipe, self.train, self.test
+        if recipe.ready:
+            return Prepared(None, _ready(train), None if test is None else _ready(test))
+        preparation = Preparation.fit(
+            train,
+            scale=recipe.scale,
+            categorical=[c for c in recipe.categorical if c in train.columns],
+            missing=recipe.missing,
+            intercept=recipe.intercept,
+        )
+        return Prepared(
+            preparation,
+            preparation.transform(train, _coded(train)),
+            None if test is None else preparation.transform(test, _coded(test)),
+        )
+
+
+def _raw(table: Table) -> RawTable:
+    return RawTable(table.name, table.columns, table.X, table.ids, table.y)
+
+
+def _ready(raw: RawTable) -> Table:
+    if isinstance(raw.values, tuple):
+        raise TypeError(f"{raw.name}: columns that are ready are one matrix, not text")
+    return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids)
+
+
+def _coded(raw: RawTable) -> Floats | None:
+    """The labels, which are numbers here; the same array, not a copy."""
+    return None if raw.y is None else np.asarray(raw.y, dtype=np.float64)
