@@ -55,15 +55,17 @@ def assign(
     `task` None is found out from the data. `intercept` says whether the first label holder gets a column
     of ones; None means where the model needs one.
     """
-    known = None if data.train is None else known_dataset(data.train)
-    defaults = None if known is None else known.defaults
     if data.files is not None:
         train, test = _from_party_files(data, data.files, label_holders)
+        dataset, known = "+".join(sorted(data.files)), None
+    elif data.train is not None:
+        train, test = _from_one_table(data, data.train, seed)
+        dataset, known = plain_name(Path(data.train)), known_dataset(data.train)
     else:
-        train, test = _from_one_table(data, seed)
+        raise DataError("data.train: name a file or a data set, or give every party its file in data.files")
     if test is None:
         train, test = _train_test(train, data.test_fraction, seed)
-    first = label_holders[0]
+    first, defaults = label_holders[0], None if known is None else known.defaults
     labels = _labels(train[first], task, data, defaults)
     y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
     recipe = _recipe(data, defaults)
@@ -77,7 +79,6 @@ def assign(
         )
         for party in train
     }
-    dataset = plain_name(Path(train[first].name)) if data.files is None else "+".join(sorted(data.files))
     return Assigned(dataset, parties, label_holders, labels)
 
 
@@ -104,16 +105,12 @@ def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str,
 # --- who holds which columns ------------------------------------------------------------------------
 
 
-def _from_one_table(data: Data, seed: int) -> tuple[PartyTables, PartyTables | None]:
+def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, PartyTables | None]:
     """Every party's training and test rows, from one table whose columns are split over the parties."""
-    if data.train is None:
-        raise DataError("data.train: name a file or a data set, or give every party its file in data.files")
     train, test = read(
-        data.train, data.test, label=data.label, id=data.id, categorical=tuple(data.categorical or ())
+        source, data.test, label=data.label, id=data.id, categorical=tuple(data.categorical or ())
     )
     train = _without(train, data.drop)
-    if train.y is None:
-        raise DataError(f"{plain_name(Path(train.name))}: no label; name its column with data.label")
     split = _split(train.columns, data, seed)
     return _columns(train, split), None if test is None else _columns(_without(test, data.drop), split)
 
@@ -143,7 +140,8 @@ def _from_party_files(
     data: Data, files: Mapping[str, str], label_holders: tuple[str, ...]
 ) -> tuple[PartyTables, PartyTables | None]:
     """Every party's training and test rows, from one file per party."""
-    if data.id is None or data.label is None:
+    id_column, label = data.id, data.label
+    if id_column is None or label is None:
         raise DataError("data.files: name the id column (data.id) and the label column (data.label)")
     if data.test_files is not None and set(data.test_files) != set(files):
         raise DataError("data.test_files: give one test file for every party of data.files")
@@ -151,8 +149,8 @@ def _from_party_files(
     def load(paths: Mapping[str, str]) -> PartyTables:
         tables = load_party_files(
             paths,
-            id=data.id or "",
-            label=data.label,
+            id=id_column,
+            label=label,
             label_at=label_holders,
             categorical=tuple(data.categorical or ()),
         )
@@ -188,7 +186,7 @@ def _labels(train: RawTable, task: Task | None, data: Data, defaults: Defaults |
     y = _raw_labels(train)
     if task is None:
         task = _task(train, data, defaults)
-    positive: Sequence[str | int | float] | None = data.positive
+    positive: Sequence[str | float] | None = data.positive
     if positive is None and defaults is not None:
         positive = defaults.positive
     return Labels.fit(y, task, positive=positive, name=train.name, origin=train.origin)
@@ -217,7 +215,7 @@ def _coded(labels: Labels, raw: RawTable) -> Floats:
 def _raw_labels(raw: RawTable) -> Column:
     """The labels of a table, which must have some."""
     if raw.y is None:
-        raise DataError(f"{raw.name}: no label; name its column with data.label")
+        raise DataError(f"{plain_name(Path(raw.name))}: no label; name its column with data.label")
     return raw.y
 
 

@@ -51,7 +51,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Changes:
+class RowChanges:
     """What is done to the rows of a file once they are read."""
 
     keep: tuple[int, ...] = ()  # only rows with these labels
@@ -60,7 +60,7 @@ class Changes:
 
 
 TWO_CLASSES = Defaults("binary")
-UNCHANGED = Changes()
+UNCHANGED = RowChanges()
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Dataset:
     stored: Bundled | Files
     source: str = "scikit-learn"  # where to get the files
     test_rows: int = 0
-    changes: Changes = UNCHANGED
+    changes: RowChanges = UNCHANGED
 
     @property
     def task(self) -> Task:
@@ -98,18 +98,21 @@ def _svm(
     *,
     defaults: Defaults = TWO_CLASSES,
     source: str = f"{LIBSVM}/binary.html",
-    changes: Changes = UNCHANGED,
+    changes: RowChanges = UNCHANGED,
 ) -> Dataset:
+    """A data set of LIBSVM's collection, or in its format. `test` is a file and its number of rows."""
     test_file, test_rows = test or (None, 0)
     stored = Files("libsvm", train, test_file)
     return Dataset(name, summary, rows, columns, defaults, stored, source, test_rows, changes)
 
 
 def _sk(name: str, summary: str, rows: int, columns: int, defaults: Defaults, loader: str) -> Dataset:
+    """A data set that comes with scikit-learn."""
     return Dataset(name, summary, rows, columns, defaults, Bundled(loader))
 
 
 def _images(name: str, summary: str, source: str) -> Dataset:
+    """A data set published like MNIST: as many images, of the same size, in files of the same names."""
     stored = Files(name, "train-images-idx3-ubyte", "t10k-images-idx3-ubyte")
     return Dataset(name, summary, 60_000, 784, Defaults("multiclass", 255.0), stored, source, 10_000)
 
@@ -145,7 +148,7 @@ _ALL = (
     _images("fashion-mnist", "pieces of clothing, 28 x 28 pixels", FASHION),
     replace(
         _MNIST, name="mnist-4v9", summary="handwritten 9 against 4", rows=11_791, test_rows=1_991,
-        changes=Changes(keep=(4, 9)), defaults=Defaults("binary", 255.0),
+        changes=RowChanges(keep=(4, 9)), defaults=Defaults("binary", 255.0),
     ),
     Dataset(
         "cifar10", "photographs of ten kinds of things, 32 x 32 pixels in colour", 50_000, 3072,
@@ -155,13 +158,13 @@ _ALL = (
     _svm("a9a", "Adult: income above 50,000 or not", 32_561, 123, "a9a", ("a9a.t", 16_281)),
     _svm(
         "cod-rna", "non-coding RNA or not", 59_535, 8, "cod-rna", ("cod-rna.t", 271_617),
-        defaults=Defaults("binary", "zscore"), changes=Changes(shuffle=True),
+        defaults=Defaults("binary", "zscore"), changes=RowChanges(shuffle=True),
     ),
     _svm("phishing", "phishing web sites or not", 11_055, 68, "phishing"),
     _NEWS20,
     replace(
         _NEWS20, name="news20-binary", summary="20 Newsgroups, classes 11-20 against 1-10, rows of length 1",
-        defaults=Defaults("binary", positive=tuple(range(11, 21))), changes=Changes(unit_rows=True),
+        defaults=Defaults("binary", positive=tuple(range(11, 21))), changes=RowChanges(unit_rows=True),
     ),
     _svm(
         "reuters-moneyfx", "Reuters news, on money and foreign exchange or not", 7_770, 8_315,

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from colonnade.data import cifar, formats
-from colonnade.data.catalogue import DATASETS, SHA256, Bundled, Changes, Dataset, Files
+from colonnade.data.catalogue import DATASETS, SHA256, Bundled, Dataset, Files, RowChanges
 from colonnade.data.files import load
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
@@ -174,7 +174,7 @@ def _load(dataset: Dataset, stored: Files, file: str) -> RawTable:
     return replace(raw, name=dataset.name)
 
 
-def _changed(raw: RawTable, changes: Changes) -> RawTable:
+def _changed(raw: RawTable, changes: RowChanges) -> RawTable:
     """The rows with the catalogue's changes made to them."""
     if changes.keep:
         raw = raw.take(np.flatnonzero(np.isin(np.asarray(raw.y), changes.keep)))

@@ -36,7 +36,7 @@ class Labels:
         y: Column,
         task: Task,
         *,
-        positive: Sequence[Any] | None = None,
+        positive: Sequence[str | float] | None = None,
         name: str = "labels",
         origin: Rows | None = None,
     ) -> Labels:

@@ -87,10 +87,12 @@ class PartyData:
 
 
 def _raw(table: Table) -> RawTable:
+    """The same arrays as a raw table."""
     return RawTable(table.name, table.columns, table.X, table.ids, table.y)
 
 
 def _ready(raw: RawTable) -> Table:
+    """The same arrays as a table."""
     if isinstance(raw.values, tuple):
         raise TypeError(f"{raw.name}: columns that are ready are one matrix, not text")
     return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids)

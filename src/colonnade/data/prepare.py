@@ -18,7 +18,7 @@ from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.data import scaling
 from colonnade.data.labels import category_codes, category_names
 from colonnade.data.scaling import Scale
-from colonnade.data.table import RawTable, Table, int32_indices, stored
+from colonnade.data.table import RawTable, Table, int32_indices, stored_values
 from colonnade.errors import DataError
 
 Missing = Literal["error", "zero", "mean"]
@@ -110,7 +110,7 @@ class Preparation:
         constant = set(self.constant)
         keep = np.array([c not in constant for c in numeric], dtype=bool)
         scaling.apply(X, np.array(self.shift), np.array(self.divisor), keep)
-        if not np.isfinite(stored(X)).all():
+        if not np.isfinite(stored_values(X)).all():
             raise DataError(f"{raw.name}: values too large to scale; look for outliers or use scale = 'none'")
         if self.sparse and self.intercept:
             X = int32_indices(csr_array(hstack([X, np.ones((raw.rows, 1))], format="csr")))

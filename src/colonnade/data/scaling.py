@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.data.table import RawTable, first_place, int32_indices, stored
+from colonnade.data.table import RawTable, first_place, int32_indices, stored_values
 from colonnade.errors import DataError
 
 Scale = Literal["none", "zscore", "minmax", "maxabs"]
@@ -48,7 +48,7 @@ def _from_text(raw: RawTable, column: str, values: NDArray[Any]) -> Floats:
 
 def first_gap(X: Matrix) -> tuple[int, int] | None:
     """Row and column of the first NaN, or None if there is none."""
-    return first_place(X, np.isnan(stored(X)))
+    return first_place(X, np.isnan(stored_values(X)))
 
 
 def means(X: Matrix) -> Floats:

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, issparse
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.data.files import load
 from colonnade.data.labels import Labels
-from colonnade.data.table import RawTable, Table, first_place, int32_indices, stored
+from colonnade.data.table import RawTable, Table, first_place, int32_indices, stored_values
 from colonnade.errors import DataError, suggest
 from colonnade.job import numbered_parties
 
@@ -230,7 +230,7 @@ def _matrix(X: Any) -> tuple[tuple[str, ...], Matrix]:
     if issparse(X):
         values = int32_indices(csr_array(X, dtype=np.float64))
     names = names or tuple(f"x{j}" for j in range(values.shape[1]))
-    bad = first_place(values, ~np.isfinite(stored(values)))
+    bad = first_place(values, ~np.isfinite(stored_values(values)))
     if bad is not None:
         row, column = bad
         raise DataError(

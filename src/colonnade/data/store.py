@@ -48,6 +48,7 @@ def load(folder: Path) -> PartyData:
 
 
 def _save(path: Path, raw: RawTable) -> None:
+    """Write the rows and their labels; `path` has no suffix yet."""
     if raw.sparse:
         save_npz(path.with_suffix(".npz"), raw.values, compressed=False)
     else:
@@ -62,6 +63,7 @@ def _save(path: Path, raw: RawTable) -> None:
 
 
 def _load(path: Path, header: _Header) -> RawTable:
+    """Read what `_save` wrote."""
     labels = path.with_suffix(".labels.npy")
     y = np.load(labels, allow_pickle=False) if labels.exists() else None
     values: Values

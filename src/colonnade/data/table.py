@@ -157,7 +157,7 @@ def first_place(X: Matrix, bad: NDArray[np.bool_]) -> tuple[int, int] | None:
     return row, column
 
 
-def stored(X: Matrix) -> Floats:
+def stored_values(X: Matrix) -> Floats:
     """The numbers that a matrix holds in memory: all cells, or what a sparse one stores."""
     numbers: Floats = X.data if isinstance(X, csr_array) else X
     return numbers
