@@ -11,7 +11,7 @@ from tests.oracles.sgd import objective as naive_objective
 
 from colonnade.arrays import Floats
 from colonnade.baselines.pooled import fit_pooled, objective, pool
-from colonnade.data.assign import deal
+from colonnade.data.assign import assign
 from colonnade.job import Data
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
@@ -101,9 +101,10 @@ def test_test_metrics_are_those_of_the_fitted_weights() -> None:
 
 @pytest.mark.usefixtures("real_data")
 def test_a9a_has_its_known_optimum() -> None:
-    dealt = deal(Data(train="a9a", parties=1), task=None, seed=0)
-    (hand,) = dealt.hands.values()
-    _, table, _ = hand.prepare()
+    data = Data(train="a9a", parties=1)
+    assigned = assign(data, label_holders=("party-0",), task=None, intercept=None, seed=0)
+    (held,) = assigned.parties.values()
+    _, table, _ = held.prepare()
     assert table.y is not None
     fit = fit_pooled(table.X, table.y, LOSSES["logistic"], REGULARIZERS["l2"], 1e-4)
     assert fit.loss == pytest.approx(0.3245069247, abs=1e-9)

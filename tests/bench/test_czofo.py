@@ -1,4 +1,4 @@
-"""VFL-CZOFO's bench: how data are dealt, what a record says, and a part from runs to tables."""
+"""VFL-CZOFO's bench: who gets which data, what a record says, and a part from runs to tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from colonnade_bench.czofo import czofo
 from colonnade_bench.czofo import records as czofo_records
 from colonnade_bench.czofo.case import Case, Point, Record, job_of
 from colonnade_bench.czofo.cases import CASES, cases_of
-from colonnade_bench.czofo.data import balanced, blocks, dealt, prepared
+from colonnade_bench.czofo.data import assigned, balanced, blocks, prepared
 from colonnade_bench.czofo.paper import FRAMEWORKS
 from colonnade_bench.czofo.steps import KINDS, MLP, NOISY, best, noisy_trials, trials
 
@@ -48,15 +48,15 @@ def test_halves_of_an_image_are_its_left_and_its_right() -> None:
 
 
 def test_the_server_has_the_labels_and_nothing_else() -> None:
-    deal = dealt("digits", 2, rows=500)
-    setting = prepared(deal)
-    assert deal.active == ("server",)
+    given = assigned("digits", 2, rows=500)
+    setting = prepared(given)
+    assert given.label_holders == ("server",)
     assert {party: table.width for party, table in setting.train.items()} == {
         "server": 0, "party-0": 32, "party-1": 32,
     }  # fmt: skip
     assert [party for party, table in setting.train.items() if table.y is not None] == ["server"]
     assert setting.train["server"].rows == 500
-    kept, held_out = (prepared(dealt("digits", 2, validation=v)) for v in (False, True))
+    kept, held_out = (prepared(assigned("digits", 2, validation=v)) for v in (False, True))
     assert held_out.test is not None
     assert kept.train["server"].rows > held_out.test["server"].rows
 

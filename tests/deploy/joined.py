@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.baselines.pooled import fit_pooled, pool
+from colonnade.data.files import load
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
-from colonnade.data.table import load
 from colonnade.deploy.rows import digests, split_rows
 from colonnade.deploy.terms import Terms
 from colonnade.losses import LOSSES

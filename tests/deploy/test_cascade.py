@@ -16,7 +16,7 @@ from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.joined import ids_of
 
 from colonnade.cli import main
-from colonnade.data.table import load
+from colonnade.data.files import load
 from colonnade.deploy import control, export, shares
 from colonnade.deploy import models as modelling
 from colonnade.deploy.daemon import Daemon

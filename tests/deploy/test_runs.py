@@ -76,7 +76,7 @@ def _scores_are_those_of_the_joined_rows(root: Path, found: Any) -> None:
     """Every party's share applied to its own columns, added up in one place."""
     wanted = ids_of(root / "bank" / "applicants.csv", "id")[:20]
     total = np.zeros(20)
-    from colonnade.data.table import load
+    from colonnade.data.files import load
 
     for name in NAMES:
         share = shares.load(root / name / "runs" / "models", "repaid")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.data.assign import Deal, deal
+from colonnade.data.assign import Assigned, assign
 from colonnade.job import Job, job_from
 from colonnade.net.stream.certificates import issue
 from colonnade.run.federate import federate
@@ -38,11 +38,14 @@ def job(**train: object) -> Job:
     )
 
 
+def assigned(job: Job) -> Assigned:
+    return assign(job.data, label_holders=("party-0",), task="binary", intercept=None, seed=job.seed)
+
+
 @contextmanager
 def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Callable[[], dict[str, int]]]]:
     """Every party's folder and process; the second value waits for all and gives their exit codes."""
-    dealt: Deal = deal(job.data, task="binary", seed=job.seed)
-    folders = lay_out(job, dealt, None, out, out / "authority")
+    folders = lay_out(job, assigned(job), None, out, out / "authority")
     running: dict[str, subprocess.Popen[bytes]] = {}
 
     def run() -> dict[str, int]:
@@ -73,7 +76,7 @@ def test_every_party_is_a_process_that_holds_its_own_columns_alone(tmp_path: Pat
     assert run.result.metrics["test_accuracy"] > 0.9
     columns = {}
     for folder in sorted((tmp_path / "parties").iterdir()):
-        columns[folder.name] = set(json.loads((folder / "data" / "hand.json").read_text())["columns"])
+        columns[folder.name] = set(json.loads((folder / "data" / "party.json").read_text())["columns"])
         assert (folder / "data" / "train.labels.npy").exists() is (folder.name in run.result.active)
         keys = sorted(key.name for key in (folder / "certificates").glob("*.key"))
         assert keys == [f"{folder.name}.key"]
@@ -178,8 +181,7 @@ def test_a_party_of_another_run_or_job_is_refused_by_name(tmp_path: Path, key: s
 
 def test_a_party_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
     endless = job(epochs=100_000, evaluate_every=0)
-    dealt = deal(endless.data, task="binary", seed=0)
-    folders = lay_out(endless, dealt, None, tmp_path, tmp_path / "authority")
+    folders = lay_out(endless, assigned(endless), None, tmp_path, tmp_path / "authority")
     running = {name: start(folder) for name, folder in folders.items()}
     try:
         deadline = time.monotonic() + 30

@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from colonnade.baselines.pooled_cascade import by_gradient, by_values, stack_of
-from colonnade.data.assign import deal
+from colonnade.data.assign import assign, label_holders
 from colonnade.data.datasets import available
 from colonnade.errors import JobError
 from colonnade.job import Data, Job, job_from
@@ -84,14 +84,16 @@ def panels_of(grids: list[Grid]) -> list[Panel]:
 
 def setting_of(name: str, rows: int | None = None, parties: int = PARTIES) -> Setting:
     """The columns of a data set, dealt evenly; the first party holds the label and is the server."""
-    dealt = deal(Data(train=name, parties=parties, active=1, test_fraction=0.1), task=None, seed=0)
+    data = Data(train=name, parties=parties, active=1, test_fraction=0.1)
+    holders = label_holders(data.party_names, data.active)
+    assigned = assign(data, label_holders=holders, task=None, intercept=None, seed=0)
     train, test = {}, {}
-    for party, hand in dealt.hands.items():
-        _, table, tested = hand.prepare()
+    for party, held in assigned.parties.items():
+        _, table, tested = held.prepare()
         assert tested is not None  # noqa: S101  some rows were kept for the test
         train[party] = replace(table, X=table.X[:rows], y=None if table.y is None else table.y[:rows])
         test[party] = tested
-    return Setting(name, train, test, dealt.active)
+    return Setting(name, train, test, assigned.label_holders)
 
 
 def job_for(setting: Setting, algorithm: str, world: str = "local", **sections: Any) -> Job:

@@ -148,12 +148,12 @@ def job_of(case: Case, setting_classes: int, device: str = "cpu") -> Job:
 def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Record:
     """Run a case. With a limit in seconds, in as many epochs as fit, and what was reached by then counts."""
     began = time.monotonic()
-    deal, setting = experiment(case.dataset, case.clients, case.rows, case.validation)
+    assigned, setting = experiment(case.dataset, case.clients, case.rows, case.validation)
     if seconds is not None:
         left = seconds - (time.monotonic() - began)
         case = case.shortened(epochs_within(case, setting, device, left))
-    job = job_of(case, len(deal.labels.classes), device)
-    rows = setting.train[deal.active[0]].rows
+    job = job_of(case, len(assigned.labels.classes), device)
+    rows = setting.train[assigned.label_holders[0]].rows
     per_epoch = case.clients * -(-rows // batch_of(job, rows))
     points: list[Point] = []
 
@@ -171,7 +171,7 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         if case.world == "network":
             from colonnade.run.processes import run_processes
 
-            shares = run_processes(job, deal, None, None, heard)
+            shares = run_processes(job, assigned, None, None, heard)
         else:
             shares = run_here(job, setting, heard, transcript.tap if case.listening else untapped)
     except Aborted:
@@ -195,7 +195,7 @@ def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Re
         rows=rows,
         step=shares[CLIENT].step if shares else 0.0,
         answers=shares[CLIENT].rounds if shares else 0,
-        epsilon=shares[deal.active[0]].epsilon if shares else None,
+        epsilon=shares[assigned.label_holders[0]].epsilon if shares else None,
         seen=observed(transcript, job, setting) if case.listening and shares else None,
     )
 

@@ -1,4 +1,4 @@
-"""The data of VFL-CZOFO's experiments, dealt as the supplement says: a server without columns, and clients.
+"""The data of VFL-CZOFO's experiments, split as the supplement says: a server without columns, and clients.
 
 a9a: columns 1-62 and 63-123. GiveMeSomeCredit: rows with gaps dropped, the larger class down-sampled to
 the smaller, 75/25, five columns each. MNIST: image rows from top to bottom. CIFAR-10: left and right half.
@@ -12,9 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from colonnade.data.assign import Deal, Hand, Recipe
+from colonnade.data.assign import Assigned
+from colonnade.data.catalogue import DATASETS
 from colonnade.data.datasets import load_dataset
 from colonnade.data.labels import Labels
+from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.scaling import Scale
 from colonnade.data.split import train_test_rows
 from colonnade.data.table import RawTable
@@ -28,11 +30,9 @@ SCALES: dict[str, Scale | float] = {
 }  # fmt: skip
 
 
-def dealt(name: str, clients: int, *, rows: int | None = None, validation: bool = False) -> Deal:
+def assigned(name: str, clients: int, *, rows: int | None = None, validation: bool = False) -> Assigned:
     """Everybody's columns of the data set, of all training rows or of some that chance picks."""
-    files = load_dataset(name)
-    assert files.defaults is not None  # noqa: S101  a known set
-    train, test = files.train, files.test
+    train, test = load_dataset(name)
     if name == "givemesomecredit":
         train = balanced(train)
     if test is None or validation:
@@ -41,32 +41,33 @@ def dealt(name: str, clients: int, *, rows: int | None = None, validation: bool 
     if rows is not None and rows < train.rows:
         train = train.take(np.sort(np.random.default_rng(SEED).permutation(train.rows)[:rows]))
     assert train.y is not None and test.y is not None  # noqa: S101, PT018  known sets have labels
-    labels = Labels.fit(train.y, files.defaults.task, name=name)
+    labels = Labels.fit(train.y, DATASETS[name].task, name=name)
     y, y_test = labels.transform(train.y, name=name), labels.transform(test.y, name=name)
-    bare, bare_test = replace(train, y=None), replace(test, y=None)
-    hands = {SERVER: Hand(SERVER, bare.select([]), bare_test.select([]), y, y_test, Recipe())}
+    labelled = replace(train.select([]), y=y), replace(test.select([]), y=y_test)
+    parties = {SERVER: PartyData(SERVER, *labelled, Recipe())}
+    train, test = replace(train, y=None), replace(test, y=None)
     for party, columns in zip(
         numbered_parties(clients), blocks(name, len(train.columns), clients), strict=True
     ):
         recipe = Recipe(scale=SCALES[name])
-        hands[party] = Hand(party, bare.select(columns), bare_test.select(columns), None, None, recipe)
-    return Deal(name, hands, (SERVER,), labels)
+        parties[party] = PartyData(party, train.select(columns), test.select(columns), recipe)
+    return Assigned(name, parties, (SERVER,), labels)
 
 
 @lru_cache(maxsize=1)  # the cases of a table follow each other
-def experiment(name: str, clients: int, rows: int | None, validation: bool) -> tuple[Deal, Setting]:
-    deal = dealt(name, clients, rows=rows, validation=validation)
-    return deal, prepared(deal)
+def experiment(name: str, clients: int, rows: int | None, validation: bool) -> tuple[Assigned, Setting]:
+    given = assigned(name, clients, rows=rows, validation=validation)
+    return given, prepared(given)
 
 
-def prepared(deal: Deal) -> Setting:
+def prepared(given: Assigned) -> Setting:
     """The same in this process."""
     train, test = {}, {}
-    for party, hand in deal.hands.items():
-        _, train[party], tested = hand.prepare()
-        assert tested is not None  # noqa: S101  every hand here has test rows
+    for party, held in given.parties.items():
+        _, train[party], tested = held.prepare()
+        assert tested is not None  # noqa: S101  every party here has test rows
         test[party] = tested
-    return Setting(deal.dataset, train, test, deal.active)
+    return Setting(given.dataset, train, test, given.label_holders)
 
 
 def balanced(raw: RawTable) -> RawTable:

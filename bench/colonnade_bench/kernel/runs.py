@@ -17,9 +17,9 @@ from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
 from colonnade.conversations.kernel.setup import plan_of
-from colonnade.data.assign import deal
+from colonnade.data.assign import assign, label_holders
 from colonnade.data.catalogue import DATASETS
-from colonnade.data.datasets import find
+from colonnade.data.datasets import train_file
 from colonnade.job import Data, Job, job_from
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
@@ -46,16 +46,17 @@ class Trained:
 def setting_of(name: str, seed: int, parties: int = PARTIES) -> Setting:
     """The columns of a data set, dealt to parties, three rows for training to one for the test."""
     known = DATASETS[name]
-    source = str(find(known, known.train)) if name in SPLIT_FROM_TRAIN else name
+    source = str(train_file(name)) if name in SPLIT_FROM_TRAIN else name
     scale = known.defaults.scale if isinstance(known.defaults.scale, str) else None
     data = Data(train=source, test_fraction=0.25, parties=parties, active=ACTIVE, scale=scale)
-    dealt = deal(data, task=None, seed=seed)
+    holders = label_holders(data.party_names, data.active)
+    assigned = assign(data, label_holders=holders, task=None, intercept=None, seed=seed)
     train, test = {}, {}
-    for party, hand in dealt.hands.items():
-        _, train[party], tested = hand.prepare()
+    for party, held in assigned.parties.items():
+        _, train[party], tested = held.prepare()
         assert tested is not None  # noqa: S101  a part of the rows was kept for the test
         test[party] = tested
-    return Setting(name, train, test, dealt.active)
+    return Setting(name, train, test, assigned.label_holders)
 
 
 def job_for(setting: Setting, algorithm: str, seed: int, **sections: Any) -> Job:

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Floats
 from colonnade.baselines.pooled import objective
-from colonnade.data.assign import deal
+from colonnade.data.assign import assign, label_holders
 from colonnade.job import job_from
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
@@ -138,13 +138,14 @@ def network(data: Problem, gap: float) -> Callable[[], Moment | None]:
             "direction": DIRECTION,
         }
     )
-    dealt = deal(job.data, task="binary", seed=0)
+    holders = label_holders(job.data.party_names, job.data.active)
+    assigned = assign(job.data, label_holders=holders, task="binary", intercept=None, seed=0)
     job = resolved(job, "binary")
     goal = data.optimum().loss + gap
 
     def once() -> Moment | None:
-        shares = run_processes(job, dealt, goal, None, lambda moment: None)
-        return met(shares[dealt.active[0]].history, goal)
+        shares = run_processes(job, assigned, goal, None, lambda moment: None)
+        return met(shares[assigned.label_holders[0]].history, goal)
 
     return once
 

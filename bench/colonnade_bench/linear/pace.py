@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from colonnade.data.assign import deal
+from colonnade.data.assign import assign, label_holders
 from colonnade.job import job_from
 from colonnade.run.federate import resolved
 from colonnade.run.processes import run_processes
@@ -116,9 +116,10 @@ def _timed_work(
             "network": {"speeds": straggler(s, parties), "work_ms": work_ms, "charge_forward": False},
         }
     )
-    dealt = deal(job.data, task="binary", seed=0)
-    shares = run_processes(resolved(job, "binary"), dealt, None, None, lambda moment: None)
-    seconds = shares[dealt.active[0]].history[-1].seconds
+    holders = label_holders(job.data.party_names, job.data.active)
+    assigned = assign(job.data, label_holders=holders, task="binary", intercept=None, seed=0)
+    shares = run_processes(resolved(job, "binary"), assigned, None, None, lambda moment: None)
+    seconds = shares[assigned.label_holders[0]].history[-1].seconds
     return seconds, [1e3 * seconds / share.updates for share in shares.values()]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.baselines.pooled import fit_pooled, pool
-from colonnade.data.assign import deal
+from colonnade.data.assign import assign, label_holders
 from colonnade.data.datasets import available
 from colonnade.data.table import Table
 from colonnade.job import Data, Job, job_from
@@ -199,15 +199,17 @@ def problem(name: str, q: int = PARTIES, seed: int = 0) -> Problem:
         categorical=CATEGORICAL.get(name),
         intercept=name in INTERCEPT,
     )
-    dealt = deal(data, task="binary", seed=seed)
-    first = dealt.hands[dealt.active[0]]
-    assert first.y_train is not None and first.y_test is not None  # noqa: S101, PT018  the label's holder
-    y, y_test = first.y_train, first.y_test
+    holders = label_holders(data.party_names, data.active)
+    assigned = assign(data, label_holders=holders, task="binary", intercept=data.intercept, seed=seed)
     train, test = {}, {}
-    for party, hand in dealt.hands.items():
-        _, table, tested = hand.prepare()
+    for party, held in assigned.parties.items():
+        _, train[party], tested = held.prepare()
         assert tested is not None  # noqa: S101  every set here has test rows
-        train[party], test[party] = replace(table, y=y), replace(tested, y=y_test)
+        test[party] = tested
+    y, y_test = train[holders[0]].y, test[holders[0]].y
+    assert y is not None and y_test is not None  # noqa: S101, PT018  the label's holder
+    train = {party: replace(table, y=y) for party, table in train.items()}
+    test = {party: replace(table, y=y_test) for party, table in test.items()}
     return Problem(name, train, test, y, y_test)
 
 

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Digests, Rows
-from colonnade.data.formats import suggest
-from colonnade.data.table import RawTable, load
+from colonnade.data.files import load
+from colonnade.data.table import RawTable
 from colonnade.deploy.settings import Entry, Settings
 from colonnade.deploy.terms import Key, Split
-from colonnade.errors import DataError
+from colonnade.errors import DataError, suggest
 
 
 @dataclass(frozen=True, eq=False)
