@@ -14,11 +14,10 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.errors import ColonnadeError, RefusedMessage
 from colonnade.messages import Message, decode
-from colonnade.net.clock import VirtualClock
+from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import DATA, unpack
 from colonnade.net.inprocess.simulated import Faults, Link, SimulatedHub
-from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.net.network import Deliver
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum

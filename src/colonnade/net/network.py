@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
+    """A party's time. `virtual`: it is the simulation's, and does not pass while the party computes."""
+
     virtual: bool
 
     def now(self) -> float:
@@ -29,15 +31,17 @@ class Clock(Protocol):
         ...
 
     def uncharged(self) -> AbstractContextManager[None]:
-        """What happens inside is measurement, not training: real clocks stand still for it."""
+        """Stop a real clock while the block runs: what happens inside is measurement, not training."""
         ...
 
     def beside(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """The same for measurement beside training: real clocks go on while the work waits."""
+        """Await measurement beside training: a real clock stops while it runs, not while it waits."""
         ...
 
 
 class Network(Protocol):
+    """What a party sees of the others in a run: it sends messages, and asks for messages by kind and tag."""
+
     @property
     def me(self) -> str: ...
 
@@ -69,14 +73,14 @@ class Network(Protocol):
         ...
 
     async def drain(self, kind: type[M], *, patient: bool = False) -> list[tuple[str, M]]:
-        """Everything of a queued kind that waits, at least one message, in the order of arrival.
+        """All messages of a queued kind that wait, at least one, in the order of arrival.
 
         A patient wait has no deadline: for what may rightly never come.
         """
         ...
 
     def stream(self, kind: type[M], *, patient: bool = False) -> AsyncIterator[list[tuple[str, M]]]:
-        """`drain` for ever."""
+        """Repeat `drain` for ever."""
         ...
 
 

@@ -18,11 +18,10 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.errors import Aborted
 from colonnade.job import FaultPlan, Job
-from colonnade.net.clock import RealClock, VirtualClock
+from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.inprocess.simulated import Faults, Link, Partition, SimulatedHub
-from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.net.network import Clock, Wire
 from colonnade.result import Moment
 from colonnade.run.party import Assignment, Party, Share, first_cause

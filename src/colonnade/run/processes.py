@@ -30,7 +30,7 @@ from colonnade.data.store import save_hand
 from colonnade.errors import ColonnadeError, PeerLost
 from colonnade.job import Job
 from colonnade.net.stream.certificates import issue, make_authority
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
 from colonnade.run.launch import Progress, run_id
 from colonnade.run.party import Share

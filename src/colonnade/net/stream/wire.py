@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from colonnade.errors import CertificateError, ColonnadeError, NetworkError, PeerLost, PeerUnreachable
 from colonnade.net.network import Deliver, Lost, Restored
@@ -22,6 +23,7 @@ from colonnade.net.stream.channel import CLOSE_S, Address, Channel, Engine
 from colonnade.net.stream.connection import PROTOCOL, Connection
 from colonnade.net.stream.framing import stream_framing
 from colonnade.net.stream.outbox import Outbox
+from colonnade.net.stream.tls import TlsEngine
 
 CONNECT_S = RECONNECT_S = 30.0
 SIZE_LIMIT = 64 * 2**20
@@ -79,7 +81,7 @@ class NetworkWire:
         self._connect_s, self._reconnect_s = connect_s, reconnect_s
         peers = sorted(peer for peer in addresses if peer != me)
         self._links = {
-            peer: _Link(peer, addresses[peer], me < peer, Outbox(engine.together)) for peer in peers
+            peer: _Link(peer, addresses[peer], me < peer, Outbox(engine.write_size)) for peer in peers
         }
         self._connections: set[Connection] = set()
         self._started: asyncio.Future[None] | None = None
@@ -330,3 +332,25 @@ def _words(error: OSError) -> str:
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     return error.strerror or str(error)
+
+
+def network_wire(
+    transport: Literal["tls", "grpc"],
+    me: str,
+    addresses: Mapping[str, Address],
+    credentials: Credentials,
+    deadline: float,
+) -> NetworkWire:
+    """A wire of the kind the job names; a peer that goes away may come back within the deadline."""
+    connect = max(deadline, CONNECT_S)  # the others may still be starting, on a busy machine
+    engine = _engine(transport, credentials)
+    return NetworkWire(me, addresses, credentials, engine, connect_s=connect, reconnect_s=deadline)
+
+
+def _engine(transport: Literal["tls", "grpc"], credentials: Credentials) -> Engine:
+    if transport == "tls":
+        return TlsEngine(credentials)
+    # gRPC starts threads of its own, so it is imported only where it is used
+    from colonnade.net.stream.grpc import GrpcEngine
+
+    return GrpcEngine(credentials)
