@@ -55,15 +55,14 @@ class Delivery:
                 "use a smaller batch"
             )
         sequence = line.number()
-        frame = pack(self._header(to, DATA, sequence), payload, checked=self._checked)
+        frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
         self.meter.sent(message, to, len(frame), *self._wire.framing(len(frame)))
         if not self._wire.lossless:
             line.keep(sequence, frame)
             self._schedule_retry()
         return self._wire.send(to, frame)
 
-    def _header(self, to: str, kind: int, sequence: int) -> Header:
-        line = self._lines[to]
+    def _header(self, line: Line, to: str, kind: int, sequence: int) -> Header:
         line.report()
         return Header(kind, self._routes.to[to], sequence, line.taken)
 
@@ -119,17 +118,15 @@ class Delivery:
             self._control(sender, RESEND)
         for taken in ready:
             try:
-                self._open(sender, taken, payload if taken is frame else unpack(taken)[1])
+                message = decode(payload if taken is frame else unpack(taken)[1])
+                length, sealed = self._wire.framing(len(taken))
+                self.meter.received(len(taken) + length + sealed)
+                self._take(sender, message)
             except RefusedMessage as refusal:
                 # the frames behind it were taken as well and must still be delivered
                 self.meter.refused[type(refusal).__name__] += 1
         if line.owes_ack() and not self._wire.lossless:
             self._control(sender, ACK)
-
-    def _open(self, sender: str, frame: bytes, payload: memoryview) -> None:
-        message = decode(payload)
-        self.meter.received(len(frame) + sum(self._wire.framing(len(frame))))
-        self._take(sender, message)
 
     # -- faults -------------------------------------------------------------------------------------
 
@@ -149,9 +146,10 @@ class Delivery:
             self._control(peer, ACK)
 
     def _control(self, to: str, kind: int) -> None:
+        line = self._lines[to]
         if kind == RESEND:
-            self._lines[to].gap_reported = self._lines[to].taken
-        self._repeat(to, pack(self._header(to, kind, 0), checked=self._checked))
+            line.gap_reported = line.taken
+        self._repeat(to, pack(self._header(line, to, kind, 0), checked=self._checked))
 
     def _resend(self, to: str) -> None:
         for _, frame in self._lines[to].unacknowledged:

@@ -43,8 +43,8 @@ class Endpoint:
         self.clock = clock
         self.deadline = deadline
         self._waits = Waits(me, deadline)
-        self._mailbox = Mailbox(me, self.peers, self._waits)
-        self._delivery = Delivery(me, Routes(me, self.parties, run), wire, self._take, size_limit=size_limit)
+        self._mailbox = Mailbox(me, self.peers, self._waits, {Abort: self._leaving, Bye: self._leaving})
+        self._delivery = Delivery(me, Routes(me, self.parties, run), wire, self._mailbox.put, size_limit=size_limit)
         self.meter = self._delivery.meter
         self._finished: set[str] = set()
         wire.attach(self._delivery.deliver, self._lost, self._delivery.restored)
@@ -122,16 +122,14 @@ class Endpoint:
         """True if a message of a queued kind waits to be read."""
         return self._mailbox.holds(kind)
 
-    def _take(self, sender: str, message: Message) -> None:
+    def _leaving(self, sender: str, message: Message) -> None:
+        """Handle a peer's last word: it ends the run, or it has finished."""
+        self._delivery.acknowledge(sender)
         if isinstance(message, Abort):
-            self._delivery.acknowledge(sender)
             self.fail(Aborted(f"{sender} ended the run: {message.error}: {message.reason}"))
-        elif isinstance(message, Bye):
-            self._finished.add(sender)
-            self._delivery.acknowledge(sender)
-            self._waits.release("bye", sender)
         else:
-            self._mailbox.put(sender, message)
+            self._finished.add(sender)
+            self._waits.release("bye", sender)
 
     # -- faults -------------------------------------------------------------------------------------
 

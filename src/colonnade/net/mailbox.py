@@ -1,11 +1,13 @@
 """Messages that have arrived and that nobody has asked for yet.
 
 A message waits under its kind and tag, one from each sender, or in the queue of its kind where the kind is
-read as a stream. Whoever asks for a message that is not there waits for it (`waiting.py`).
+read as a stream; a few kinds are not kept but handled at once. Whoever asks for a message that is not there
+waits for it (`waiting.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from colonnade.errors import MalformedMessage, OversizedMessage, UnknownParty
@@ -17,20 +19,31 @@ COUNT_LIMIT = 1_000_000
 """The most messages that may lie unread; a peer that sends more than was asked must not fill the memory."""
 
 
+Handler = Callable[[str, Message], None]
+
+
 class Mailbox:
-    def __init__(self, me: str, peers: tuple[str, ...], waits: Waits) -> None:
+    """The unread messages of one party. A kind that has a handler is given to it, with the sender."""
+
+    def __init__(
+        self, me: str, peers: tuple[str, ...], waits: Waits, handlers: Mapping[type[Message], Handler]
+    ) -> None:
         self._me = me
         self._peers = frozenset(peers)
         self._waits = waits
+        self._handlers = handlers
         self._tagged: dict[tuple[type[Message], int], dict[str, Message]] = {}
         self._queues: dict[type[Message], list[tuple[str, Message]]] = {}
         self._count = 0
 
     def put(self, sender: str, message: Message) -> None:
-        """Store a message and wake whoever waits for it."""
+        """Store a message and wake whoever waits for it, or handle it."""
+        kind = type(message)
+        if kind in self._handlers:
+            self._handlers[kind](sender, message)
+            return
         if self._count >= COUNT_LIMIT:
             raise OversizedMessage(f"{COUNT_LIMIT} messages wait unread; {sender} sends more than was asked")
-        kind = type(message)
         if kind.queued:
             self._queues.setdefault(kind, []).append((sender, message))
             self._waits.release(kind, "")
