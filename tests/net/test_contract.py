@@ -234,7 +234,8 @@ def test_a_frame_in_order_that_is_no_message_is_refused_and_the_next_is_delivere
             delivery, line = net._delivery, net._delivery._lines["bee"]
             # no message, one nested too deep, and a good one that overtakes them: all are taken at once
             payloads = (b"\xc1", b"\x93\x01\x00" + b"\x91" * 100_000, encode(piece(1, 1.0)))
-            frames = [pack(delivery._header(line, "bee", DATA, line.number()), payload) for payload in payloads]
+            headers = (delivery._header(line, "bee", DATA, line.number()) for _ in payloads)
+            frames = [pack(header, payload) for header, payload in zip(headers, payloads, strict=True)]
             for frame in reversed(frames):
                 delivery._wire.send("bee", frame)
             await net.recv(Piece, "bee", 1)

@@ -55,10 +55,17 @@ class Parties:
         return [net.me for net in self.nets]
 
     async def sum(self, pieces: Sequence[Floats], root: int, tag: int) -> list[Floats | None]:
-        """Everybody sums; what `sum` returned at each party."""
-        root_name = self.names[root]
-        both = zip(self.sums, pieces, strict=True)
-        return list(await asyncio.gather(*(each.sum(piece, root=root_name, tag=tag) for each, piece in both)))
+        """The root collects and all others give; what came back at each party."""
+        return list(await asyncio.gather(*self.each(pieces, root, tag)))
+
+    def each(self, pieces: Sequence[Floats], root: int, tag: int) -> list[Awaitable[Floats | None]]:
+        """What each party does in one sum, not yet begun."""
+        return [self.one(i, piece, root, tag) for i, piece in enumerate(pieces)]
+
+    def one(self, i: int, piece: Floats, root: int, tag: int) -> Awaitable[Floats | None]:
+        if i == root:
+            return self.sums[i].collect(piece, tag=tag)
+        return self.sums[i].give(piece, root=self.names[root], tag=tag)
 
     async def failures(self) -> list[ColonnadeError]:
         """What went wrong in the background, at parties that add up for others."""

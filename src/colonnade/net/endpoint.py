@@ -44,7 +44,8 @@ class Endpoint:
         self.deadline = deadline
         self._waits = Waits(me, deadline)
         self._mailbox = Mailbox(me, self.peers, self._waits, {Abort: self._leaving, Bye: self._leaving})
-        self._delivery = Delivery(me, Routes(me, self.parties, run), wire, self._mailbox.put, size_limit=size_limit)
+        routes = Routes(me, self.parties, run)
+        self._delivery = Delivery(me, routes, wire, self._mailbox.put, size_limit=size_limit)
         self.meter = self._delivery.meter
         self._finished: set[str] = set()
         wire.attach(self._delivery.deliver, self._lost, self._delivery.restored)
