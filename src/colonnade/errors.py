@@ -1,4 +1,4 @@
-"""What can go wrong, by name.
+"""The errors that this package raises on purpose.
 
 Every failure a user can meet is one of these classes. Its text is one line that says what is wrong,
 where, and how to put it right. `exit_code` is what the command line returns: 2 when the input or the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class ColonnadeError(Exception):
-    """The root of every error this package raises on purpose."""
+    """The base of every error that this package raises on purpose."""
 
     exit_code = 1
 
@@ -65,7 +65,7 @@ class RefusedMessage(NetworkError):
 
 
 class MalformedMessage(RefusedMessage):
-    """The bytes are truncated, corrupt, or do not fit the schema."""
+    """The bytes of a message are truncated, corrupt, or do not fit the schema."""
 
 
 class OversizedMessage(RefusedMessage):

@@ -12,7 +12,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 # gRPC's own log lines say less than the errors raised here, and come unasked
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -28,7 +28,11 @@ _SERVICE, _METHOD = "colonnade.Wire", "Talk"
 
 
 class _Stream(Protocol):
-    async def read(self) -> Any: ...
+    """What the two ends of a gRPC stream have in common."""
+
+    async def read(self) -> bytes:
+        """The next message, or `grpc.aio.EOF`."""
+        ...
 
     async def write(self, data: bytes, /) -> None: ...
 
@@ -40,7 +44,7 @@ class GrpcEngine:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._server: Any = None
+        self._server: grpc.aio.Server | None = None
         self._lives: set[asyncio.Task[None]] = set()
         largest = SIZE_LIMIT + 2 * self.write_size
         self._options = [
@@ -89,7 +93,7 @@ class GrpcEngine:
     async def listen(
         self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
     ) -> None:
-        async def talk(_: object, context: Any) -> None:
+        async def talk(_: object, context: grpc.aio.ServicerContext) -> None:
             proof = context.auth_context()
             if proof.get("ssl_tls_version", [b""])[0] != b"TLSv1.3":
                 refused("unsupported protocol")

@@ -99,8 +99,9 @@ class TlsEngine:
 class TlsChannel(asyncio.BufferedProtocol):
     """One TLS connection over one TCP connection.
 
-    No buffer here is large for long: memory that is asked for and given back by the megabyte costs more
-    in page faults than the encryption of what is in it.
+    `outcome` is called once, at the end of the handshake: None, or why it failed. `explain` makes an
+    error of what breaks the connection later. No buffer here is large for long: memory that is asked for and
+    given back by the megabyte costs more in page faults than the encryption of what is in it.
     """
 
     def __init__(
@@ -123,14 +124,14 @@ class TlsChannel(asyncio.BufferedProtocol):
         self._error: Exception | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    # -- the wire's side ----------------------------------------------------------------------------
+    # -- called by the wire -------------------------------------------------------------------------
 
     def open(self, receiver: Receiver) -> None:
         self._receiver = receiver
         if self._transport.is_closing():
             asyncio.get_running_loop().call_soon(receiver.gone, ConnectionError("the connection was closed"))
         elif self._incoming.pending:
-            asyncio.get_running_loop().call_soon(self._read)
+            asyncio.get_running_loop().call_soon(self._read, receiver)
 
     def write(self, data: bytes) -> bool:
         if self._closing or self._transport.is_closing():
@@ -154,7 +155,7 @@ class TlsChannel(asyncio.BufferedProtocol):
         if self._connected:
             self._transport.abort()
 
-    # -- asyncio's side -----------------------------------------------------------------------------
+    # -- called by asyncio --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport, self._connected = cast(asyncio.Transport, transport), True
@@ -182,10 +183,10 @@ class TlsChannel(asyncio.BufferedProtocol):
         if not self._secured:
             self._handshake()
         elif self._receiver is not None:
-            self._read()
+            self._read(self._receiver)
 
     def eof_received(self) -> None:
-        """Nothing more will come, so the transport may close itself."""
+        """Let the transport close itself, as nothing more will come."""
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -207,6 +208,7 @@ class TlsChannel(asyncio.BufferedProtocol):
     # -- TLS ----------------------------------------------------------------------------------------
 
     def _handshake(self) -> None:
+        """Go on with the handshake; the outcome is told once it is over."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -223,8 +225,8 @@ class TlsChannel(asyncio.BufferedProtocol):
             self.certificate = self._tls.getpeercert(binary_form=True) or b""
             self._outcome(None)
 
-    def _read(self) -> None:
-        receiver = cast(Receiver, self._receiver)
+    def _read(self, receiver: Receiver) -> None:
+        """Decrypt what has arrived and hand it over."""
         try:
             while self._incoming.pending and not self._closing:
                 record = self._tls.read(RECORD)
@@ -241,6 +243,7 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._transport.write(self._outgoing.read())
 
     def _abort_after(self, seconds: float) -> None:
+        """End the connection after so many seconds, instead of when it was to end before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._transport.abort)
@@ -271,6 +274,7 @@ def _explain(error: Exception, me: str, peer: str) -> Exception:
 
 
 def _words(error: Exception) -> str:
+    """The reason of an error, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not valid: {error.verify_message}"
     reason = getattr(error, "reason", None)
