@@ -1,4 +1,4 @@
-"""The seams of the net: what a party may assume of its network and its clock.
+"""The interfaces of the net: what a party may assume of its network and its clock.
 
 A party program knows a `Network` and a `Clock` and nothing else, so the same program runs in the
 simulated, the local and the real world. Below the `Network` lies a `Wire`, which moves frames of bytes
@@ -95,7 +95,7 @@ Restored = Callable[[str], None]
 
 
 class Wire(Protocol):
-    """Moves frames to named parties, in order while a line stands.
+    """Moves frames of bytes to named parties, in order while a line stands.
 
     `lossless`: a frame that was sent arrives, so nothing needs to be kept for a resend.
     `intact`: a frame that arrives is as it was sent, so it needs no checksum.
@@ -113,7 +113,7 @@ class Wire(Protocol):
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None: ...
 
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
-        """Hand over a frame. What comes back, if anything, is to be awaited before sending more."""
+        """Send a frame. What comes back, if anything, is to be awaited before sending more."""
         ...
 
     async def close(self) -> None: ...
