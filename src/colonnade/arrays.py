@@ -7,15 +7,17 @@ columns, dense or sparse.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+
+if TYPE_CHECKING:  # it takes a third of the time in which a party starts, and only types need it here
+    from scipy.sparse import csr_array
 
 Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = NDArray[Any]
 Rows: TypeAlias = NDArray[np.int64]
 Digests: TypeAlias = NDArray[np.uint8]  # [rows, 32]: SHA-256 of ids in normal form
-Matrix: TypeAlias = Floats | csr_array
+Matrix: TypeAlias = "Floats | csr_array"
 Arrays: TypeAlias = dict[str, NDArray[Any]]  # what a share stores, by name

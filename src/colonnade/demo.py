@@ -39,7 +39,7 @@ from colonnade.errors import ColonnadeError, PeerUnreachable
 from colonnade.job import Job
 from colonnade.losses import LOSSES
 from colonnade.net.stream.certificates import issue, make_authority
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 from colonnade.regularizers import REGULARIZERS
 from colonnade.run.federate import Finished, Tables, compare, plan_for, result_of
 from colonnade.run.processes import stop_all

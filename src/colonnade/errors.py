@@ -1,4 +1,4 @@
-"""What can go wrong, by name.
+"""The errors that this package raises on purpose.
 
 Every failure a user can meet is one of these classes. Its text is one line that says what is wrong,
 where, and how to put it right. `exit_code` is what the command line returns: 2 when the input or the
@@ -21,7 +21,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 class ColonnadeError(Exception):
-    """The root of every error this package raises on purpose."""
+    """The base of every error that this package raises on purpose."""
 
     exit_code = 1
 
@@ -77,7 +77,7 @@ class RefusedMessage(NetworkError):
 
 
 class MalformedMessage(RefusedMessage):
-    """The bytes are truncated, corrupt, or do not fit the schema."""
+    """The bytes of a message are truncated, corrupt, or do not fit the schema."""
 
 
 class OversizedMessage(RefusedMessage):

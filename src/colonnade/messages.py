@@ -1,4 +1,4 @@
-"""What crosses a boundary between parties: typed, frozen messages and nothing else.
+"""The messages that parties send each other: typed, frozen, and the only thing that leaves a party.
 
 A message is a msgspec struct, so its schema is checked while it is decoded; arrays travel as a type
 code, a shape and raw little-endian bytes, or as nothing but bytes where that is all they are. There is no
@@ -22,7 +22,7 @@ TOPIC_SHIFT = 48
 
 
 class Topic(IntEnum):
-    """What an exchange is for. Evaluation and set-up are not training traffic and are counted apart."""
+    """The purpose of an exchange. Evaluation and set-up are not training traffic and are counted apart."""
 
     TRAIN = 0
     EVALUATE = 1
@@ -45,11 +45,12 @@ def tag_of(topic: Topic, number: int) -> int:
 
 
 def topic_of(tag: int) -> Topic:
+    """The topic that a tag belongs to."""
     return Topic(tag >> TOPIC_SHIFT)
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unknown_fields=True):
-    """Anything one party may say to another.
+    """The base of all messages.
 
     A queued kind is read as a stream, in the order of arrival; any other kind waits in the mailbox
     until somebody asks for its tag.
@@ -59,7 +60,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unk
 
 
 class Hello(Message, frozen=True, tag=0):
-    """The first word to every peer: who I am, which job I mean, and my key for this run, signed."""
+    """The first message to every peer: the sender's version, its job, and its key for this run, signed."""
 
     version: str
     job: str
@@ -68,14 +69,14 @@ class Hello(Message, frozen=True, tag=0):
 
 
 class Piece(Message, frozen=True, tag=1):
-    """One party's addend of a sum, on its way to the root."""
+    """One party's addend of a sum, sent to the root."""
 
     tag: int
     values: Numbers
 
 
 class Branch(Message, frozen=True, tag=2):
-    """A partial sum climbing one of the two trees of the papers' secure sum."""
+    """A partial sum in one of the two trees of the papers' secure sum, sent to the next node."""
 
     tag: int
     tree: int
@@ -84,7 +85,7 @@ class Branch(Message, frozen=True, tag=2):
 
 
 class Backward(Message, frozen=True, tag=3):
-    """theta = dL/dz of the rows that belong to `tag`, from their dominator to every party."""
+    """theta = dL/dz of the rows that belong to `tag`, sent by their dominator to every party."""
 
     queued: ClassVar[bool] = True
     tag: int
@@ -92,28 +93,28 @@ class Backward(Message, frozen=True, tag=3):
 
 
 class Announce(Message, frozen=True, tag=4):
-    """A few public numbers every party must use alike, e.g. the step the tuning found."""
+    """A few public numbers that every party must use alike, e.g. the step that tuning found."""
 
     tag: int
     values: Numbers
 
 
 class Stop(Message, frozen=True, tag=5):
-    """The target is reached: rounds from `at` on are not computed."""
+    """Ends training early, since the target is reached: rounds from `at` on are not computed."""
 
     queued: ClassVar[bool] = True
     at: int
 
 
 class Abort(Message, frozen=True, tag=6):
-    """The sender cannot go on; `error` is the name of its error class, `reason` its text."""
+    """Ends the run, since the sender cannot go on: the name of its error class, and the text."""
 
     error: str
     reason: str
 
 
 class Bye(Message, frozen=True, tag=7):
-    """The sender has finished; that its line goes silent now is not a fault."""
+    """Says that the sender has finished: that its line goes silent now is not a fault."""
 
 
 class Upload(Message, frozen=True, tag=20):
@@ -146,7 +147,8 @@ class Embeddings(Message, frozen=True, tag=22):
 
 
 class Measure(Message, frozen=True, tag=23):
-    """The server measures the model: send your outputs for all training rows, in the end for test rows."""
+    """The server asks a client for its outputs, to measure the model: of all training rows, in the end of
+    test rows."""
 
     queued: ClassVar[bool] = True
     tag: int
@@ -154,21 +156,21 @@ class Measure(Message, frozen=True, tag=23):
 
 
 class Decay(Message, frozen=True, tag=10):
-    """A round of the kernel conversation is over: earlier coefficients decay, later rounds may begin."""
+    """Ends a round of the kernel conversation: earlier coefficients decay, later rounds may begin."""
 
     queued: ClassVar[bool] = True
     tag: int
 
 
 class Ask(Message, frozen=True, tag=30):
-    """The sender wants everybody's share of the scores of its batch `tag`."""
+    """Asks every party for its share of the scores of the sender's batch `tag`."""
 
     queued: ClassVar[bool] = True
     tag: int
 
 
 class Roster(Message, frozen=True, tag=46):
-    """Before alignment: how many ids the sender brings and needs, and a commitment that changes with them."""
+    """Sent before alignment: how many ids the sender has and needs, and a commitment to them."""
 
     size: int
     minimum: int
@@ -184,7 +186,7 @@ class Points(Message, frozen=True, tag=47):
 
 
 class Hints(Message, frozen=True, tag=48):
-    """A stretch of the table from which the leader reads a share of zero for an id both hold."""
+    """A part of the table from which the leader reads a share of zero for an id both hold."""
 
     tag: int
     seed: int
@@ -192,7 +194,7 @@ class Hints(Message, frozen=True, tag=48):
 
 
 class Found(Message, frozen=True, tag=49):
-    """The ids common to all, `total` of them, each as the receiver's own keyed hash of it."""
+    """Some of the `total` ids that are common to all, each as the receiver's own keyed hash of it."""
 
     tag: int
     total: int
@@ -206,13 +208,13 @@ class Seal(Message, frozen=True, tag=50):
 
 
 class Present(Message, frozen=True, tag=51):
-    """The first word on a line between two daemons: which version speaks here."""
+    """The first message on a line between two daemons: the sender's version."""
 
     version: str
 
 
 class Propose(Message, frozen=True, tag=52):
-    """The sender asks for a run: training or scoring, exactly as `terms` say."""
+    """Asks for a run, training or scoring, exactly as `terms` say."""
 
     queued: ClassVar[bool] = True
     run: int
@@ -220,7 +222,7 @@ class Propose(Message, frozen=True, tag=52):
 
 
 class Answer(Message, frozen=True, tag=53):
-    """Whether the sender takes part; `digest` is that of the terms as it read them."""
+    """Says whether the sender takes part; `digest` is that of the terms as it read them."""
 
     queued: ClassVar[bool] = True
     run: int
@@ -229,7 +231,7 @@ class Answer(Message, frozen=True, tag=53):
 
 
 class Begin(Message, frozen=True, tag=54):
-    """Everybody has accepted these terms: go."""
+    """Starts a run, since everybody has accepted these terms."""
 
     queued: ClassVar[bool] = True
     run: int
@@ -237,7 +239,7 @@ class Begin(Message, frozen=True, tag=54):
 
 
 class Cancel(Message, frozen=True, tag=55):
-    """The run does not take place, or ends now."""
+    """Says that the run does not take place, or ends now."""
 
     queued: ClassVar[bool] = True
     run: int
@@ -245,7 +247,7 @@ class Cancel(Message, frozen=True, tag=55):
 
 
 class Progress(Message, frozen=True, tag=56):
-    """How far a run has come at the party that measures it; the loss only where the job shows it."""
+    """Says how far a run has come at the party that measures it; the loss only where the job shows it."""
 
     queued: ClassVar[bool] = True
     run: int
@@ -254,7 +256,7 @@ class Progress(Message, frozen=True, tag=56):
 
 
 class Score(Message, frozen=True, tag=57):
-    """The asker wants the score of these rows of the common order; no rows end the session."""
+    """Asks for the scores of these rows of the common order; no rows end the session."""
 
     queued: ClassVar[bool] = True
     tag: int
@@ -273,6 +275,7 @@ _CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
 
 
 def _pack(value: object) -> object:
+    """An array in a form that msgpack has."""
     if isinstance(value, np.ndarray):
         if value.dtype == np.uint8 and value.ndim == 1:
             return np.ascontiguousarray(value).data  # packed bytes need no type and no shape
@@ -281,6 +284,7 @@ def _pack(value: object) -> object:
 
 
 def _unpack(_: type, value: Any) -> Numbers:
+    """The array that `_pack` made this of. The value may be anything: `decode` catches what fails."""
     if isinstance(value, bytes):
         return np.frombuffer(value, dtype=np.uint8)
     code, shape, data = value
@@ -296,11 +300,12 @@ _decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessa
 
 
 def encode(message: Message) -> bytes:
+    """The bytes of a message."""
     return _encoder.encode(message)
 
 
 def decode(data: bytes | memoryview) -> AnyMessage:
-    """The message in `data`, or MalformedMessage: nothing else can come out."""
+    """The message in `data`. Raises MalformedMessage if there is none, and nothing else."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.net.stream.certificates import issue, make_authority
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 
 SOURCE = Path(__file__).parents[2] / "src"
 

@@ -14,7 +14,7 @@ from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.errors import PeerUnreachable
 from colonnade.messages import Seal
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 
 PAIR = ("bank", "shop")
 

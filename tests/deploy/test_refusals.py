@@ -19,7 +19,7 @@ from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Proposal
 from colonnade.errors import JobError, PeerUnreachable, Refused
 from colonnade.net.stream.certificates import issue
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import NetworkWire
 
 ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity", "outputs"]\n'

@@ -72,6 +72,18 @@ def test_four_files_to_a_model_that_equals_the_pooled_one(tmp_path: Path) -> Non
     _scores_are_those_of_the_joined_rows(tmp_path, found)
 
 
+def test_versions_that_differ_in_the_last_number_train_together(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path, ("bank", "shop"))
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        manifest = await daemons["bank"].train(job(("bank", "shop")))
+        await settled(daemons["shop"])
+        return manifest
+
+    manifest = together(consortium, program, bank="0.1.0", shop="0.1.7")
+    assert manifest.metrics["test_auc"] > 0.8
+
+
 def _scores_are_those_of_the_joined_rows(root: Path, found: Any) -> None:
     """Every party's share applied to its own columns, added up in one place."""
     wanted = ids_of(root / "bank" / "applicants.csv", "id")[:20]

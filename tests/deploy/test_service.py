@@ -16,7 +16,7 @@ from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.settings import Serve
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 
 aiohttp = pytest.importorskip("aiohttp")
 

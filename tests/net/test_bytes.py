@@ -13,15 +13,15 @@ from hypothesis.extra import numpy as hnp
 from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage, OversizedMessage
 from colonnade.messages import Message, Piece, decode, encode
-from colonnade.net.frame import Header, pack, place_of, unpack
+from colonnade.net.frame import Header, pack, route_of, unpack
 from colonnade.net.stream.framing import RECORD, Splitter, prefix, stream_framing
 
 numbers = st.sampled_from([0, 1, 2**16 - 1, 2**16]) | st.integers(0, 2**32 - 1)
-places = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 255))
+routes = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 255))
 headers = st.builds(
     Header,
     kind=st.integers(0, 63),
-    place=st.integers(0, 2**32 - 1),
+    route=st.integers(0, 2**32 - 1),
     sequence=numbers,
     acknowledged=numbers,
 )
@@ -99,10 +99,10 @@ def test_small_numbers_make_a_short_frame(header: Header) -> None:
     assert len(pack(header, checked=False)) == (13 if wide else 9)
 
 
-@given(places, places)
+@given(routes, routes)
 @example((2**31, 0, 1), (2**31 + 1, 0, 1))
-def test_a_place_tells_runs_and_parties_apart(one: tuple[int, int, int], other: tuple[int, int, int]) -> None:
-    assert (place_of(*one) == place_of(*other)) == (one == other)
+def test_a_route_tells_runs_and_parties_apart(one: tuple[int, int, int], other: tuple[int, int, int]) -> None:
+    assert (route_of(*one) == route_of(*other)) == (one == other)
 
 
 @given(st.binary(max_size=8))

@@ -27,7 +27,7 @@ from colonnade.messages import (
     tag_of,
 )
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.frame import ACK, DATA, Header, pack, place_of
+from colonnade.net.frame import ACK, DATA, Header, pack, route_of
 
 
 @pytest.fixture(params=WORLDS)
@@ -188,9 +188,9 @@ def _bad_frames(me: int, to: int) -> dict[str, bytes]:
     """Frames that must not be believed, each with the name it is refused by."""
 
     def frame(payload: bytes = b"", **change: int) -> bytes:
-        place = place_of(change.get("run", RUN), change.get("sender", me), change.get("receiver", to))
+        route = route_of(change.get("run", RUN), change.get("sender", me), change.get("receiver", to))
         numbers = change.get("sequence", 1), change.get("acknowledged", 0)
-        return pack(Header(change.get("kind", DATA), place, *numbers), payload)
+        return pack(Header(change.get("kind", DATA), route, *numbers), payload)
 
     good = frame(encode(piece(7, 1.0)))
     return {
@@ -212,8 +212,8 @@ def test_bad_frames_are_refused_counted_and_do_not_stop_the_party(run: World) ->
             bad = _bad_frames(0, 1)
             for name, frame in bad.items():
                 # an empty frame has a meaning of its own on a stream, so it never gets that far
-                if frame or not hasattr(net._wire, "refused"):
-                    net._wire.send("bee", frame)
+                if frame or not hasattr(net._delivery._wire, "refused"):
+                    net._delivery._wire.send("bee", frame)
                 else:
                     assert name == "MalformedMessage empty"
         await net.broadcast(piece(1, 1.0))
@@ -231,12 +231,13 @@ def test_bad_frames_are_refused_counted_and_do_not_stop_the_party(run: World) ->
 def test_a_frame_in_order_that_is_no_message_is_refused_and_the_next_is_delivered(run: World) -> None:
     async def program(net: Endpoint) -> dict[str, int]:
         if net.me == "ant":
-            line = net._lines["bee"]
+            delivery, line = net._delivery, net._delivery._lines["bee"]
             # no message, one nested too deep, and a good one that overtakes them: all are taken at once
             payloads = (b"\xc1", b"\x93\x01\x00" + b"\x91" * 100_000, encode(piece(1, 1.0)))
-            frames = [pack(net._header("bee", DATA, line.number()), payload) for payload in payloads]
+            headers = (delivery._header(line, "bee", DATA, line.number()) for _ in payloads)
+            frames = [pack(header, payload) for header, payload in zip(headers, payloads, strict=True)]
             for frame in reversed(frames):
-                net._wire.send("bee", frame)
+                delivery._wire.send("bee", frame)
             await net.recv(Piece, "bee", 1)
         else:
             assert (await net.recv(Piece, "ant", 1)).values[0] == 1.0
@@ -249,7 +250,7 @@ def test_a_frame_in_order_that_is_no_message_is_refused_and_the_next_is_delivere
 
 def test_a_frame_of_nobody_is_refused_by_name(run: World) -> None:
     async def program(net: Endpoint) -> dict[str, int]:
-        net.deliver("eve", pack(Header(DATA, place_of(RUN, 0, 1), 1, 0), encode(Bye())))
+        net._delivery.deliver("eve", pack(Header(DATA, route_of(RUN, 0, 1), 1, 0), encode(Bye())))
         await net.finish()
         return dict(net.meter.refused)
 

@@ -125,13 +125,13 @@ def test_the_same_seed_gives_the_same_events_at_the_same_times(weather: str) -> 
         events: list[tuple[float, str, str, bytes]] = []
 
         async def program(net: Endpoint) -> None:
-            take = net.deliver
+            take = net._delivery.deliver
 
             def deliver(sender: str, frame: bytes) -> None:
                 events.append((asyncio.get_running_loop().time(), sender, net.me, frame))
                 take(sender, frame)
 
-            net._wire.attach(deliver, net._lost, net._restored)
+            net._delivery._wire.attach(deliver, net._lost, net._delivery.restored)
             await conversation(net)
 
         simulated(program, faults=faults, seed=seed, deadline=60.0)

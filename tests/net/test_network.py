@@ -37,7 +37,7 @@ from colonnade.messages import Backward, Piece, Stop
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials, issue
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import NetworkWire
 
 PAIR = PARTIES[:2]

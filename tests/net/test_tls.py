@@ -283,7 +283,7 @@ def test_a_listener_with_another_party_s_certificate_is_refused_at_both_ends() -
 def test_a_frame_over_the_limit_is_refused_before_it_is_read() -> None:
     async def program(net: Endpoint) -> None:
         if net.me == "ant":
-            for link in net._wire._links.values():  # type: ignore[attr-defined]
+            for link in net._delivery._wire._links.values():  # type: ignore[attr-defined]
                 link.connection.channel.write(prefix(2**30) + b"x")
         await net.gather(Piece, 0)
 

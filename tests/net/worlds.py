@@ -13,16 +13,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from colonnade.net.clock import RealClock, VirtualClock
+from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.inprocess.simulated import Faults, Link, SimulatedHub
-from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.net.network import Clock, Wire
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
 from colonnade.net.stream.channel import Engine
 from colonnade.net.stream.grpc import GrpcEngine
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.tls import TlsEngine
 from colonnade.net.stream.wire import NetworkWire
 
@@ -65,8 +64,8 @@ def endpoint(me: str, parties: tuple[str, ...], wire: Wire, clock: Clock, **opti
 
 async def run_party(net: Endpoint, program: Program) -> Any:
     try:
-        if isinstance(net._wire, NetworkWire):
-            await net._wire.start()
+        if isinstance(net._delivery._wire, NetworkWire):
+            await net._delivery._wire.start()
         return await program(net)
     finally:
         await net.close()

@@ -11,38 +11,38 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.secure.hosts import Join, Schedule, Tree
+from colonnade.secure.hosts import Join, Tree, TreePair
 
 Shape = int | tuple["Shape", "Shape"]
 
 
 def view(
-    schedule: Schedule, coalition: frozenset[int], v: NDArray[np.float64], delta: NDArray[np.float64]
+    pair: TreePair, coalition: frozenset[int], v: NDArray[np.float64], delta: NDArray[np.float64]
 ) -> list[float]:
     """Every number the coalition sees in one run: its own, and what others send to its members."""
     seen = [float(x[i]) for i in sorted(coalition) for x in (v, delta)]
-    for tree, numbers in zip(schedule.trees, (v + delta, delta), strict=True):
+    for tree, numbers in zip(pair.trees, (v + delta, delta), strict=True):
 
         def run(node: int, asker: int, tree: Tree = tree, numbers: NDArray[np.float64] = numbers) -> float:
             """Work out the sum at a node on behalf of a party, and note it where that party is told."""
-            if node < schedule.q:
+            if node < pair.q:
                 host, value = node, float(numbers[node])
             else:
-                host, left, right = tree.joins[node - schedule.q]
+                host, left, right = tree.joins[node - pair.q]
                 value = run(left, host) + run(right, host)
             if asker in coalition and host != asker:
                 seen.append(value)
             return value
 
-        run(2 * schedule.q - 2, schedule.root)
+        run(2 * pair.q - 2, pair.root)
     return seen
 
 
-def learnt(schedule: Schedule, coalition: frozenset[int]) -> int:
+def learnt(pair: TreePair, coalition: frozenset[int]) -> int:
     """How many independent numbers about the values of the parties outside the coalition it knows."""
-    q = schedule.q
+    q = pair.q
     units = np.eye(2 * q)
-    view_of = np.array([view(schedule, coalition, unit[:q], unit[q:]) for unit in units]).T
+    view_of = np.array([view(pair, coalition, unit[:q], unit[q:]) for unit in units]).T
     _, sizes, directions = np.linalg.svd(view_of)
     invisible = directions[int((sizes > 1e-9).sum()) :]
     others = [i for i in range(q) if i not in coalition]

@@ -14,11 +14,10 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.errors import ColonnadeError, RefusedMessage
 from colonnade.messages import Message, decode
-from colonnade.net.clock import VirtualClock
+from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import DATA, unpack
 from colonnade.net.inprocess.simulated import Faults, Link, SimulatedHub
-from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.net.network import Deliver
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
@@ -56,10 +55,17 @@ class Parties:
         return [net.me for net in self.nets]
 
     async def sum(self, pieces: Sequence[Floats], root: int, tag: int) -> list[Floats | None]:
-        """Everybody sums; what `sum` returned at each party."""
-        root_name = self.names[root]
-        both = zip(self.sums, pieces, strict=True)
-        return list(await asyncio.gather(*(each.sum(piece, root=root_name, tag=tag) for each, piece in both)))
+        """The root collects and all others give; what came back at each party."""
+        return list(await asyncio.gather(*self.each(pieces, root, tag)))
+
+    def each(self, pieces: Sequence[Floats], root: int, tag: int) -> list[Awaitable[Floats | None]]:
+        """What each party does in one sum, not yet begun."""
+        return [self.one(i, piece, root, tag) for i, piece in enumerate(pieces)]
+
+    def one(self, i: int, piece: Floats, root: int, tag: int) -> Awaitable[Floats | None]:
+        if i == root:
+            return self.sums[i].collect(piece, tag=tag)
+        return self.sums[i].give(piece, root=self.names[root], tag=tag)
 
     async def failures(self) -> list[ColonnadeError]:
         """What went wrong in the background, at parties that add up for others."""

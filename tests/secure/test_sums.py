@@ -93,7 +93,7 @@ def test_tags_in_any_order_and_all_at_once(kind: str, q: int, seed: int) -> None
 
     async def program(parties: Parties) -> None:
         async def one(i: int, tag: int) -> None:
-            result = await parties.sums[i].sum(pieces[tag][i], root=parties.names[roots[tag]], tag=tag)
+            result = await parties.one(i, pieces[tag][i], roots[tag], tag)
             if roots[tag] == i:
                 assert_total(kind, result, pieces[tag])
             else:
@@ -115,10 +115,10 @@ def test_a_share_may_come_long_before_the_root_asks(kind: str) -> None:
         for tag in range(rounds):
             for i in range(1, q):
                 async with asyncio.timeout(0.001):
-                    assert await parties.sums[i].sum(pieces[tag][i], root="party00", tag=tag) is None
+                    await parties.sums[i].give(pieces[tag][i], root="party00", tag=tag)
         await asyncio.sleep(30.0)
         for tag in reversed(range(rounds)):
-            total = await parties.sums[0].sum(pieces[tag][0], root="party00", tag=tag)
+            total = await parties.sums[0].collect(pieces[tag][0], tag=tag)
             assert_total(kind, total, pieces[tag])
 
     with_parties(q, SUMS[kind], program, link=Link(latency_s=0.2))
@@ -211,9 +211,10 @@ def test_a_tag_is_never_used_twice(kind: str) -> None:
         for tag in (5, tag_of(Topic.EVALUATE, 5)):
             await parties.sum(pieces, 0, tag)
             heard = len(parties.heard)
-            for i, each in enumerate(parties.sums):
-                with pytest.raises(TagReused, match=str(tag)):
-                    await each.sum(pieces[i], root="party01", tag=tag)
+            for i in range(3):
+                for root in range(3):
+                    with pytest.raises(TagReused, match=str(tag)):
+                        await parties.one(i, pieces[i], root, tag)
             assert len(parties.heard) == heard
 
     with_parties(3, SUMS[kind], program)
@@ -223,9 +224,9 @@ def test_a_tag_is_never_used_twice(kind: str) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e12, -1e300])
 def test_a_value_out_of_range_is_an_error_and_nothing_is_sent(kind: str, bad: float) -> None:
     async def program(parties: Parties) -> None:
-        for each in parties.sums:
+        for one in parties.each([np.array([1.0, bad])] * 3, root=0, tag=0):
             with pytest.raises(FixedPointOverflow, match="a value of size"):
-                await each.sum(np.array([1.0, bad]), root="party00", tag=0)
+                await one
         await asyncio.sleep(1.0)
         assert parties.heard == []
 
@@ -239,10 +240,7 @@ def test_pieces_of_different_length_are_an_error(kind: str, odd: int) -> None:
 
     async def program(parties: Parties) -> None:
         pieces = [np.ones(3 if i == odd else 4) for i in range(4)]
-        both = zip(parties.sums, pieces, strict=True)
-        outcomes = await asyncio.gather(
-            *(each.sum(piece, root="party00", tag=0) for each, piece in both), return_exceptions=True
-        )
+        outcomes = await asyncio.gather(*parties.each(pieces, root=0, tag=0), return_exceptions=True)
         assert not any(isinstance(outcome, np.ndarray) for outcome in outcomes)
         errors = [*outcomes, *await parties.failures()]
         assert any(isinstance(error, SumError) for error in errors)
@@ -259,9 +257,9 @@ def test_a_silent_party_is_a_named_error_within_the_deadline(kind: str, q: int) 
         async def program(parties: Parties, silent: int = silent) -> None:
             for i in range(1, q):
                 if i != silent:
-                    await parties.sums[i].sum(pieces[i], root="party00", tag=0)
+                    await parties.sums[i].give(pieces[i], root="party00", tag=0)
             with pytest.raises(DeadlineExceeded, match="is it running and reachable"):
-                await parties.sums[0].sum(pieces[0], root="party00", tag=0)
+                await parties.sums[0].collect(pieces[0], tag=0)
             assert all(isinstance(error, DeadlineExceeded) for error in await parties.failures())
             # the mailbox looks at the deadlines every quarter of one
             assert parties.nets[0].clock.now() <= 1.25 * parties.nets[0].deadline

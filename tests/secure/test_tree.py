@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.secure.parties import Parties, random_pieces, with_parties
-from tests.secure.test_coalitions import schedules
+from tests.secure.test_coalitions import tree_pairs
 
 from colonnade.errors import DeadlineExceeded, SumError
 from colonnade.messages import Branch, Topic, tag_of, topic_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.secure.coalitions import tree_graph
-from colonnade.secure.hosts import Schedule, choose_schedule, unsafe_reason
+from colonnade.secure.hosts import TreePair, choose_trees, unsafe_reason
 from colonnade.secure.tree import STEP, TreeSum, branch_tag, error_bound, mask_size
 
 
-@given(schedules(at_most=6), st.integers(0, 99))
-def test_any_trees_and_hosts_give_the_total(schedule: Schedule, seed: int) -> None:
+@given(tree_pairs(at_most=6), st.integers(0, 99))
+def test_any_trees_and_hosts_give_the_total(pair: TreePair, seed: int) -> None:
     """And what arrives is, to the bit, what the coalition analysis says each party receives."""
-    q, root = schedule.q, schedule.root
+    q, root = pair.q, pair.root
     drawn: dict[str, NDArray[np.int64]] = {}
 
     def make(net: Endpoint) -> TreeSum:
@@ -38,7 +38,7 @@ def test_any_trees_and_hosts_give_the_total(schedule: Schedule, seed: int) -> No
             drawn[net.me] = np.frombuffer(data, "<i8") >> (64 - bits)
             return data
 
-        return TreeSum(net, schedule=lambda _q, _root: schedule, random_bytes=random_bytes)
+        return TreeSum(net, choose=lambda _q, _root: pair, random_bytes=random_bytes)
 
     async def program(parties: Parties) -> None:
         pieces = random_pieces(q, (3,), seed)
@@ -48,7 +48,7 @@ def test_any_trees_and_hosts_give_the_total(schedule: Schedule, seed: int) -> No
         assert not await parties.failures()
         unknowns = [np.rint(piece / STEP).astype(np.int64) for piece in pieces]
         unknowns += [drawn[name] for name in parties.names]
-        graph = tree_graph(schedule)
+        graph = tree_graph(pair)
         for i in range(q):
             said = [np.sum([c * unknowns[k] for k, c in form.items()], axis=0) for form in graph.receives[i]]
             heard = [message.values for message in parties.heard_by(i) if isinstance(message, Branch)]
@@ -143,16 +143,16 @@ def test_every_node_has_a_tag_of_its_own_within_the_topic() -> None:
 def test_a_failed_host_says_so_at_its_next_sum_and_never_hangs(caplog: pytest.LogCaptureFixture) -> None:
     """party01 adds up for the root; party02 is silent."""
     q = 3
-    assert any(hop.sender == 1 and hop.node >= q for hop in choose_schedule(q, 0).hops)
+    assert any(hop.sender == 1 and hop.node >= q for hop in choose_trees(q, 0).hops)
 
     async def program(parties: Parties) -> None:
         host = parties.sums[1]
         assert isinstance(host, TreeSum)
-        assert await host.sum(np.ones(2), root="party00", tag=0) is None
-        assert await host.sum(np.ones(2), root="party00", tag=1) is None
+        await host.give(np.ones(2), root="party00", tag=0)
+        await host.give(np.ones(2), root="party00", tag=1)
         await asyncio.sleep(100.0)
         with pytest.raises(DeadlineExceeded, match="from party02"):
-            await host.sum(np.ones(2), root="party00", tag=2)
+            await host.give(np.ones(2), root="party00", tag=2)
         with pytest.raises(DeadlineExceeded):
             await host.settle()
 
@@ -165,7 +165,7 @@ def test_close_raises_what_nobody_was_told() -> None:
     async def program(parties: Parties) -> None:
         host = parties.sums[1]
         assert isinstance(host, TreeSum)
-        await host.sum(np.ones(2), root="party00", tag=0)
+        await host.give(np.ones(2), root="party00", tag=0)
         await asyncio.sleep(100.0)
         with pytest.raises(DeadlineExceeded):
             await host.close()
@@ -179,7 +179,7 @@ def test_close_drops_what_still_waits() -> None:
         host = parties.sums[1]
         assert isinstance(host, TreeSum)
         for tag in range(10):
-            await host.sum(np.ones(2), root="party00", tag=tag)
+            await host.give(np.ones(2), root="party00", tag=tag)
         await host.close()
         assert parties.nets[1].clock.now() == 0.0
         await host.settle()
@@ -216,16 +216,16 @@ def test_a_wrong_branch_is_a_named_error(wrong: Callable[[Branch], Branch]) -> N
 def test_trees_are_shallow() -> None:
     """The longest chain of messages grows with the logarithm of q."""
 
-    def depth(schedule: Schedule, t: int) -> int:
-        tree = schedule.trees[t]
-        waits = [0] * schedule.q
+    def depth(pair: TreePair, t: int) -> int:
+        tree = pair.trees[t]
+        waits = [0] * pair.q
         for host, left, right in tree.joins:
             waits.append(max(waits[part] + (tree.host(part) != host) for part in (left, right)))
-        return waits[-1] + (tree.host(tree.top) != schedule.root)
+        return waits[-1] + (tree.host(tree.top) != pair.root)
 
     for q in range(3, 65):
         for t in (0, 1):
-            assert depth(choose_schedule(q, 0), t) <= 2 + (q - 1).bit_length()
+            assert depth(choose_trees(q, 0), t) <= 2 + (q - 1).bit_length()
 
 
 def test_only_two_parties_are_refused() -> None:
@@ -234,4 +234,4 @@ def test_only_two_parties_are_refused() -> None:
 
 def test_one_party_is_no_sum() -> None:
     with pytest.raises(SumError, match="two parties or more"):
-        choose_schedule(1, 0)
+        choose_trees(1, 0)

@@ -15,7 +15,7 @@ from colonnade.messages import Reply, Upload
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
-from colonnade.net.stream.engines import network_wire
+from colonnade.net.stream.wire import network_wire
 
 PARTIES = ("client", "server")
 TRIALS = 5

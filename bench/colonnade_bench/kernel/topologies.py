@@ -18,10 +18,9 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.messages import Piece
-from colonnade.net.clock import VirtualClock
+from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.simulated import Link, SimulatedHub
-from colonnade.net.inprocess.virtual import run_virtual
 
 SHAPES = ("star", "tree", "ring")
 PARTIES = (2, 4, 8, 16, 32)

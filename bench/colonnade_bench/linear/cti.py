@@ -18,12 +18,11 @@ from contextlib import ExitStack, closing
 import numpy as np
 
 from colonnade.messages import Announce
-from colonnade.net.clock import RealClock, VirtualClock
+from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.simulated import Link, SimulatedHub
-from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
-from colonnade.net.stream.engines import network_wire
+from colonnade.net.stream.wire import network_wire
 
 PAIR = ("asker", "server")
 # Table 3: set, d_l, the paper's CTI

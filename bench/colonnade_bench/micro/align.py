@@ -25,8 +25,8 @@ from colonnade.conversations.align import Terms, align
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
-from colonnade.net.stream.engines import network_wire
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
+from colonnade.net.stream.wire import network_wire
 from colonnade.secure.keys import agree
 
 OVERLAP = 0.8

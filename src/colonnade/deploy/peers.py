@@ -18,6 +18,7 @@ from colonnade.messages import Message, Present
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.mux import Mux
 from colonnade.run.party import first_cause
+from colonnade.secure.keys import compatible
 
 log = logging.getLogger("colonnade.run.party")
 
@@ -105,12 +106,3 @@ class Lines:
             reason = self.mux.lines[peer].reason or "the line ended"
             log.info("%s is away: %s", peer, reason)
             self.left(peer, reason)
-
-
-def compatible(one: str, other: str) -> bool:
-    """Versions that talk: equal up to the last number.
-
-    >>> compatible("0.1.0", "0.1.7"), compatible("0.1.0", "0.2.0")
-    (True, False)
-    """
-    return one.split(".")[:2] == other.split(".")[:2]

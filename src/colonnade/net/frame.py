@@ -1,13 +1,13 @@
-"""A frame: one message with its place, its number, and a checksum.
+"""A frame: one message, where it belongs, its number, and a checksum.
 
 On a real network TLS already keeps frames from being read or changed; the checksum finds corruption
 where there is no TLS (the simulated world injects it). Where nothing can change a frame the checksum is
 left out, since it would cost more than all the rest; a bit of the kind says whether it follows the header.
-The other fields find a frame that is where it does not belong: `place` another run's or another party's, the
-numbers a repeated or a missing one.
+The other fields find a frame that is where it does not belong: the route one of another run or of other
+parties, the numbers a repeated or a missing one.
 
     kind           1 byte; two of its bits say whether there is a checksum and whether numbers are wide
-    place          4 bytes: a digest of run, sender and receiver, which both ends know (`place_of`)
+    route          4 bytes: a digest of run, sender and receiver, which both ends know (`route_of`)
     sequence       2 bytes, or 4 once one of the two numbers needs them
     acknowledged   2 bytes, or 4
     checksum       4 bytes, or none
@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
-from colonnade.errors import MalformedMessage
+from colonnade.errors import MalformedMessage, RefusedMessage, UnknownParty, WrongRun
 
 _NARROW, _WIDE = struct.Struct("<BIHH"), struct.Struct("<BIII")
-_PLACE = struct.Struct(">IBB")
+_ROUTE = struct.Struct(">IBB")
 _NARROW_LIMIT = 2**16
 _CHECKED, _WIDENED = 0x80, 0x40
 _MARKS = _CHECKED | _WIDENED
 CHECKSUM = 4
 HEADER_LIMIT = _WIDE.size + CHECKSUM
-"""Bytes that a header has at most."""
+"""The most bytes that a header can have."""
 
 DATA, ACK, RESEND = 0, 1, 2
 """Kinds of frames: a message; 'I have all up to here'; 'I miss what follows this one'."""
@@ -36,28 +38,20 @@ DATA, ACK, RESEND = 0, 1, 2
 
 class Header(NamedTuple):
     kind: int
-    place: int
+    route: int
     sequence: int
     acknowledged: int
 
 
-def place_of(run: int, sender: int, receiver: int) -> int:
-    """Where a frame belongs: a run, and the numbers of two of its parties.
-
-    Two places that differ are the same number once in 2^32 times; never where the runs differ only in
-    their lower half, as the CRC finds any change of 32 bits in a row.
-    """
-    return zlib.crc32(_PLACE.pack(run, sender, receiver))
-
-
 def pack(header: Header, payload: bytes = b"", *, checked: bool = True) -> bytes:
-    kind, place, sequence, acknowledged = header
+    """The bytes of a frame, with a checksum if `checked`."""
+    kind, route, sequence, acknowledged = header
     if checked:
         kind |= _CHECKED
     if sequence < _NARROW_LIMIT and acknowledged < _NARROW_LIMIT:
-        fields = _NARROW.pack(kind, place, sequence, acknowledged)
+        fields = _NARROW.pack(kind, route, sequence, acknowledged)
     else:
-        fields = _WIDE.pack(kind | _WIDENED, place, sequence, acknowledged)
+        fields = _WIDE.pack(kind | _WIDENED, route, sequence, acknowledged)
     if not checked:
         return fields + payload
     checksum = zlib.crc32(payload, zlib.crc32(fields))
@@ -65,7 +59,7 @@ def pack(header: Header, payload: bytes = b"", *, checked: bool = True) -> bytes
 
 
 def unpack(frame: bytes, *, demand: bool = False) -> tuple[Header, memoryview]:
-    """The header and the payload. A checksum that is there must fit; `demand` that it is there."""
+    """The header and the payload of a frame. A checksum must fit; with `demand` it must also be there."""
     marks = frame[0] if frame else 0
     fields = _WIDE if marks & _WIDENED else _NARROW
     checked = demand or marks & _CHECKED
@@ -74,9 +68,38 @@ def unpack(frame: bytes, *, demand: bool = False) -> tuple[Header, memoryview]:
     if len(frame) < start:
         raise MalformedMessage(f"a frame of {len(frame)} bytes is shorter than its header ({start})")
     view = memoryview(frame)
-    kind, place, sequence, acknowledged = fields.unpack_from(view)
+    kind, route, sequence, acknowledged = fields.unpack_from(view)
     if checked:
         checksum = int.from_bytes(view[end:start], "little")
         if not marks & _CHECKED or checksum != zlib.crc32(view[start:], zlib.crc32(view[:end])):
             raise MalformedMessage(f"a frame of {len(frame)} bytes does not fit its checksum")
-    return Header(kind & ~_MARKS, place, sequence, acknowledged), view[start:]
+    return Header(kind & ~_MARKS, route, sequence, acknowledged), view[start:]
+
+
+def route_of(run: int, sender: int, receiver: int) -> int:
+    """The number that says where a frame belongs: in which run, and between which of its parties.
+
+    Two routes that differ have the same number once in 2^32 times; never where the runs differ only in
+    their lower half, as the CRC finds any change of 32 bits in a row.
+    """
+    return zlib.crc32(_ROUTE.pack(run, sender, receiver))
+
+
+class Routes:
+    """The routes of one party in one run: `to` each peer, and `of` what comes from each peer.
+
+    Both ends of a line know them, so a frame with another route belongs to another run or to other parties.
+    """
+
+    def __init__(self, me: str, parties: Sequence[str], run: int) -> None:
+        numbers = {party: number for number, party in enumerate(sorted(parties))}
+        own = numbers[me]
+        self.to = {peer: route_of(run, own, number) for peer, number in numbers.items() if peer != me}
+        self.of = {peer: route_of(run, number, own) for peer, number in numbers.items() if peer != me}
+        self._run, self._parties = run, range(len(numbers))
+
+    def refusal(self, sender: str, route: int) -> RefusedMessage:
+        """The error that says why a frame with this route is not taken from this sender."""
+        if any(route == route_of(self._run, *pair) for pair in product(self._parties, repeat=2)):
+            return UnknownParty(f"a frame from {sender} names another sender or receiver")
+        return WrongRun(f"{sender} sent a frame of another run than {self._run:08x}")

@@ -1,4 +1,4 @@
-"""One direction pair of a line: numbering, acknowledging and resending frames.
+"""One party's end of a line with a peer: which frames were sent, which arrived, and what must be sent again.
 
 Frames to a peer carry 1, 2, 3, ...; the peer takes them in that order, drops repeats, keeps early ones
 until the gap closes, and says with every frame of its own how far it has come. What is not acknowledged
@@ -18,6 +18,8 @@ EARLY_LIMIT = 4096
 
 @dataclass(slots=True)
 class Line:
+    """The numbers of one end: of the last frame sent, taken in order, and acknowledged by the peer."""
+
     sent: int = 0
     taken: int = 0
     acknowledged: int = 0
@@ -28,14 +30,16 @@ class Line:
     gap_reported: int = -1
 
     def number(self) -> int:
+        """The number of the next frame to the peer."""
         self.sent += 1
         return self.sent
 
     def keep(self, sequence: int, frame: bytes) -> None:
+        """Store a frame until it is acknowledged."""
         self.unacknowledged.append((sequence, frame))
 
     def acknowledge(self, upto: int) -> bool:
-        """The peer has all frames up to this one. Whether that is news."""
+        """Forget the frames up to this one, which the peer has. False if that was known."""
         if upto <= self.acknowledged:
             return False
         self.acknowledged = upto
@@ -64,11 +68,12 @@ class Line:
         return []
 
     def report(self) -> None:
-        """The peer is being told of `taken`."""
+        """Remember that the peer is told of `taken` now."""
         self.reported = self.taken
         self.unreported_bytes = 0
 
     def owes_ack(self) -> bool:
+        """True when so much has arrived that the peer must be told, even without an answer to send."""
         # by number and by size: until then the peer keeps every frame in memory
         return self.taken - self.reported >= ACK_EVERY or self.unreported_bytes >= ACK_BYTES
 

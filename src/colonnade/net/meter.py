@@ -18,10 +18,10 @@ Key = tuple[type[Message], int, str]
 
 
 class Meter:
-    """One party's books. Evaluation is measurement, not training, so it can be told apart by topic."""
+    """What one party has sent and received. Evaluation is no training traffic and can be counted apart."""
 
     def __init__(self) -> None:
-        self._sent: dict[Key, list[int]] = {}  # messages, bytes, of these payload, and encryption
+        self._sent: dict[Key, list[int]] = {}  # messages, bytes, bytes of payload, bytes of encryption
         self.overhead = 0
         self._overhead_sealed = 0
         self.received_messages = 0
@@ -29,10 +29,10 @@ class Meter:
         self.refused: Counter[str] = Counter()
 
     def sent(self, message: Message, to: str, frame: int, length: int, sealed: int) -> None:
-        """A frame with this message left, with a length before it and so much encryption around it."""
+        """Count a message that left: bytes of its frame, of the length before it, of encryption around it."""
         size = frame + length + sealed
         kind = type(message)
-        # the tag's topic, not the tag itself, is the key: the books must not grow with the rounds
+        # the tag's topic, not the tag itself, is the key: this table must not grow with the rounds
         key = (kind, getattr(message, "tag", 0) >> TOPIC_SHIFT, to)
         payload = 0
         for name in _arrays(kind):
@@ -47,7 +47,7 @@ class Meter:
             entry[3] += sealed
 
     def repeated(self, frame: int, length: int, sealed: int) -> None:
-        """Acknowledgements and resends: bytes that carry no message of their own."""
+        """Count an acknowledgement or a resend: bytes that carry no message of their own."""
         self.overhead += frame + length + sealed
         self._overhead_sealed += sealed
 
@@ -68,7 +68,7 @@ class Meter:
         return dict(sorted(totals.items()))
 
     def payload_by_kind(self) -> dict[str, int]:
-        """Of all that is not evaluation."""
+        """Bytes of arrays in all that is not evaluation, by kind of message."""
         totals: Counter[str] = Counter()
         for (kind, topic, _), entry in self._sent.items():
             if topic != Topic.EVALUATE:
@@ -76,7 +76,7 @@ class Meter:
         return dict(sorted(totals.items()))
 
     def sealed_bytes(self) -> int:
-        """What encryption added to all that is not evaluation."""
+        """Bytes that encryption added to all that is not evaluation."""
         sent = sum(entry[3] for (_, topic, _), entry in self._sent.items() if topic != Topic.EVALUATE)
         return sent + self._overhead_sealed
 
@@ -93,4 +93,5 @@ class Meter:
 
 @cache
 def _arrays(kind: type[Message]) -> tuple[str, ...]:
+    """The names of the fields of a message that are arrays."""
     return tuple(field.name for field in msgspec.structs.fields(kind) if field.type == Numbers)

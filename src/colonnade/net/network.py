@@ -1,4 +1,4 @@
-"""The seams of the net: what a party may assume of its network and its clock.
+"""The interfaces of the net: what a party may assume of its network and its clock.
 
 A party program knows a `Network` and a `Clock` and nothing else, so the same program runs in the
 simulated, the local and the real world. Below the `Network` lies a `Wire`, which moves frames of bytes
@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
+    """A party's time. `virtual`: it is the simulation's, and does not pass while the party computes."""
+
     virtual: bool
 
     def now(self) -> float:
@@ -29,15 +31,17 @@ class Clock(Protocol):
         ...
 
     def uncharged(self) -> AbstractContextManager[None]:
-        """What happens inside is measurement, not training: real clocks stand still for it."""
+        """Stop a real clock while the block runs: what happens inside is measurement, not training."""
         ...
 
     def beside(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """The same for measurement beside training: real clocks go on while the work waits."""
+        """Await measurement beside training: a real clock stops while it runs, not while it waits."""
         ...
 
 
 class Network(Protocol):
+    """What a party sees of the others in a run: it sends messages, and asks for messages by kind and tag."""
+
     @property
     def me(self) -> str: ...
 
@@ -69,14 +73,14 @@ class Network(Protocol):
         ...
 
     async def drain(self, kind: type[M], *, patient: bool = False) -> list[tuple[str, M]]:
-        """Everything of a queued kind that waits, at least one message, in the order of arrival.
+        """All messages of a queued kind that wait, at least one, in the order of arrival.
 
         A patient wait has no deadline: for what may rightly never come.
         """
         ...
 
     def stream(self, kind: type[M], *, patient: bool = False) -> AsyncIterator[list[tuple[str, M]]]:
-        """`drain` for ever."""
+        """Repeat `drain` for ever."""
         ...
 
 
@@ -91,7 +95,7 @@ Restored = Callable[[str], None]
 
 
 class Wire(Protocol):
-    """Moves frames to named parties, in order while a line stands.
+    """Moves frames of bytes to named parties, in order while a line stands.
 
     `lossless`: a frame that was sent arrives, so nothing needs to be kept for a resend.
     `intact`: a frame that arrives is as it was sent, so it needs no checksum.
@@ -109,7 +113,7 @@ class Wire(Protocol):
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None: ...
 
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
-        """Hand over a frame. What comes back, if anything, is to be awaited before sending more."""
+        """Send a frame. What comes back, if anything, is to be awaited before sending more."""
         ...
 
     async def close(self) -> None: ...

@@ -30,6 +30,8 @@ class _Wait:
 
 
 class Waits:
+    """All waits of one party, by what they wait for."""
+
     def __init__(self, me: str, deadline: float) -> None:
         self.failure: ColonnadeError | None = None
         self._me = me
@@ -40,7 +42,10 @@ class Waits:
     async def until(
         self, key: object, missing: set[str], what: str, *, patient: bool = False, deadlines: float = 1
     ) -> None:
-        """Wait until `release` was called for `key` and each of `missing`; a patient wait, for ever."""
+        """Wait until `release` was called for `key` and each of `missing`, or for `deadlines` deadlines.
+
+        A patient wait has no deadline.
+        """
         if self.failure is not None:
             raise self.failure
         loop = asyncio.get_running_loop()
@@ -49,7 +54,7 @@ class Waits:
         wait = _Wait(missing, what, begun, due, loop.create_future())
         self._waits.setdefault(key, []).append(wait)
         if self._timer is None and not patient:
-            self._timer = loop.call_at(wait.due, self._check)
+            self._timer = loop.call_at(wait.due, self._check, wait.due)
         try:
             await wait.future
         finally:
@@ -59,12 +64,14 @@ class Waits:
                 del self._waits[key]
 
     def release(self, key: object, sender: str) -> None:
+        """End the waits for `key` in which only this sender was missing."""
         for wait in self._waits.get(key, ()):
             wait.missing.discard(sender)
             if not wait.missing and not wait.future.done():
                 wait.future.set_result(None)
 
     def fail(self, error: ColonnadeError) -> None:
+        """End every wait, now and later, with this error; only the first error counts."""
         if self.failure is None:
             self.failure = error
             for waits in self._waits.values():
@@ -76,13 +83,12 @@ class Waits:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _check(self) -> None:
-        """The oldest wait may be overdue; then look again when the next one would be."""
-        assert self._timer is not None  # noqa: S101  it is the timer that calls
+    def _check(self, when: float) -> None:
+        """End the waits that are overdue, and look again when the next one would be."""
         loop = asyncio.get_running_loop()
         # a loop may call a little early, within the resolution of its clock
         now = loop.time() + RESOLUTION
-        late = now - self._timer.when()
+        late = now - when
         self._timer = None
         upcoming = float("inf")
         for waits in self._waits.values():
@@ -99,4 +105,4 @@ class Waits:
                 text = f"{self._me} waited {wait.due - wait.begun:g} s for {wait.what} from {silent}"
                 wait.future.set_exception(DeadlineExceeded(f"{text}; is it running and reachable?"))
         if upcoming < float("inf"):
-            self._timer = loop.call_at(upcoming, self._check)
+            self._timer = loop.call_at(upcoming, self._check, upcoming)

@@ -28,7 +28,7 @@ from colonnade import errors
 from colonnade.data import store
 from colonnade.errors import ColonnadeError, JobError, PeerLost
 from colonnade.net.stream.certificates import issue, make_authority
-from colonnade.net.stream.loopback import free_ports
+from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
 from colonnade.run.party import Progress, Share
 from colonnade.run.worker import Instructions

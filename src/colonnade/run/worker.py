@@ -23,7 +23,7 @@ from colonnade.job.plan import Plan
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials
-from colonnade.net.stream.engines import network_wire
+from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
 from colonnade.run.party import Party, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS

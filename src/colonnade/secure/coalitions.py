@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import gcd
 
-from colonnade.secure.hosts import Schedule, choose_schedule
+from colonnade.secure.hosts import TreePair, choose_trees
 
 Form = Mapping[int, int]
 """A linear form: unknown -> coefficient. Unknowns 0..q-1 are the parties' values, the rest are masks."""
@@ -27,7 +27,7 @@ Form = Mapping[int, int]
 
 @dataclass(frozen=True)
 class MessageGraph:
-    """One sum as an observer of all lines would draw it."""
+    """The messages of one sum: what each party knows by itself, and what it is sent."""
 
     q: int
     root: int
@@ -37,28 +37,28 @@ class MessageGraph:
     """What each party is sent."""
 
 
-def tree_graph(schedule: Schedule) -> MessageGraph:
-    """The papers' sum: v + delta along the first tree, delta along the second."""
-    q = schedule.q
+def tree_graph(pair: TreePair) -> MessageGraph:
+    """The messages of the papers' sum: v + delta along the first tree, delta along the second."""
+    q = pair.q
     receives: list[list[Form]] = [[] for _ in range(q)]
-    for hop in schedule.hops:
-        leaves = schedule.trees[hop.tree].leaves(hop.node)
+    for hop in pair.hops:
+        leaves = pair.trees[hop.tree].leaves(hop.node)
         masks = {q + i: 1 for i in leaves}
         receives[hop.to].append(masks if hop.tree else dict.fromkeys(leaves, 1) | masks)
     makes = tuple(frozenset({i, q + i}) for i in range(q))
-    return MessageGraph(q, schedule.root, makes, tuple(map(tuple, receives)))
+    return MessageGraph(q, pair.root, makes, tuple(map(tuple, receives)))
 
 
 def plain_graph(q: int, root: int = 0) -> MessageGraph:
-    """Everybody sends its value to the root in clear."""
+    """The messages of a plain sum: everybody sends its value to the root in clear."""
     sent: tuple[Form, ...] = tuple({i: 1} for i in range(q) if i != root)
     receives = tuple(sent if i == root else () for i in range(q))
     return MessageGraph(q, root, tuple(frozenset({i}) for i in range(q)), receives)
 
 
 def masked_graph(q: int, root: int = 0) -> MessageGraph:
-    """Everybody sends its value to the root, plus a mask it shares with each higher party, minus one for
-    each lower party."""
+    """The messages of a masked sum: everybody sends its value to the root, plus a mask that it shares with
+    each higher party, minus one for each lower party."""
     mask = {pair: q + k for k, pair in enumerate(combinations(range(q), 2))}
     makes = tuple(frozenset({i} | {k for pair, k in mask.items() if i in pair}) for i in range(q))
     sent: tuple[Form, ...] = tuple(
@@ -94,7 +94,7 @@ def derives(graph: MessageGraph, coalition: Iterable[int]) -> list[Form]:
 
 
 def leaks(graph: MessageGraph, coalition: Iterable[int]) -> bool:
-    """True where the coalition learns more than an ideal sum would tell it.
+    """True if the coalition learns more than an ideal sum would tell it.
 
     >>> leaks(plain_graph(3), {0}), leaks(masked_graph(3), {0})
     (True, False)
@@ -106,7 +106,7 @@ def leaks(graph: MessageGraph, coalition: Iterable[int]) -> bool:
 
 
 def exposes(graph: MessageGraph, coalition: Iterable[int]) -> bool:
-    """True where the coalition learns the value of one party outside it, be it from the total alone."""
+    """True if the coalition learns the value of one party outside it, be it from the total alone."""
     return any(len(form) == 1 for form in derives(graph, coalition))
 
 
@@ -133,7 +133,7 @@ def smallest_exposing_coalition(graph: MessageGraph, upto: int | None = None) ->
 
 @dataclass(frozen=True)
 class CoalitionRow:
-    """One line of the report: how many must collude, for each kind of sum; None: no number suffices."""
+    """How many of q parties must collude, for each kind of sum; None: no number suffices."""
 
     q: int
     more_than_total: dict[str, int | None]
@@ -146,7 +146,7 @@ def coalition_table(qs: Iterable[int] = range(2, 9)) -> Iterator[CoalitionRow]:
     for q in qs:
         graphs = {
             "plain": plain_graph(q),
-            "tree": tree_graph(choose_schedule(q, 0)),
+            "tree": tree_graph(choose_trees(q, 0)),
             "masked": masked_graph(q),
         }
         yield CoalitionRow(
@@ -171,7 +171,7 @@ def _smallest(
 
 
 def _echelon(forms: Iterable[Form]) -> dict[int, Form]:
-    """The span of the forms, as rows with different leading (highest) unknowns."""
+    """A basis of the span of the forms, by the leading (highest) unknown of each row."""
     rows: dict[int, Form] = {}
     for form in forms:
         row = form

@@ -1,9 +1,9 @@
-"""Points of an elliptic curve as names that only together can be compared: secp256k1 by libsecp256k1.
+"""Ids as points of an elliptic curve, blinded so that they can be compared only when all parties take part.
 
-Its order is prime, so every point but one generates the whole group and there are no small subgroups to
-check for; parsing refuses bytes that are no point. A party's scalar lives for one alignment. The library's
-multiplication takes a time that depends a little on the scalar; what a peer can time is a chunk of
-thousands of points, once.
+The curve is secp256k1, by libsecp256k1. Its order is prime, so every point but one generates the whole group
+and there are no small subgroups to check for; parsing refuses bytes that are no point. A party's scalar lives
+for one alignment. The library's multiplication takes a time that depends a little on the scalar; what a peer
+can time is a chunk of thousands of points, once.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ POINT = 33
 
 
 def scalar() -> bytes:
-    """A secret multiplier."""
+    """A new secret multiplier, for one alignment."""
     while not 0 < int.from_bytes(drawn := os.urandom(32), "big") < ORDER:
         pass
     return drawn
 
 
 def inverse(secret: bytes) -> bytes:
-    """The multiplier that undoes another."""
+    """The multiplier that undoes `secret`."""
     return pow(int.from_bytes(secret, "big"), -1, ORDER).to_bytes(32, "big")
 
 
 def hashed_times(ids: Digests, secret: bytes) -> Points:
-    """secret H(x) of every id x."""
+    """The point secret H(x) of every id x."""
     return _array([_to_curve(row.tobytes()).multiply(secret).format() for row in ids])
 
 
 def times(points: Points, secret: bytes) -> Points:
-    """
+    """Each point, multiplied by `secret`.
+
     >>> ids, secret = np.zeros((1, 32), dtype=np.uint8), scalar()
     >>> there = times(hashed_times(ids, secret), other := scalar())
     >>> bool((times(there, inverse(other)) == hashed_times(ids, secret)).all())

@@ -29,7 +29,7 @@ SEEDS = 64
 
 
 def size_for(keys: int) -> int:
-    """Places of a table for so many keys; a multiple of three, one third for each of a key's places."""
+    """How many places a table for so many keys has: three thirds, one for each of a key's places."""
     return 3 * -(-(int(SPREAD * keys) + SLACK) // 3)
 
 
@@ -63,7 +63,7 @@ def _places(keys: Words, seed: int, size: int) -> Places:
 
 
 def _mix(x: Words) -> Words:
-    """The finaliser of splitmix64: every bit of the input moves every bit of the output."""
+    """A hash of each word: the finaliser of splitmix64, in which every bit moves every bit of the output."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -92,6 +92,7 @@ def _peel(places: Places, size: int) -> list[Layer] | None:
 
 
 def _fill(places: Places, layers: list[Layer], values: Words, size: int) -> Words:
+    """A random table, changed where a key needs it, last peeled first."""
     table = np.frombuffer(os.urandom(16 * size), dtype=np.uint64).reshape(size, 2).copy()
     for keys, own in reversed(layers):
         table[own] = 0

@@ -1,7 +1,7 @@
 """Which trees a sum runs along, and at which party each pair of numbers is added up: its host.
 
 "Totally different" trees (FDSKL, Definition 2) do not settle who learns what: a host that receives
-v_l + delta_l in one tree and delta_l in the other knows v_l. So `choose_schedule` also places the hosts: one
+v_l + delta_l in one tree and delta_l in the other knows v_l. So `choose_trees` also places the hosts: one
 half of the parties adds up masked values and receives no mask, the other half adds up masks and receives no
 value, and the root gets both sums and nothing else. Then
 - a party alone learns nothing, the root learns the total;
@@ -11,7 +11,7 @@ value, and the root gets both sums and nothing else. Then
   2(q - 1) inner nodes are too few for every party to stand between two neighbours in both trees, so
   some party's value is fenced in by three others;
 - with 2 parties the total itself tells the root the other value. No sum helps.
-`coalitions.py` derives all this from the schedule, message by message.
+`coalitions.py` derives all this from the trees and hosts, message by message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from colonnade.errors import SumError
 
 
 class Join(NamedTuple):
-    """An inner node: `host` adds up two nodes."""
+    """An inner node of a tree: the party `host` adds up two nodes."""
 
     host: int
     left: int
@@ -32,7 +32,7 @@ class Join(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A message: the sum at `node` of tree `tree` goes to the host of its parent, or to the root."""
+    """A message of a sum: what is at `node` of tree `tree` goes to the host of its parent, or to the root."""
 
     tree: int
     node: int
@@ -42,7 +42,7 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class Tree:
-    """Node l < q is party l's own number; node q + k is the k-th join; the last join holds the sum."""
+    """A tree of sums: node l < q is party l's own number, node q + k the k-th join, the last the total."""
 
     joins: tuple[Join, ...]
 
@@ -55,6 +55,7 @@ class Tree:
         return 2 * self.q - 2
 
     def host(self, node: int) -> int:
+        """The party at which the number of this node is known first."""
         return node if node < self.q else self.joins[node - self.q].host
 
     def leaves(self, node: int) -> frozenset[int]:
@@ -66,8 +67,8 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """Who adds up what, for one root: T1 (of values) and T2 (of masks). Parties are numbers here."""
+class TreePair:
+    """The trees of values (T1) and of masks (T2) for one root, with their hosts. Parties are numbers here."""
 
     q: int
     root: int
@@ -75,7 +76,7 @@ class Schedule:
 
     @cached_property
     def hops(self) -> tuple[Hop, ...]:
-        """Every message of one sum. What a host holds already needs none."""
+        """Every message of one sum. What a host holds already is not sent."""
         hops = []
         for t, tree in enumerate(self.trees):
             goal = {child: join.host for join in tree.joins for child in join[1:]} | {tree.top: self.root}
@@ -84,50 +85,51 @@ class Schedule:
 
     @cached_property
     def outgoing(self) -> tuple[tuple[Hop, ...], ...]:
-        """What each party sends, its own numbers first."""
+        """The messages that each party sends, its own numbers first."""
         ordered = sorted(self.hops, key=lambda hop: hop.node)
         return tuple(tuple(hop for hop in ordered if hop.sender == party) for party in range(self.q))
 
     @property
     def totally_different(self) -> bool:
-        """FDSKL's Definition 2: no subtree with two or more leaves, the whole apart, is in both trees."""
+        """True if no subtree of two or more leaves, the whole apart, is in both trees (FDSKL, Def. 2)."""
         values, masks = ({tree.leaves(node) for node in range(self.q, tree.top)} for tree in self.trees)
         return not values & masks
 
 
-class _Growing:
-    """A tree being built from its leaves up. A node is passed around with its host."""
+class _GrowingTree:
+    """A tree that is built from its leaves up. A node is passed around with its host."""
 
     def __init__(self, q: int) -> None:
         self._q = q
         self._joins: list[Join] = []
 
     def join(self, host: int, left: int, right: int) -> int:
+        """Add a node at which `host` adds up two others; its number."""
         self._joins.append(Join(host, left, right))
         return self._q + len(self._joins) - 1
 
     def collect(self, host: int, leaves: list[int]) -> tuple[int, int]:
-        """`host` adds these leaves to its own, one by one."""
+        """Let `host` add these leaves to its own, one by one; the last node, and its host."""
         node = host
         for leaf in leaves:
             node = self.join(host, node, leaf)
         return node, host
 
     def merge(self, nodes: list[tuple[int, int]]) -> int:
-        """Add up nodes in a balanced way; of two hosts the left one adds."""
+        """Add up nodes in a balanced way, each two at the host of the left one; the last node."""
         while len(nodes) > 1:
             pairs = zip(nodes[0::2], nodes[1::2], strict=False)
             odd = nodes[len(nodes) // 2 * 2 :]
             nodes = [(self.join(host, left, right), host) for (left, host), (right, _) in pairs] + odd
         return nodes[0][0]
 
-    def tree(self) -> Tree:
+    def finished(self) -> Tree:
         return Tree(tuple(self._joins))
 
 
 @lru_cache(maxsize=1024)
-def choose_schedule(q: int, root: int) -> Schedule:
-    """The trees and hosts for q parties and a root, the same at every party without a word.
+def choose_trees(q: int, root: int) -> TreePair:
+    """The trees and hosts for q parties and a root; every party computes the same ones.
 
     The others stand in a row M0 V1 M1 V2 M2 ... (without M0 where their number is even). Each V adds the
     masked value of the M behind it, each M the mask of the V behind it: so every party is the first to
@@ -141,29 +143,29 @@ def choose_schedule(q: int, root: int) -> Schedule:
     first, row = (others[:1], others[1:]) if q % 2 == 0 else ([], others)
     V, M = row[0::2], row[1::2]
 
-    values = _Growing(q)
+    values = _GrowingTree(q)
     # M0 has no V of its own: the last V takes its value too
     units = [values.collect(v, [m] + first * (v == V[-1])) for v, m in zip(V, M, strict=True)]
     below = values.merge(units) if units else first[0]
     values.join(root, below, root)
 
-    masks = _Growing(q)
+    masks = _GrowingTree(q)
     # without M0, V1 has no M of its own: the last M takes its mask too
     givers = [[v] for v in V] if first else [[v] for v in V[1:]]
     givers.append([root] if first else [root, V[0]])
     masks.merge([masks.collect(m, leaves) for m, leaves in zip(first + M, givers, strict=True)])
-    return Schedule(q, root, (values.tree(), masks.tree()))
+    return TreePair(q, root, (values.finished(), masks.finished()))
 
 
 def unsafe_reason(q: int) -> str | None:
-    """Why some party learns what it should not when q parties sum along trees; None if none does."""
+    """The reason why a sum along trees protects nothing with q parties; None if it does protect."""
     if q > 2:
         return None
     return "with two parties the total itself tells the root the other party's values, whatever the trees"
 
 
 def tree_is_safe(q: int) -> bool:
-    """True where no single party learns more than the total, and the total itself hides something.
+    """True if no single party learns more than the total, and the total itself hides something.
 
     >>> [q for q in range(2, 65) if not tree_is_safe(q)]
     [2]

@@ -1,9 +1,9 @@
-"""Who is who, and one secret per pair of parties for one run.
+"""How parties join a run: they prove who they are, and each pair agrees on a secret for the run.
 
 Every party makes a fresh X25519 key for the run, signs it with its long-term identity, and tells every
 peer. Each pair then derives a common secret that nobody else can know; the names, the run and the job
-go into the derivation, so a secret is good for nothing else. A peer with another version or another job
-is refused here, before any number is exchanged.
+go into the derivation, so a secret is good for nothing else. A peer with another minor version or
+another job is refused here, before any number is exchanged.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from colonnade.net.network import Network
 
 
 class Identity(Protocol):
-    """A party's long-term key and the known keys of its peers."""
+    """A party's long-term key, and those of its peers as far as this party knows them."""
 
     def sign(self, data: bytes) -> bytes: ...
 
     def verify(self, peer: str, data: bytes, signature: bytes) -> None:
-        """Raises CertificateError unless `peer` signed `data`."""
+        """Raise CertificateError unless `peer` signed `data`."""
         ...
 
 
 @dataclass(frozen=True)
 class InProcessIdentity:
-    """Identities for parties that share a process: made on the spot, known to all."""
+    """The identity of a party that shares a process with the others: made on the spot, known to all."""
 
     key: Ed25519PrivateKey
     known: dict[str, Ed25519PublicKey]
 
     @staticmethod
     def for_all(parties: tuple[str, ...]) -> dict[str, InProcessIdentity]:
+        """A new identity for each of these parties."""
         keys = {party: Ed25519PrivateKey.generate() for party in parties}
         known = {party: key.public_key() for party, key in keys.items()}
         return {party: InProcessIdentity(key, known) for party, key in keys.items()}
@@ -56,15 +57,16 @@ class InProcessIdentity:
 
 
 async def agree(net: Network, identity: Identity, *, version: str, job: str) -> dict[str, bytes]:
-    """Join the run: exchange signed keys with every peer; one 32-byte secret per peer comes out."""
+    """Exchange signed keys with every peer; the 32-byte secret that this party shares with each."""
     key = X25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
     await net.broadcast(Hello(version, job, public, identity.sign(_statement(net.me, version, job, public))))
     secrets = {}
     for peer, hello in (await net.gather(Hello)).items():
-        if hello.version != version:
+        if not compatible(hello.version, version):
             raise JobError(
-                f"{peer} runs Colonnade {hello.version}, {net.me} runs {version}; install the same version"
+                f"{peer} runs Colonnade {hello.version}, {net.me} runs {version}; "
+                "install the same minor version at both"
             )
         if hello.job != job:
             raise JobError(f"{peer} was started with another job ({hello.job[:12]} against {job[:12]})")
@@ -77,5 +79,15 @@ async def agree(net: Network, identity: Identity, *, version: str, job: str) -> 
     return secrets
 
 
+def compatible(one: str, other: str) -> bool:
+    """True if two versions of Colonnade may take part in one run: they are equal up to the last number.
+
+    >>> compatible("0.1.0", "0.1.7"), compatible("0.1.0", "0.2.0")
+    (True, False)
+    """
+    return one.split(".")[:2] == other.split(".")[:2]
+
+
 def _statement(party: str, version: str, job: str, public: bytes) -> bytes:
+    """What a party signs with its identity."""
     return b"\0".join([b"colonnade hello", party.encode(), version.encode(), job.encode(), public])

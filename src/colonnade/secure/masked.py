@@ -23,12 +23,14 @@ from colonnade.errors import SumError
 from colonnade.messages import Piece
 from colonnade.net.network import Network
 from colonnade.secure import ring
-from colonnade.secure.protocol import UsedTags
+from colonnade.secure.protocol import UsedTags, add_up
 
 _BLOCK = 16
 
 
 class MaskedSum:
+    """A `SecureSum` with one secret per pair of parties (`keys.agree`)."""
+
     def __init__(self, net: Network, secrets: dict[str, bytes]) -> None:
         self._net = net
         self._used = UsedTags()
@@ -41,13 +43,11 @@ class MaskedSum:
         self._added = [stream for peer, stream in streams.items() if net.me < peer]
         self._subtracted = [stream for peer, stream in streams.items() if net.me > peer]
 
-    async def sum(self, piece: Floats, *, root: str, tag: int) -> Floats | None:
-        self._used.use(tag)
-        share = ring.encode(piece, len(self._net.parties)).ravel()
-        self._mask(share, tag)
-        if root != self._net.me:
-            await self._net.send(root, Piece(tag, share))
-            return None
+    async def give(self, piece: Floats, *, root: str, tag: int) -> None:
+        await self._net.send(root, Piece(tag, self._masked(piece, tag)))
+
+    async def collect(self, piece: Floats, *, tag: int) -> Floats:
+        share = self._masked(piece, tag)
         for peer, received in (await self._net.gather(Piece, tag)).items():
             if received.values.dtype != np.uint64 or received.values.shape != share.shape:
                 raise SumError(
@@ -57,13 +57,19 @@ class MaskedSum:
             share += received.values
         return ring.decode(share).reshape(piece.shape)
 
+    async def sum(self, piece: Floats, *, root: str, tag: int) -> Floats | None:
+        return await add_up(self, self._net.me, piece, root=root, tag=tag)
+
     async def settle(self) -> None:
-        """Nothing is done for others here."""
+        """Return at once: no sum of others needs this party."""
 
     async def close(self) -> None:
-        """Nothing is under way between two sums."""
+        """Do nothing: nothing is under way between two sums."""
 
-    def _mask(self, share: ring.Ring, tag: int) -> None:
+    def _masked(self, piece: Floats, tag: int) -> ring.Ring:
+        """The piece as fixed-point numbers, with all masks of this tag added or subtracted."""
+        self._used.use(tag)
+        share = ring.encode(piece, len(self._net.parties)).ravel()
         if share.size > self._pad.size:
             self._pad = _Pad(share.size)
         blocks, stream, mask = self._pad.of(share.size, tag)
@@ -73,6 +79,7 @@ class MaskedSum:
         for encryptor in self._subtracted:
             encryptor.update_into(blocks, stream)
             share -= mask
+        return share
 
 
 class _Pad:

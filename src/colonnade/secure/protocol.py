@@ -1,4 +1,7 @@
-"""The one verb of every secure sum, and the rule that a tag is used once."""
+"""What every secure sum can do, and the rule that a tag is used once.
+
+One party of a sum is its root: it collects and gets the total. All others give, and get nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,35 @@ from colonnade.messages import TOPIC_SHIFT
 
 
 class SecureSum(Protocol):
-    """Adds one array per party. All parties call `sum` with the same tag, root and shape."""
+    """Adds one array per party: the root calls `collect`, all others `give`, with the same tag and shape."""
+
+    async def give(self, piece: Floats, *, root: str, tag: int) -> None:
+        """Add this party's piece to the sum of another party; returns as soon as it is on its way."""
+        ...
+
+    async def collect(self, piece: Floats, *, tag: int) -> Floats:
+        """The total of this party's piece and those that all others give."""
+        ...
 
     async def sum(self, piece: Floats, *, root: str, tag: int) -> Floats | None:
-        """The total at the root; None elsewhere, as soon as the own piece is on its way."""
+        """`collect` at the root, `give` elsewhere."""
         ...
 
     async def settle(self) -> None:
-        """Wait until nobody's sum needs this party any more: only then may it leave."""
+        """Wait until no sum needs this party any more: only then may it leave."""
         ...
 
     async def close(self) -> None:
         """Give up whatever is still under way."""
         ...
+
+
+async def add_up(secure: SecureSum, me: str, piece: Floats, *, root: str, tag: int) -> Floats | None:
+    """The total if `me` is the root, None elsewhere: for callers that may be either."""
+    if me == root:
+        return await secure.collect(piece, tag=tag)
+    await secure.give(piece, root=root, tag=tag)
+    return None
 
 
 class UsedTags:
@@ -41,6 +60,7 @@ class UsedTags:
         self._beyond: set[int] = set()
 
     def use(self, tag: int) -> None:
+        """Mark a tag as used; TagReused if it was."""
         topic = tag >> TOPIC_SHIFT
         below = self._below.get(topic, topic << TOPIC_SHIFT)
         if tag < below or tag in self._beyond:

@@ -21,12 +21,13 @@ Ring = NDArray[np.uint64]
 
 
 def limit(q: int) -> float:
-    """Values of q parties below this sum up without wrapping around."""
+    """The size below which the values of q parties sum up without wrapping around."""
     return 2.0 ** (63 - FRACTION_BITS) / q
 
 
 def encode(values: Floats, q: int) -> Ring:
-    """
+    """The values as fixed-point numbers; FixedPointOverflow if one is too large for a sum of q parties.
+
     >>> encode(np.array([1.5, -STEP]), q=2).tolist()
     [6442450944, 18446744073709551615]
     """
@@ -43,4 +44,5 @@ def encode(values: Floats, q: int) -> Ring:
 
 
 def decode(ring: Ring) -> Floats:
+    """The values that fixed-point numbers stand for."""
     return ring.view(np.int64).astype(np.float64) * STEP

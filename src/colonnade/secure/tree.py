@@ -23,23 +23,26 @@ import os
 from collections.abc import Callable, Coroutine
 
 import numpy as np
+from numpy.typing import NDArray
 
-from colonnade.arrays import Floats, Rows
+from colonnade.arrays import Floats
 from colonnade.errors import FixedPointOverflow, SumError
 from colonnade.messages import TOPIC_SHIFT, Branch
 from colonnade.net.network import Network
-from colonnade.secure.hosts import Hop, Schedule, choose_schedule
-from colonnade.secure.protocol import UsedTags
+from colonnade.secure.hosts import Hop, TreePair, choose_trees
+from colonnade.secure.protocol import UsedTags, add_up
 
 VALUES, MASKS = 0, 1
 FRACTION_BITS = 37
 STEP = 2.0**-FRACTION_BITS
 
-Ints = Rows
+Ints = NDArray[np.int64]
+Own = tuple[Ints, Ints]
+"""A party's own numbers: what it puts into T1, and into T2."""
 
 
 def mask_size(q: int) -> float:
-    """B: as large as the sum of q masked values allows in 63 bits.
+    """The size B of masks: as large as the sum of q masked values allows in 63 bits.
 
     >>> mask_size(8) == 2.0**22, mask_size(9) == 2.0**21
     (True, True)
@@ -48,13 +51,13 @@ def mask_size(q: int) -> float:
 
 
 def error_bound(q: int) -> float:
-    """How far the total may be off: every party rounds its values to the step, and nothing else rounds."""
+    """The most by which a total can be off: every party rounds its values to the step, nothing else does."""
     return q * STEP / 2
 
 
 def branch_tag(tag: int, q: int, tree: int, node: int) -> int:
-    """Under which tag the sum at a node travels: one of its own within the topic, since a party may send
-    another several of them in one sum."""
+    """The tag of the message with the sum at a node. Every node has its own within the topic, since a party
+    may send another several of them in one sum."""
     topic, number = tag >> TOPIC_SHIFT, tag & (1 << TOPIC_SHIFT) - 1
     nodes = 2 * q - 1
     number = (2 * number + tree) * nodes + node
@@ -64,86 +67,74 @@ def branch_tag(tag: int, q: int, tree: int, node: int) -> int:
 
 
 class TreeSum:
-    """Sums along `schedule(q, root)`, by default the one that leaks to no pair of parties.
+    """A `SecureSum` along the trees `choose(q, root)`, by default those that leak to no two parties.
 
-    At a party that is not the root, `sum` returns once its own numbers are on their way; the sums it
-    hosts for others are added in the background. Should one of them fail, the next `sum`, `settle` or
-    `close` raises the reason.
+    `give` returns once this party's own numbers are on their way; the sums it hosts for others are added in
+    the background. Should one of them fail, the next `give`, `collect`, `settle` or `close` raises why.
     """
 
     def __init__(
         self,
         net: Network,
-        schedule: Callable[[int, int], Schedule] = choose_schedule,
+        choose: Callable[[int, int], TreePair] = choose_trees,
         random_bytes: Callable[[int], bytes] = os.urandom,
         B: float | None = None,
     ) -> None:
         self._net = net
-        self._schedule = schedule
-        self._random_bytes = random_bytes
+        self._choose = choose
         self._me = net.parties.index(net.me)
         self._q = len(net.parties)
-        self._B = mask_size(self._q) if B is None else B
-        mantissa, exponent = math.frexp(self._B)
-        if mantissa != 0.5 or not STEP <= self._B <= mask_size(self._q):
-            raise SumError(f"a mask size must be a power of two up to {mask_size(self._q):g}, not {B}")
-        self._mask_bits = exponent + FRACTION_BITS
+        self._masks = _Masks(self._q, B, random_bytes)
         self._used = UsedTags()
-        self._duties: set[asyncio.Task[None]] = set()
-        self._failure: BaseException | None = None
-        self._told = False
+        self._hosting = _Background()
+
+    async def give(self, piece: Floats, *, root: str, tag: int) -> None:
+        await self._begin(piece, root, tag)
+
+    async def collect(self, piece: Floats, *, tag: int) -> Floats:
+        pair, own = await self._begin(piece, self._net.me, tag)
+        top = pair.trees[VALUES].top
+        xi1 = await self._value(pair, VALUES, top, own, tag)
+        xi2 = await self._value(pair, MASKS, top, own, tag)
+        return (xi1 - xi2).astype(np.float64) * STEP
 
     async def sum(self, piece: Floats, *, root: str, tag: int) -> Floats | None:
-        self._raise_failure()
-        self._used.use(tag)
-        schedule = self._schedule(self._q, self._net.parties.index(root))
-        v = self._fixed(piece)
-        delta = self._draw(piece.shape)
-        own = (v + delta, delta)
-        for hop in schedule.outgoing[self._me]:
-            if hop.node == self._me:
-                await self._pass_on(hop, own[hop.tree], tag)
-            else:
-                self._start(self._host(schedule, hop, own, tag))
-        if root != self._net.me:
-            return None
-        top = schedule.trees[VALUES].top
-        xi1 = await self._value(schedule, VALUES, top, own, tag)
-        xi2 = await self._value(schedule, MASKS, top, own, tag)
-        return (xi1 - xi2).astype(np.float64) * STEP
+        return await add_up(self, self._net.me, piece, root=root, tag=tag)
 
     async def settle(self) -> None:
         """Wait until every sum this party hosts for others is on its way: only then may it leave."""
-        while self._duties:
-            await asyncio.wait(self._duties)
-        self._raise_failure()
+        await self._hosting.settle()
 
     async def close(self) -> None:
-        """Drop what is still hosted here; raise what went wrong with it, unless `sum` has done so."""
-        for duty in self._duties:
-            duty.cancel()
-        if self._duties:
-            await asyncio.wait(self._duties)
-        if not self._told:
-            self._raise_failure()
+        """Drop what is still hosted here; raise what went wrong with it, unless that was raised before."""
+        await self._hosting.close()
 
-    # -- hosting ------------------------------------------------------------------------------------
+    async def _begin(self, piece: Floats, root: str, tag: int) -> tuple[TreePair, Own]:
+        """Send this party's own numbers, and start to host; the trees, and the numbers."""
+        self._hosting.raise_failure()
+        self._used.use(tag)
+        pair = self._choose(self._q, self._net.parties.index(root))
+        own = self._masks.apply(piece)
+        for hop in pair.outgoing[self._me]:
+            if hop.node == self._me:
+                await self._pass_on(hop, own[hop.tree], tag)
+            else:
+                self._hosting.start(self._host(pair, hop, own, tag))
+        return pair, own
 
-    async def _host(self, schedule: Schedule, hop: Hop, own: tuple[Ints, Ints], tag: int) -> None:
-        await self._pass_on(hop, await self._value(schedule, hop.tree, hop.node, own, tag), tag)
+    async def _host(self, pair: TreePair, hop: Hop, own: Own, tag: int) -> None:
+        await self._pass_on(hop, await self._value(pair, hop.tree, hop.node, own, tag), tag)
 
-    async def _value(
-        self, schedule: Schedule, tree: int, node: int, own: tuple[Ints, Ints], tag: int
-    ) -> Ints:
+    async def _value(self, pair: TreePair, tree: int, node: int, own: Own, tag: int) -> Ints:
         """The sum at a node: the own number, or two sums added here, or what its host sends."""
         if node == self._me:
             return own[tree]
-        host = schedule.trees[tree].host(node)
+        host = pair.trees[tree].host(node)
         if host != self._me:
             return await self._receive(host, tree, node, own[tree].shape, tag)
-        join = schedule.trees[tree].joins[node - self._q]
-        left = await self._value(schedule, tree, join.left, own, tag)
-        return left + await self._value(schedule, tree, join.right, own, tag)
+        join = pair.trees[tree].joins[node - self._q]
+        left = await self._value(pair, tree, join.left, own, tag)
+        return left + await self._value(pair, tree, join.right, own, tag)
 
     async def _pass_on(self, hop: Hop, values: Ints, tag: int) -> None:
         message = Branch(branch_tag(tag, self._q, hop.tree, hop.node), hop.tree, hop.node, values)
@@ -160,23 +151,23 @@ class TreeSum:
             )
         return values
 
-    def _start(self, duty: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(duty)
-        self._duties.add(task)
-        task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._duties.discard(task)
-        if not task.cancelled():
-            error = task.exception()  # looked at even if it is not the first, or the loop complains
-            self._failure = self._failure or error
+class _Masks:
+    """Fixed-point numbers and the random numbers, of size B, that hide them."""
 
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            self._told = True
-            raise self._failure
+    def __init__(self, q: int, B: float | None, random_bytes: Callable[[int], bytes]) -> None:
+        self._B = mask_size(q) if B is None else B
+        mantissa, exponent = math.frexp(self._B)
+        if mantissa != 0.5 or not STEP <= self._B <= mask_size(q):
+            raise SumError(f"a mask size must be a power of two up to {mask_size(q):g}, not {B}")
+        self._bits = exponent + FRACTION_BITS
+        self._random_bytes = random_bytes
 
-    # -- masking ------------------------------------------------------------------------------------
+    def apply(self, piece: Floats) -> Own:
+        """The masked piece, which goes along T1, and its mask, which goes along T2."""
+        v = self._fixed(piece)
+        delta = self._draw(piece.shape)
+        return v + delta, delta
 
     def _fixed(self, piece: Floats) -> Ints:
         largest = float(np.abs(piece).max(initial=0.0))
@@ -188,6 +179,46 @@ class TreeSum:
         return np.rint(piece / STEP).astype(np.int64)
 
     def _draw(self, shape: tuple[int, ...]) -> Ints:
-        """Uniform on [-B, B): the leading bits of 64 random ones, so without a bias."""
+        """Numbers uniform on [-B, B): the leading bits of 64 random ones, so without a bias."""
         words = np.frombuffer(self._random_bytes(8 * math.prod(shape)), dtype="<i8")
-        return (words >> (64 - self._mask_bits)).reshape(shape)
+        return (words >> (64 - self._bits)).reshape(shape)
+
+
+class _Background:
+    """Tasks that nobody awaits, and the first failure among them, which must not go unnoticed."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._raised = False
+
+    def start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            error = task.exception()  # looked at even if it is not the first, or the loop complains
+            self._failure = self._failure or error
+
+    def raise_failure(self) -> None:
+        if self._failure is not None:
+            self._raised = True
+            raise self._failure
+
+    async def settle(self) -> None:
+        """Wait until no task is left."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        self.raise_failure()
+
+    async def close(self) -> None:
+        """Cancel all tasks; raise a failure that was not raised before."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if not self._raised:
+            self.raise_failure()

@@ -18,11 +18,10 @@ from colonnade.data.table import Table
 from colonnade.job import job_from
 from colonnade.job.rules import preset_of
 from colonnade.losses import LOSSES, Loss
-from colonnade.net.clock import VirtualClock
+from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.inprocess.simulated import SimulatedHub
-from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.optim.steps import Smoothness
 from colonnade.secure.masked import MaskedSum
 

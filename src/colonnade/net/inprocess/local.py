@@ -11,7 +11,7 @@ from colonnade.net.network import Deliver, Lost, Restored
 
 
 class LocalHub:
-    """Where the local wires meet."""
+    """Connects the wires of all parties in this process."""
 
     def __init__(self) -> None:
         self.deliver: dict[str, Deliver] = {}
@@ -21,6 +21,8 @@ class LocalHub:
 
 
 class LocalWire:
+    """A `Wire` that hands a frame to the receiver by calling it."""
+
     lossless = True
     intact = True
     retry_after: float | None = None

@@ -49,12 +49,14 @@ class Faults:
 
 @dataclass(frozen=True)
 class Link:
+    """How long a frame takes from one party to another."""
+
     latency_s: float = 0.0
     bandwidth_bps: float = float("inf")
 
 
 class SimulatedHub:
-    """Where the simulated wires meet."""
+    """Connects the wires of all parties, and decides when a frame arrives and what goes wrong with it."""
 
     def __init__(self, link: Link | None = None, faults: Faults | None = None, seed: int = 0) -> None:
         self.link = link or Link()
@@ -70,7 +72,7 @@ class SimulatedHub:
         return SimulatedWire(self, party)
 
     def crash(self, party: str) -> None:
-        """The party's machine dies: nothing from it or to it passes any more, and the peers notice."""
+        """Let a party's machine die: nothing from it or to it passes any more, and the peers notice."""
         if party in self._crashed:
             return
         self._crashed.add(party)
@@ -79,6 +81,7 @@ class SimulatedHub:
                 lost(party, PeerLost(f"{party} went away and did not come back"))
 
     def carry(self, sender: str, to: str, frame: bytes, framing: int) -> None:
+        """Schedule the arrival of a frame, unless a fault swallows it."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         faults = self.faults
@@ -115,12 +118,15 @@ class SimulatedHub:
             self.deliver[to](sender, arrived)
 
     def _flip(self, frame: bytes) -> bytes:
+        """The frame with one bit changed."""
         broken = bytearray(frame)
         broken[int(self._rng.integers(len(broken)))] ^= 1 << int(self._rng.integers(8))
         return bytes(broken)
 
 
 class SimulatedWire:
+    """A `Wire` over a `SimulatedHub`. Without faults nothing is lost or changed."""
+
     def __init__(self, hub: SimulatedHub, party: str) -> None:
         self._hub = hub
         self._party = party

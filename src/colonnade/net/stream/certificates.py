@@ -1,4 +1,4 @@
-"""Who is who on a real network: one small authority, one certificate per party, every peer pinned.
+"""Certificates for a real network: one small authority, one certificate per party, every peer's pinned.
 
 A party's certificate names the party in its subject alternative name. A peer is believed when three
 things hold: the authority signed its certificate, the certificate names it, and the certificate is byte
@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def make_authority(folder: Path | str, *, days: int = VALID_DAYS) -> None:
-    """Write `ca.crt` and `ca.key`: a new authority. The key never needs to leave this folder."""
+    """Make a new authority: write `ca.crt` and `ca.key`. The key never needs to leave this folder."""
     folder = Path(folder)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Colonnade authority")])
@@ -51,7 +51,7 @@ def make_authority(folder: Path | str, *, days: int = VALID_DAYS) -> None:
 
 
 def issue(folder: Path | str, party: str, *, days: int = VALID_DAYS) -> None:
-    """Write `PARTY.crt` and `PARTY.key`, signed by the authority in the same folder."""
+    """Make a party's certificate: write `PARTY.crt` and `PARTY.key`, signed by the authority there."""
     folder = Path(folder)
     if not _NAME.fullmatch(party) or party == "ca":
         raise CertificateError(
@@ -144,7 +144,7 @@ class Credentials:
     pinned: Mapping[str, bytes]
 
     def __post_init__(self) -> None:
-        """Everything that can be wrong with the files is found here, before anybody is dialled."""
+        """Check all that can be wrong with the files, before anybody is dialled."""
         authority = _certificate(self.ca, "the authority's certificate")
         _check_dates(authority, "the authority's certificate")
         own = f"the certificate of {self.party}"
@@ -170,7 +170,7 @@ class Credentials:
         return cls(party, own, key, _read(folder / "ca.crt"), pinned)
 
     def check(self, peer: str, presented: bytes) -> None:
-        """CertificateError unless the certificate (DER) that was presented is `peer`'s pinned one."""
+        """Raise CertificateError unless the certificate (DER) that was presented is `peer`'s pinned one."""
         fingerprint = self._fingerprints.get(peer)
         if fingerprint is None:
             raise CertificateError(
@@ -183,10 +183,11 @@ class Credentials:
             raise CertificateError(f"{what} is not the pinned one; exchange {peer}.crt again")
 
     def sign(self, data: bytes) -> bytes:
+        """This party's signature of `data`."""
         return self._private.sign(data, ec.ECDSA(hashes.SHA256()))
 
     def verify(self, peer: str, data: bytes, signature: bytes) -> None:
-        """CertificateError unless `peer` signed `data`."""
+        """Raise CertificateError unless `peer` signed `data`."""
         if peer not in self.pinned:
             raise CertificateError(
                 f"no certificate of {peer} is pinned at {self.party}; store {peer}.crt there"
@@ -215,6 +216,7 @@ def names_in(certificate: bytes) -> list[str]:
 
 
 def der(pem: bytes) -> bytes:
+    """A certificate as DER."""
     return _certificate(pem, "a certificate").public_bytes(serialization.Encoding.DER)
 
 

@@ -19,32 +19,34 @@ CLOSE_S = 2.0
 """How long a closing channel waits for its last bytes to be taken."""
 
 
-class Ear(Protocol):
-    """Who listens to a channel."""
+class Receiver(Protocol):
+    """What a channel calls: with what arrives, when there is room again, and at its end."""
 
     def received(self, data: bytes) -> None: ...
 
     def drained(self) -> None:
-        """A write that came back False has left."""
+        """Called when the bytes of a write that returned False have left."""
         ...
 
     def gone(self, error: Exception) -> None:
-        """Called once, last: the channel is closed. The error is a CertificateError if that was it."""
+        """Called once, at the end: the channel is closed. The error is a CertificateError if that was why."""
         ...
 
 
 class Channel(Protocol):
+    """One encrypted connection with somebody whose certificate the authority signed."""
+
     @property
     def certificate(self) -> bytes:
         """The other end's certificate (DER), which the authority signed."""
         ...
 
-    def open(self, ear: Ear) -> None:
-        """Begin to hand over what arrives."""
+    def open(self, receiver: Receiver) -> None:
+        """Begin to hand what arrives to the receiver."""
         ...
 
     def write(self, data: bytes) -> bool:
-        """Take the bytes; False when they have not left yet: then nothing more before `drained`."""
+        """Send these bytes. False if they have not left yet: then write nothing more before `drained`."""
         ...
 
     def close(self) -> None:
@@ -57,7 +59,9 @@ class Channel(Protocol):
 
 
 class Engine(Protocol):
-    together: int
+    """Dials and listens. A new transport is a new engine."""
+
+    write_size: int
     """Bytes that are best written at once, if so many are waiting."""
 
     async def dial(self, peer: str, host: str, port: int) -> Channel: ...
@@ -65,7 +69,8 @@ class Engine(Protocol):
     async def listen(
         self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
     ) -> None:
-        """Hand over a channel for everybody the authority vouches for; name why others are refused."""
+        """Call `accepted` with a channel to everybody the authority vouches for, `refused` with why others
+        are not let in."""
         ...
 
     async def close(self) -> None:
@@ -74,7 +79,7 @@ class Engine(Protocol):
 
 
 def cannot_listen(who: str, where: str, error: Exception) -> JobError:
-    """A port that is taken, or an address that is not this machine's."""
+    """The error for a port that is taken, or an address that is not this machine's."""
     reason = ""
     if isinstance(error, OSError) and error.errno is not None:
         # asyncio puts the system's reason into a sentence of its own; a name that is not known has its own

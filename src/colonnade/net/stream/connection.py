@@ -1,4 +1,4 @@
-"""One connection between two parties: who are you, which process are you, and then frames.
+"""One connection between two parties: they find out who is at the other end, then exchange frames.
 
 TLS has proven that the other end owns a certificate of the authority. The dialler checks that it is the
 pinned one and greets; the listener does the same and greets back; from then on there are only frames. A
@@ -27,8 +27,8 @@ _GREETING = re.compile(rb"(?:\0\0)?colonnade/(\d{1,9}) ")
 _REFUSAL = b"refused "
 
 
-class Host(Protocol):
-    """What a connection asks of the wire it belongs to."""
+class Owner(Protocol):
+    """What a connection asks of the wire it belongs to, and tells it."""
 
     me: str
     protocol: int
@@ -41,58 +41,67 @@ class Host(Protocol):
         ...
 
     def stranger(self, reason: str) -> None:
-        """Somebody who is nobody here was turned away."""
+        """Called when somebody who is no party of the run was turned away."""
         ...
 
     def admit(self, connection: Connection, peer: str, instance: bytes) -> None:
-        """The other end has greeted; PeerLost if it is not the process that was there before."""
+        """Called when the other end has greeted; PeerLost if it is not the process that was there before."""
         ...
 
     def foreign(self, peer: str, spoken: str) -> ColonnadeError:
-        """A peer that speaks another protocol; what both ends are told."""
+        """The error for a peer that speaks another protocol, as both ends are told."""
         ...
 
-    def rejected(self, peer: str, error: ColonnadeError) -> None: ...
+    def rejected(self, peer: str, error: ColonnadeError) -> None:
+        """Called when the peer has refused this party."""
+        ...
 
-    def departed(self, connection: Connection, error: ColonnadeError) -> None: ...
+    def departed(self, connection: Connection, error: ColonnadeError) -> None:
+        """Called when the peer hung up, or sends what cannot be read on."""
+        ...
 
-    def drained(self, connection: Connection) -> None: ...
+    def drained(self, connection: Connection) -> None:
+        """Called when the channel has room again."""
+        ...
 
-    def gone(self, connection: Connection) -> None: ...
+    def gone(self, connection: Connection) -> None:
+        """Called when the channel is closed."""
+        ...
 
 
 class Connection:
-    """The ear of one channel. `peer` is who is there, once the greetings are done."""
+    """The receiver of one channel. `peer` is who is there, once the greetings are done."""
 
-    def __init__(self, host: Host, channel: Channel, dialled: str | None) -> None:
+    def __init__(self, owner: Owner, channel: Channel, dialled: str | None) -> None:
         loop = asyncio.get_running_loop()
         self.channel = channel
         self.dialled = dialled
         self.peer: str | None = None
         self.met: asyncio.Future[None] = loop.create_future()
-        self._host = host
+        self._owner = owner
         self._closed = False
         # a frame may follow the listener's greeting at once; nothing follows the dialler's
-        self._splitter = Splitter(GREETING_LIMIT if dialled is None else host.size_limit)
-        self._patience = loop.call_later(GREET_S, self._end, "did not greet")
+        self._splitter = Splitter(GREETING_LIMIT if dialled is None else owner.size_limit)
+        self._deadline = loop.call_later(GREET_S, self._end, "did not greet")
 
     def begin(self) -> None:
+        """Open the channel and, at the dialling end, greet."""
         self.channel.open(self)
         if self.dialled is not None:
             try:
-                self._host.identify(self)
+                self._owner.identify(self)
             except CertificateError as error:
                 self._refuse(error)
             else:
                 self._greet()
 
     def close(self) -> None:
-        """Nothing that arrives from now on counts."""
+        """Close the channel; nothing that arrives from now on counts."""
         self._closed = True
-        self._patience.cancel()
+        self._deadline.cancel()
         self.channel.close()
 
-    # -- the channel's ear --------------------------------------------------------------------------
+    # -- called by the channel ----------------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
         if self._closed:
@@ -102,59 +111,60 @@ class Connection:
         except OversizedMessage as error:
             self._overrun(error)
             return
-        deliver = self._host.deliver
+        deliver = self._owner.deliver
         for frame in frames:
             if self.peer is None:
                 self._greeted(frame)
             elif frame:
                 deliver(self.peer, frame)
             else:
-                self._host.departed(self, PeerLost(f"{self.peer} hung up; it was stopped, or it failed"))
+                self._owner.departed(self, PeerLost(f"{self.peer} hung up; it was stopped, or it failed"))
             if self._closed:
                 return
 
     def drained(self) -> None:
-        self._host.drained(self)
+        self._owner.drained(self)
 
     def gone(self, error: Exception) -> None:
-        self._patience.cancel()
+        self._deadline.cancel()
         self._conclude(error)
         if self.peer is None and self.dialled is None and not self._closed:
-            self._host.stranger("left without a greeting")
+            self._owner.stranger("left without a greeting")
         self._closed = True
-        self._host.gone(self)
+        self._owner.gone(self)
 
     # -- the greeting -------------------------------------------------------------------------------
 
     def _greeted(self, frame: bytes) -> None:
         try:
-            peer = self._host.identify(self)
+            peer = self._owner.identify(self)
             if frame.startswith(_REFUSAL):
                 error = _refusal(peer, frame)
                 self._conclude(error)
-                self._host.rejected(peer, error)
+                self._owner.rejected(peer, error)
                 self.close()
                 return
             greeting = _GREETING.match(frame)
-            if greeting is None or int(greeting[1]) != self._host.protocol:
+            if greeting is None or int(greeting[1]) != self._owner.protocol:
                 spoken = f"version {int(greeting[1])}" if greeting else "no version"
-                self._refuse(self._host.foreign(peer, spoken))
+                self._refuse(self._owner.foreign(peer, spoken))
                 return
-            self._host.admit(self, peer, frame[greeting.end() :])
+            self._owner.admit(self, peer, frame[greeting.end() :])
         except (CertificateError, PeerLost) as error:
             self._refuse(error)
 
     def admitted(self, peer: str) -> None:
+        """The owner takes this connection for the one with `peer`: frames may pass."""
         self.peer = peer
-        self._patience.cancel()
-        self._splitter.limit = self._host.size_limit
+        self._deadline.cancel()
+        self._splitter.limit = self._owner.size_limit
         if self.dialled is None:
             self._greet()
         if not self.met.done():
             self.met.set_result(None)
 
     def _greet(self) -> None:
-        self._say(f"colonnade/{self._host.protocol} ".encode() + self._host.instance)
+        self._say(f"colonnade/{self._owner.protocol} ".encode() + self._owner.instance)
 
     def _say(self, frame: bytes) -> None:
         self.channel.write(prefix(len(frame)) + frame)
@@ -166,7 +176,7 @@ class Connection:
 
     def _end(self, reason: str) -> None:
         if self.dialled is None:
-            self._host.stranger(reason)
+            self._owner.stranger(reason)
         self._conclude(ConnectionError(reason))
         self.close()
 
@@ -176,7 +186,7 @@ class Connection:
         else:
             # the stream cannot be read on past a frame that is not read, and the peer would only repeat it
             text = f"{self.peer}: {error}; give every party the same limit"
-            self._host.departed(self, OversizedMessage(text))
+            self._owner.departed(self, OversizedMessage(text))
 
     def _conclude(self, error: Exception) -> None:
         # only the dialler waits for the outcome
@@ -186,7 +196,7 @@ class Connection:
 
 
 def _refusal(peer: str, frame: bytes) -> ColonnadeError:
-    """What the other end wrote, which may be anything, as an error of ours."""
+    """The error for a refusal by the peer, whose text may be anything."""
     text = frame[len(_REFUSAL) :].decode(errors="replace")
     kind, _, reason = "".join(c if c.isprintable() else "?" for c in text).partition(": ")
     return (CertificateError if kind == "CertificateError" else PeerLost)(f"{peer} refused: {reason}")

@@ -17,6 +17,7 @@ _MARK = 1 << _BITS
 
 
 def prefix(size: int) -> bytes:
+    """The length that goes before a frame of `size` bytes."""
     if size < _MARK:
         return size.to_bytes(SHORT, "little")
     return (size % _MARK | _MARK).to_bytes(SHORT, "little") + (size >> _BITS).to_bytes(SHORT, "little")
@@ -26,7 +27,7 @@ HANG_UP = prefix(0)
 
 
 def stream_framing(size: int) -> tuple[int, int]:
-    """What a frame of `size` bytes costs on a line besides: its length, which is ours, and TLS 1.3 records.
+    """Bytes that are sent beside a frame of `size` bytes: for its length, which is ours, and for TLS records.
 
     Frames that are waiting together share a record, so this is the most a frame can cost.
 
@@ -52,7 +53,7 @@ class Splitter:
         self._need = SHORT
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are complete now. OversizedMessage when one is announced that is too long."""
+        """The frames that are complete now. OversizedMessage if one is announced that is too long."""
         if self._rest:
             self._rest.append(data)
             self._size += len(data)

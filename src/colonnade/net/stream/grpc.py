@@ -12,7 +12,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 # gRPC's own log lines say less than the errors raised here, and come unasked
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -21,26 +21,32 @@ import grpc
 
 from colonnade.errors import CertificateError
 from colonnade.net.stream.certificates import Credentials, der
-from colonnade.net.stream.channel import CLOSE_S, Channel, Ear, cannot_listen
+from colonnade.net.stream.channel import CLOSE_S, Channel, Receiver, cannot_listen
 from colonnade.net.stream.wire import SIZE_LIMIT
 
 _SERVICE, _METHOD = "colonnade.Wire", "Talk"
 
 
 class _Stream(Protocol):
-    async def read(self) -> Any: ...
+    """What the two ends of a gRPC stream have in common."""
+
+    async def read(self) -> bytes:
+        """The next message, or `grpc.aio.EOF`."""
+        ...
 
     async def write(self, data: bytes, /) -> None: ...
 
 
 class GrpcEngine:
-    together = 2**20
+    """An `Engine` over gRPC streams."""
+
+    write_size = 2**20
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._server: Any = None
+        self._server: grpc.aio.Server | None = None
         self._lives: set[asyncio.Task[None]] = set()
-        largest = SIZE_LIMIT + 2 * self.together
+        largest = SIZE_LIMIT + 2 * self.write_size
         self._options = [
             ("grpc.max_send_message_length", largest),
             ("grpc.max_receive_message_length", largest),
@@ -87,7 +93,7 @@ class GrpcEngine:
     async def listen(
         self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
     ) -> None:
-        async def talk(_: object, context: Any) -> None:
+        async def talk(_: object, context: grpc.aio.ServicerContext) -> None:
             proof = context.auth_context()
             if proof.get("ssl_tls_version", [b""])[0] != b"TLSv1.3":
                 refused("unsupported protocol")
@@ -128,7 +134,7 @@ class GrpcChannel:
         explain: Callable[[grpc.RpcError], Exception] | None = None,
     ) -> None:
         self.certificate = certificate
-        self.ear: Ear | None = None
+        self._receiver: Receiver | None = None
         self._stream = stream
         self._done_writing = done_writing
         self._explain = explain
@@ -138,8 +144,8 @@ class GrpcChannel:
         self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
 
-    def open(self, ear: Ear) -> None:
-        self.ear = ear
+    def open(self, receiver: Receiver) -> None:
+        self._receiver = receiver
 
     def write(self, data: bytes) -> bool:
         if self._closing:
@@ -179,13 +185,13 @@ class GrpcChannel:
             for outcome in await asyncio.gather(reader, writer, return_exceptions=True):
                 if isinstance(outcome, grpc.RpcError) and self._explain is not None:
                     error = self._explain(outcome)
-            if self.ear is not None:
-                self.ear.gone(error)
+            if self._receiver is not None:
+                self._receiver.gone(error)
 
     async def _read(self) -> None:
         while (data := await self._stream.read()) is not grpc.aio.EOF:
-            if self.ear is not None:
-                self.ear.received(data)
+            if self._receiver is not None:
+                self._receiver.received(data)
 
     async def _write(self) -> None:
         while True:
@@ -194,8 +200,8 @@ class GrpcChannel:
             if self._closing:
                 break
             self._news.clear()
-            if self.ear is not None:
-                self.ear.drained()
+            if self._receiver is not None:
+                self._receiver.drained()
             if not self._pending:
                 await self._news.wait()
         if self._done_writing is not None:
@@ -207,7 +213,7 @@ def _target(host: str, port: int) -> str:
 
 
 def _explain(error: grpc.RpcError, me: str, peer: str) -> Exception:
-    """A gRPC error in words: whose certificate was refused, as far as gRPC tells."""
+    """The error to raise for a gRPC error: it says whose certificate was refused, as far as gRPC tells."""
     details = str(getattr(error, "details", lambda: error)())
     if "CERTIFICATE_VERIFY_FAILED" in details or "Hostname Verification" in details:
         return CertificateError(

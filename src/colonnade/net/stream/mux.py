@@ -1,7 +1,7 @@
 """Many runs over one standing line per peer.
 
 A daemon keeps a line with every peer it knows, for as long as it lives; when one ends it is begun again.
-Runs come and go on top: a frame carries its place in a run, and goes to the endpoint of that run. Run 0
+Runs come and go on top: a frame carries its route in a run, and goes to the endpoint of that run. Run 0
 is the daemons' own talk, one endpoint per line. A line that ends fails every run on it; a line that was
 only interrupted is mended below, by the wire, and the runs are told that frames may be missing.
 """
@@ -13,14 +13,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from colonnade.errors import ColonnadeError, MalformedMessage, PeerUnreachable
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.frame import unpack
+from colonnade.net.frame import Routes, unpack
 from colonnade.net.network import Deliver, Lost, Restored
-from colonnade.net.places import Places
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 from colonnade.net.stream.framing import stream_framing
@@ -40,8 +38,8 @@ Missed = Callable[[str, str], None]
 
 
 @dataclass
-class Line:
-    """One peer: the wire while there is one, and why there is none."""
+class StandingLine:
+    """The line with one peer: the wire while there is one, and why there is none."""
 
     peer: str
     wire: NetworkWire | None = None
@@ -51,26 +49,26 @@ class Line:
 
 @dataclass
 class Mux:
+    """The standing lines of one daemon, and the runs on them."""
+
     me: str
     listen: Address
     peers: Mapping[str, Address]
     credentials: Credentials
     reconnect_s: float = 10.0
-    lines: dict[str, Line] = field(init=False)
-    refused: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, StandingLine] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lines = {peer: Line(peer) for peer in self.peers}
-        self._taps: dict[tuple[int, str], RunWire] = {}
+        self.lines = {peer: StandingLine(peer) for peer in self.peers}
+        self._runs = _Runs()
         self._port = Port(TlsEngine(self.credentials), self.listen)
         self._keepers: list[asyncio.Task[None]] = []
         self._closing = False
 
     async def open(self, talk: Talk, missed: Missed = lambda peer, reason: None) -> None:
+        """Listen, and keep a line with every peer from now on."""
         await self._port.open()
-        self._keepers = [
-            asyncio.ensure_future(self._keep(line, talk, missed)) for line in self.lines.values()
-        ]
+        self._keepers = [asyncio.create_task(self._keep(line, talk, missed)) for line in self.lines.values()]
 
     async def close(self) -> None:
         self._closing = True
@@ -79,8 +77,13 @@ class Mux:
         await asyncio.gather(*self._keepers, return_exceptions=True)
         await self._port.close()
 
+    @property
+    def refused(self) -> Counter[str]:
+        """How many frames were refused before they reached a run, by reason."""
+        return self._runs.refused
+
     def strangers(self) -> Counter[str]:
-        """Who was turned away at the port, by reason."""
+        """How many connections were turned away at the port, by reason."""
         return self._port.refused
 
     def endpoint(self, run: int, parties: tuple[str, ...], *, deadline: float) -> Endpoint:
@@ -88,17 +91,21 @@ class Mux:
         for party in parties:
             if party != self.me and not (line := self.lines[party]).up:
                 raise PeerUnreachable(f"{party} is away: {line.reason}")
-        wire = RunWire(self, run, tuple(party for party in parties if party != self.me))
+        return self._endpoint(run, parties, deadline)
+
+    def _endpoint(self, run: int, parties: tuple[str, ...], deadline: float) -> Endpoint:
+        lines = {party: self.lines[party] for party in parties if party != self.me}
+        wire = RunWire(self._runs, lines, Routes(self.me, parties, run))
         return Endpoint(self.me, parties, wire, RealClock(), run=run, deadline=deadline)
 
     # -- lines --------------------------------------------------------------------------------------
 
-    async def _keep(self, line: Line, talk: Talk, missed: Missed) -> None:
+    async def _keep(self, line: StandingLine, talk: Talk, missed: Missed) -> None:
         said = ""
         # a cancellation that arrives while a line is being put away must not begin another
         while not self._closing:
             try:
-                await self._once(line, talk)
+                await self._live(line, talk)
                 said = ""
             except ColonnadeError as error:
                 line.reason = str(error)
@@ -106,46 +113,23 @@ class Mux:
                     missed(line.peer, said := line.reason)
             await asyncio.sleep(PAUSE_S)
 
-    async def _once(self, line: Line, talk: Talk) -> None:
-        """One life of a line, from the first attempt to its end."""
-        peer, loop = line.peer, asyncio.get_running_loop()
-        ended: asyncio.Future[Exception] = loop.create_future()
-        wire = NetworkWire(
-            self.me,
-            {self.me: self.listen, peer: self.peers[peer]},
-            self.credentials,
-            self._port.engine(peer),
-            connect_s=ATTEMPT_S,
-            reconnect_s=self.reconnect_s,
-        )
-        wire.attach(
-            self._deliver,
-            lambda _, error: None if ended.done() else ended.set_result(error),
-            self._mended,
-        )
-        line.wire = wire
-        pair = tuple(sorted((self.me, peer)))
-        control = Endpoint(
-            self.me,
-            pair,
-            RunWire(self, CONTROL, (peer,)),
-            RealClock(),
-            run=CONTROL,
-            deadline=self.reconnect_s,
-        )
+    async def _live(self, line: StandingLine, talk: Talk) -> None:
+        """Begin a line, talk on it until it ends or the talk does, and put it away."""
+        ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        line.wire = wire = self._wire(line.peer, ended)
+        control = self._endpoint(CONTROL, (self.me, line.peer), self.reconnect_s)
         talking: asyncio.Future[None] | None = None
         try:
             await wire.start()
             line.up, line.reason = True, ""
-            talking = asyncio.ensure_future(talk(peer, control))
-            both: list[asyncio.Future[Any]] = [ended, talking]
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            talking = asyncio.ensure_future(talk(line.peer, control))
+            await asyncio.wait((ended, talking), return_when=asyncio.FIRST_COMPLETED)
             error = ended.result() if ended.done() else talking.exception()
             line.reason = str(error or "it left")
         finally:
             line.up = False
-            for tap in self._taps_of(peer):
-                tap.lost(peer, PeerUnreachable(f"{peer} is away: {line.reason or 'this daemon stops'}"))
+            away = f"{line.peer} is away: {line.reason or 'this daemon stops'}"
+            self._runs.lost(line.peer, PeerUnreachable(away))
             if talking is not None:
                 talking.cancel()
                 with suppress(asyncio.CancelledError, ColonnadeError):
@@ -154,39 +138,77 @@ class Mux:
             await wire.close()
             line.wire = None
 
-    def _mended(self, peer: str) -> None:
-        for tap in self._taps_of(peer):
-            tap.restored(peer)
+    def _wire(self, peer: str, ended: asyncio.Future[Exception]) -> NetworkWire:
+        """A wire to one peer, not started yet; `ended` is set when the peer is lost."""
+        wire = NetworkWire(
+            self.me,
+            {self.me: self.listen, peer: self.peers[peer]},
+            self.credentials,
+            self._port.engine(peer),
+            connect_s=ATTEMPT_S,
+            reconnect_s=self.reconnect_s,
+        )
 
-    def _taps_of(self, peer: str) -> list[RunWire]:
-        return [tap for (_, sender), tap in self._taps.items() if sender == peer]
+        def lost(_: str, error: Exception) -> None:
+            if not ended.done():
+                ended.set_result(error)
 
-    def _deliver(self, sender: str, frame: bytes) -> None:
+        wire.attach(self._runs.deliver, lost, self._runs.restored)
+        return wire
+
+
+class _Runs:
+    """The runs on the standing lines of one daemon: a frame goes to the wire of the run its route names."""
+
+    def __init__(self) -> None:
+        self.refused: Counter[str] = Counter()
+        self._wires: dict[tuple[int, str], RunWire] = {}  # by route and sender
+
+    def add(self, wire: RunWire) -> None:
+        self._wires.update(dict.fromkeys(wire.keys, wire))
+
+    def remove(self, wire: RunWire) -> None:
+        for key in wire.keys:
+            if self._wires.get(key) is wire:
+                del self._wires[key]
+
+    def deliver(self, sender: str, frame: bytes) -> None:
         try:
             header, _ = unpack(frame)
         except MalformedMessage:
             self.refused["MalformedMessage"] += 1
             return
-        tap = self._taps.get((header.place, sender))
-        if tap is None:
+        wire = self._wires.get((header.route, sender))
+        if wire is None:
             self.refused["WrongRun"] += 1
         else:
-            tap.deliver(sender, frame)
+            wire.deliver(sender, frame)
+
+    def lost(self, peer: str, error: ColonnadeError) -> None:
+        for wire in self._with(peer):
+            wire.lost(peer, error)
+
+    def restored(self, peer: str) -> None:
+        for wire in self._with(peer):
+            wire.restored(peer)
+
+    def _with(self, peer: str) -> list[RunWire]:
+        return [wire for (_, sender), wire in self._wires.items() if sender == peer]
 
 
 class RunWire:
-    """The `Wire` of one run: the standing lines, and only this run's frames."""
+    """The `Wire` of one run: it sends over the standing lines, and receives only this run's frames."""
 
     lossless = False
     intact = True
     retry_after: float | None = None
 
-    def __init__(self, mux: Mux, run: int, peers: tuple[str, ...]) -> None:
-        self._mux = mux
-        places = Places(mux.me, (mux.me, *peers), run)
-        self._keys = [(places.of[peer], peer) for peer in peers]
+    def __init__(self, runs: _Runs, lines: Mapping[str, StandingLine], routes: Routes) -> None:
+        self.keys = [(routes.of[peer], peer) for peer in lines]
+        self._runs = runs
+        self._lines = lines
         self._gone: set[str] = set()
-        mux._taps.update(dict.fromkeys(self._keys, self))
+        runs.add(self)
 
     def framing(self, size: int) -> tuple[int, int]:
         return stream_framing(size)
@@ -199,10 +221,8 @@ class RunWire:
         self._lost(peer, error)
 
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
-        wire = self._mux.lines[to].wire
+        wire = self._lines[to].wire
         return None if wire is None or to in self._gone else wire.send(to, frame)
 
     async def close(self) -> None:
-        for key in self._keys:
-            if self._mux._taps.get(key) is self:
-                del self._mux._taps[key]
+        self._runs.remove(self)

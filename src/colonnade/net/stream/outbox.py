@@ -17,8 +17,10 @@ HIGH_WATER = 2**20
 
 
 class Outbox:
-    def __init__(self, together: int) -> None:
-        self._together = together
+    """The frames that wait for one peer. About `write_size` bytes are written at once."""
+
+    def __init__(self, write_size: int) -> None:
+        self._write_size = write_size
         self._channel: Channel | None = None
         self._pieces: list[bytes] = []  # a length, its frame, a length, its frame, ...
         self._waiting = 0
@@ -27,7 +29,7 @@ class Outbox:
         self._senders: list[asyncio.Future[None]] = []
 
     def put(self, frame: bytes) -> Awaitable[None] | None:
-        """Take a frame; what comes back, if anything, is to be awaited before the next."""
+        """Send a frame. What comes back, if anything, is to be awaited before the next."""
         length = prefix(len(frame))
         self._pieces += (length, frame)
         self._waiting += len(length) + len(frame)
@@ -44,12 +46,13 @@ class Outbox:
         return sender
 
     def connect(self, channel: Channel) -> None:
+        """Write to this channel from now on, beginning with what waits."""
         self._channel = channel
         self._full = False
         self._flush()
 
     def disconnect(self) -> None:
-        """The line broke: what waits is forgotten, since the endpoint keeps it until it is acknowledged."""
+        """Forget what waits, since the line broke; the endpoint keeps it until it is acknowledged."""
         self._channel = None
         self._pieces.clear()
         self._waiting = 0
@@ -59,7 +62,7 @@ class Outbox:
         self._flush()
 
     def hang_up(self) -> None:
-        """Write all that waits, and that nothing follows."""
+        """Write all that waits and the word that nothing follows, then close the channel."""
         if self._channel is not None:
             while self._pieces:
                 self._channel.write(self._next())
@@ -68,6 +71,7 @@ class Outbox:
             self.disconnect()
 
     def release(self) -> None:
+        """Let every sender that waits for room go on."""
         senders, self._senders = self._senders, []
         for sender in senders:
             if not sender.done():
@@ -81,11 +85,12 @@ class Outbox:
             self.release()
 
     def _next(self) -> bytes:
-        if self._waiting <= self._together:
+        """The bytes of the next write: whole frames, enough of them to fill it."""
+        if self._waiting <= self._write_size:
             data, self._pieces, self._waiting = b"".join(self._pieces), [], 0
             return data
         count, size = 0, 0
-        while size < self._together and count < len(self._pieces):
+        while size < self._write_size and count < len(self._pieces):
             size += len(self._pieces[count]) + len(self._pieces[count + 1])
             count += 2
         data = b"".join(self._pieces[:count])

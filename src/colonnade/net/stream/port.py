@@ -1,25 +1,29 @@
-"""One listening port for many lines: a daemon that knows several peers keeps one line with each.
+"""Ports of this machine: one that many lines share, and how to find free ones.
 
-Every line is a wire of two parties that may end and begin again without the others noticing. They share
-a port: whoever dials in is handed to the line of the party that its certificate names. The line itself
-then checks that the certificate is the pinned one.
+A daemon that knows several peers keeps one line with each. Every line is a wire of two parties that may end
+and begin again without the others noticing. They share a port: whoever dials in is handed to the line of the
+party that its certificate names. The line itself then checks that the certificate is the pinned one.
 """
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from colonnade.net.stream.certificates import names_in
 from colonnade.net.stream.channel import Address, Channel, Engine
 
 
 class Port:
+    """A listening port that hands each channel to the line of the peer at its other end."""
+
     def __init__(self, engine: Engine, address: Address) -> None:
         self.address = address
         self.refused: Counter[str] = Counter()
         self._engine = engine
-        self._ears: dict[str, Callable[[Channel], None]] = {}
+        self._accepting: dict[str, Callable[[Channel], None]] = {}
 
     async def open(self) -> None:
         await self._engine.listen(*self.address, self._accepted, self._refuse)
@@ -28,13 +32,13 @@ class Port:
         await self._engine.close()
 
     def engine(self, peer: str) -> PeerEngine:
-        """What the line with this peer sees of the port."""
+        """The engine for the line with this peer."""
         return PeerEngine(self, peer)
 
     def _accepted(self, channel: Channel) -> None:
         for name in names_in(channel.certificate):
-            if name in self._ears:
-                self._ears[name](channel)
+            if name in self._accepting:
+                self._accepting[name](channel)
                 return
         self._refuse("not a known peer, or one whose line is not open")
         channel.abort()
@@ -47,7 +51,7 @@ class PeerEngine:
     """An `Engine` for one peer: it dials as usual, and listens through the common port."""
 
     def __init__(self, port: Port, peer: str) -> None:
-        self.together = port._engine.together
+        self.write_size = port._engine.write_size
         self._port = port
         self._peer = peer
 
@@ -57,7 +61,14 @@ class PeerEngine:
     async def listen(
         self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
     ) -> None:
-        self._port._ears[self._peer] = accepted
+        self._port._accepting[self._peer] = accepted
 
     async def close(self) -> None:
-        self._port._ears.pop(self._peer, None)
+        self._port._accepting.pop(self._peer, None)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody listens on now, for parties that live on it together."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]

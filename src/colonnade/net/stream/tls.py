@@ -17,7 +17,7 @@ from typing import cast
 
 from colonnade.errors import CertificateError
 from colonnade.net.stream.certificates import Credentials
-from colonnade.net.stream.channel import CLOSE_S, Channel, Ear, cannot_listen
+from colonnade.net.stream.channel import CLOSE_S, Channel, Receiver, cannot_listen
 from colonnade.net.stream.framing import RECORD
 
 HANDSHAKE_S = 10.0
@@ -29,7 +29,9 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USE
 
 
 class TlsEngine:
-    together = 4 * RECORD
+    """An `Engine` over TLS sockets."""
+
+    write_size = 4 * RECORD
 
     def __init__(self, credentials: Credentials) -> None:
         self._me = credentials.party
@@ -97,8 +99,9 @@ class TlsEngine:
 class TlsChannel(asyncio.BufferedProtocol):
     """One TLS connection over one TCP connection.
 
-    No buffer here is large for long: memory that is asked for and given back by the megabyte costs more
-    in page faults than the encryption of what is in it.
+    `outcome` is called once, at the end of the handshake: None, or why it failed. `explain` makes an
+    error of what breaks the connection later. No buffer here is large for long: memory that is asked for and
+    given back by the megabyte costs more in page faults than the encryption of what is in it.
     """
 
     def __init__(
@@ -116,19 +119,19 @@ class TlsChannel(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(READ_BUFFER))
         self._outcome = outcome
         self._explain = explain
-        self._ear: Ear | None = None
+        self._receiver: Receiver | None = None
         self._connected = self._secured = self._closing = self._paused = False
         self._error: Exception | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    # -- the wire's side ----------------------------------------------------------------------------
+    # -- called by the wire -------------------------------------------------------------------------
 
-    def open(self, ear: Ear) -> None:
-        self._ear = ear
+    def open(self, receiver: Receiver) -> None:
+        self._receiver = receiver
         if self._transport.is_closing():
-            asyncio.get_running_loop().call_soon(ear.gone, ConnectionError("the connection was closed"))
+            asyncio.get_running_loop().call_soon(receiver.gone, ConnectionError("the connection was closed"))
         elif self._incoming.pending:
-            asyncio.get_running_loop().call_soon(self._read)
+            asyncio.get_running_loop().call_soon(self._read, receiver)
 
     def write(self, data: bytes) -> bool:
         if self._closing or self._transport.is_closing():
@@ -144,7 +147,7 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._closing = True
             # half-closed: the peer can still read what was written, an alert or a refusal above all
             self._transport.write_eof()
-            self._patience(CLOSE_S)
+            self._abort_after(CLOSE_S)
 
     def abort(self) -> None:
         self._closing = True
@@ -152,7 +155,7 @@ class TlsChannel(asyncio.BufferedProtocol):
         if self._connected:
             self._transport.abort()
 
-    # -- asyncio's side -----------------------------------------------------------------------------
+    # -- called by asyncio --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport, self._connected = cast(asyncio.Transport, transport), True
@@ -167,7 +170,7 @@ class TlsChannel(asyncio.BufferedProtocol):
         for option, value in _KEEPALIVE.items():
             if hasattr(socket, option):
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-        self._patience(HANDSHAKE_S)
+        self._abort_after(HANDSHAKE_S)
         self._handshake()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -179,19 +182,19 @@ class TlsChannel(asyncio.BufferedProtocol):
         self._incoming.write(self._buffer[:nbytes])
         if not self._secured:
             self._handshake()
-        elif self._ear is not None:
-            self._read()
+        elif self._receiver is not None:
+            self._read(self._receiver)
 
     def eof_received(self) -> None:
-        """Nothing more will come, so the transport may close itself."""
+        """Let the transport close itself, as nothing more will come."""
 
     def pause_writing(self) -> None:
         self._paused = True
 
     def resume_writing(self) -> None:
         self._paused = False
-        if self._ear is not None:
-            self._ear.drained()
+        if self._receiver is not None:
+            self._receiver.drained()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._timer is not None:
@@ -199,12 +202,13 @@ class TlsChannel(asyncio.BufferedProtocol):
         error = self._error or error or ConnectionError("the connection was closed")
         if not self._secured and not self._closing:
             self._outcome(ConnectionError("the connection was closed during the handshake"))
-        if self._ear is not None:
-            self._ear.gone(error)
+        if self._receiver is not None:
+            self._receiver.gone(error)
 
     # -- TLS ----------------------------------------------------------------------------------------
 
     def _handshake(self) -> None:
+        """Go on with the handshake; the outcome is told once it is over."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -221,15 +225,15 @@ class TlsChannel(asyncio.BufferedProtocol):
             self.certificate = self._tls.getpeercert(binary_form=True) or b""
             self._outcome(None)
 
-    def _read(self) -> None:
-        ear = cast(Ear, self._ear)
+    def _read(self, receiver: Receiver) -> None:
+        """Decrypt what has arrived and hand it over."""
         try:
             while self._incoming.pending and not self._closing:
                 record = self._tls.read(RECORD)
                 if not record:
                     self.close()
                     break
-                ear.received(record)
+                receiver.received(record)
         except ssl.SSLWantReadError:
             pass  # half a record; the rest is on its way
         except ssl.SSLError as error:
@@ -238,7 +242,8 @@ class TlsChannel(asyncio.BufferedProtocol):
         if self._outgoing.pending and not self._closing:
             self._transport.write(self._outgoing.read())
 
-    def _patience(self, seconds: float) -> None:
+    def _abort_after(self, seconds: float) -> None:
+        """End the connection after so many seconds, instead of when it was to end before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._transport.abort)
@@ -259,7 +264,7 @@ def _context(side: int, credentials: Credentials) -> ssl.SSLContext:
 
 
 def _explain(error: Exception, me: str, peer: str) -> Exception:
-    """A TLS error in words: whose certificate was refused, if that is what happened."""
+    """The error to raise for a TLS error: it says whose certificate was refused, if that is what happened."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return CertificateError(f"{me} refused the certificate of {peer}: {_words(error)}")
     reason = getattr(error, "reason", None) or ""
@@ -269,6 +274,7 @@ def _explain(error: Exception, me: str, peer: str) -> Exception:
 
 
 def _words(error: Exception) -> str:
+    """The reason of an error, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not valid: {error.verify_message}"
     reason = getattr(error, "reason", None)

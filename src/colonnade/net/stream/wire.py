@@ -13,7 +13,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from typing import Literal
 
 from colonnade.errors import CertificateError, ColonnadeError, NetworkError, PeerLost, PeerUnreachable
 from colonnade.net.network import Deliver, Lost, Restored
@@ -22,28 +22,14 @@ from colonnade.net.stream.channel import CLOSE_S, Address, Channel, Engine
 from colonnade.net.stream.connection import PROTOCOL, Connection
 from colonnade.net.stream.framing import stream_framing
 from colonnade.net.stream.outbox import Outbox
+from colonnade.net.stream.peer_link import PeerLink
+from colonnade.net.stream.tls import TlsEngine
 
 CONNECT_S = RECONNECT_S = 30.0
 SIZE_LIMIT = 64 * 2**20
 ATTEMPT_S = 10.0  # for one attempt to connect and greet
 FIRST_PAUSE, LAST_PAUSE = 0.05, 1.0  # between attempts
 STRANGERS = 128  # connections at one time that have not yet said who they are
-
-
-@dataclass(eq=False, slots=True)
-class _Link:
-    """What is known of one peer."""
-
-    peer: str
-    address: Address
-    dials: bool
-    outbox: Outbox
-    connection: Connection | None = None
-    instance: bytes = b""  # the peer's process; empty until it was met
-    ended: ColonnadeError | None = None
-    left: bool = False  # it hung up on purpose
-    timer: asyncio.TimerHandle | None = None
-    dialling: asyncio.Task[None] | None = None
 
 
 class NetworkWire:
@@ -79,7 +65,7 @@ class NetworkWire:
         self._connect_s, self._reconnect_s = connect_s, reconnect_s
         peers = sorted(peer for peer in addresses if peer != me)
         self._links = {
-            peer: _Link(peer, addresses[peer], me < peer, Outbox(engine.together)) for peer in peers
+            peer: PeerLink(peer, addresses[peer], me < peer, Outbox(engine.write_size)) for peer in peers
         }
         self._connections: set[Connection] = set()
         self._started: asyncio.Future[None] | None = None
@@ -96,12 +82,7 @@ class NetworkWire:
         self._restored = restored
 
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
-        link = self._links[to]
-        if link.ended is not None or self._closing:
-            return None  # nobody will take it, and whoever must know has been told
-        if link.connection is None and link.instance:
-            return link.outbox.turn()  # the line is down; the endpoint sends again when it stands
-        return link.outbox.put(frame)
+        return None if self._closing else self._links[to].send(frame)
 
     # -- connecting ---------------------------------------------------------------------------------
 
@@ -125,15 +106,15 @@ class NetworkWire:
         if met and self._started is not None and not self._started.done():
             self._started.set_result(None)
 
-    def _seek(self, link: _Link, seconds: float) -> None:
-        """Get a connection to this peer within so many seconds, or lose it."""
+    def _seek(self, link: PeerLink, seconds: float) -> None:
+        """Begin to look for a connection to this peer; without one in so many seconds, the peer is lost."""
         loop = asyncio.get_running_loop()
         if link.dials:
             link.dialling = loop.create_task(self._dial(link, loop.time() + seconds))
         else:
             link.timer = loop.call_later(seconds, self._give_up, link, "it did not connect")
 
-    async def _dial(self, link: _Link, deadline: float) -> None:
+    async def _dial(self, link: PeerLink, deadline: float) -> None:
         loop = asyncio.get_running_loop()
         pause = FIRST_PAUSE
         try:
@@ -146,8 +127,9 @@ class NetworkWire:
         except (CertificateError, PeerLost) as error:
             self._lose(link, error)  # trying again would not help
 
-    async def _attempt(self, link: _Link, deadline: float) -> str | None:
-        """Dial once. None when the peer has greeted, else why it did not; trouble in transit is no error."""
+    async def _attempt(self, link: PeerLink, deadline: float) -> str | None:
+        """Dial once. Returns None when the peer has greeted, else why it did not; only what another attempt
+        cannot mend is raised."""
         connection = None
         try:
             async with asyncio.timeout_at(deadline):
@@ -163,7 +145,8 @@ class NetworkWire:
                 connection.close()
         return None
 
-    def _give_up(self, link: _Link, reason: str) -> None:
+    def _give_up(self, link: PeerLink, reason: str) -> None:
+        """Lose a peer that could not be found in time."""
         where = f"{link.peer} at {link.address[0]}:{link.address[1]}"
         if self._last_refusal and not link.dials:
             reason = f"{reason}, and somebody was refused: {self._last_refusal}"
@@ -191,7 +174,7 @@ class NetworkWire:
         self.refused[reason] += 1
         self._last_refusal = reason
 
-    # -- what a connection asks and reports ---------------------------------------------------------
+    # -- called by a connection ---------------------------------------------------------------------
 
     def identify(self, connection: Connection) -> str:
         certificate = connection.channel.certificate
@@ -242,59 +225,46 @@ class NetworkWire:
             )
             self._lose(link, error)
             raise error
-        known, former = bool(link.instance), link.connection
-        if former is not None:  # the peer noticed the break before this end did
-            self._detach(link)
-            former.channel.abort()
-        if link.timer is not None:
-            link.timer.cancel()
-        link.instance, link.connection = instance, connection
-        connection.admitted(peer)
-        link.outbox.connect(connection.channel)
+        known = bool(link.instance)
+        link.attach(connection, instance)
         if known:
             self._restored(peer)
         else:
             self._check_started()
 
     def departed(self, connection: Connection, error: ColonnadeError) -> None:
-        link = self._links.get(connection.peer or "")
-        if link is not None and link.connection is connection:
+        link = self._link_over(connection)
+        if link is not None:
             link.left = isinstance(error, PeerLost)
             self._lose(link, error)
 
     def drained(self, connection: Connection) -> None:
-        link = self._links.get(connection.peer or "")
-        if link is not None and link.connection is connection:
+        link = self._link_over(connection)
+        if link is not None:
             link.outbox.drained()
 
     def gone(self, connection: Connection) -> None:
         self._connections.discard(connection)
         if not self._connections:
             self._all_gone.set()
-        link = self._links.get(connection.peer or "")
-        if link is not None and link.connection is connection:
-            self._detach(link)
+        link = self._link_over(connection)
+        if link is not None:
+            link.detach()
             if not self._closing:
                 self._seek(link, self._reconnect_s)
 
-    def _detach(self, link: _Link) -> None:
-        link.connection = None
-        link.outbox.disconnect()
+    def _link_over(self, connection: Connection) -> PeerLink | None:
+        """The link that sends over this connection; None if it was never admitted, or was replaced."""
+        link = self._links.get(connection.peer or "")
+        return link if link is not None and link.connection is connection else None
 
     # -- the end ------------------------------------------------------------------------------------
 
-    def _lose(self, link: _Link, error: ColonnadeError) -> None:
-        """The peer is gone for good."""
+    def _lose(self, link: PeerLink, error: ColonnadeError) -> None:
+        """End the link and tell whoever waits for it: the peer is gone for good."""
         if link.ended is not None:
             return
-        link.ended = error
-        if link.timer is not None:
-            link.timer.cancel()
-        if link.connection is not None:
-            link.outbox.hang_up()
-            link.connection.close()
-            self._detach(link)
-        link.outbox.release()
+        link.end(error)
         if self._started is not None and not self._started.done():
             self._started.set_exception(error)
         if not self._closing:
@@ -309,12 +279,7 @@ class NetworkWire:
             self._started.set_exception(NetworkError(f"{self.me} was closed before every peer was connected"))
             self._started.exception()  # whoever waits in `start` sees it; if nobody does, that is no fault
         for link in self._links.values():
-            if link.timer is not None:
-                link.timer.cancel()
-            if link.dialling is not None:
-                link.dialling.cancel()
-            link.outbox.hang_up()
-            link.outbox.release()
+            link.leave()
         for connection in list(self._connections):
             connection.close()
         dialling = [link.dialling for link in self._links.values() if link.dialling is not None]
@@ -326,7 +291,30 @@ class NetworkWire:
 
 
 def _words(error: OSError) -> str:
+    """The reason of a failed dial."""
     # the text of a failed dial repeats the address and leaves out the reason
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     return error.strerror or str(error)
+
+
+def network_wire(
+    transport: Literal["tls", "grpc"],
+    me: str,
+    addresses: Mapping[str, Address],
+    credentials: Credentials,
+    deadline: float,
+) -> NetworkWire:
+    """A wire over the transport that the job names. A peer that goes away has the deadline to come back."""
+    connect = max(deadline, CONNECT_S)  # the others may still be starting, on a busy machine
+    engine = _engine(transport, credentials)
+    return NetworkWire(me, addresses, credentials, engine, connect_s=connect, reconnect_s=deadline)
+
+
+def _engine(transport: Literal["tls", "grpc"], credentials: Credentials) -> Engine:
+    if transport == "tls":
+        return TlsEngine(credentials)
+    # gRPC starts threads of its own, so it is imported only where it is used
+    from colonnade.net.stream.grpc import GrpcEngine
+
+    return GrpcEngine(credentials)

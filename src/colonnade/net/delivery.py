@@ -1,0 +1,173 @@
+"""Delivery of messages over any wire: each arrives once and in order, or is refused by name.
+
+Outgoing: number, pack, count, hand to the wire. Incoming: check, put in order, decode, count, hand over. What
+does not pass the checks is refused by name, counted, and forgotten; it never stops the party. On a wire that
+can lose frames, what a peer has not acknowledged is kept and sent again, and a party leaves only when its
+last words have arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from colonnade.errors import MalformedMessage, OversizedMessage, RefusedMessage, UnknownParty
+from colonnade.messages import Message, decode
+from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, Routes, pack, unpack
+from colonnade.net.line import Line
+from colonnade.net.meter import Meter
+from colonnade.net.network import Wire
+
+LINGER = 2.0
+"""Seconds a leaving party waits for acknowledgements, if the wire does not say how long a retry takes."""
+
+Take = Callable[[str, Message], None]
+"""What is called with a sender and its next message; it may refuse the message (RefusedMessage)."""
+
+
+class Delivery:
+    """The lines of one party with its peers in one run. Every message that arrives is given to `take`."""
+
+    def __init__(self, me: str, routes: Routes, wire: Wire, take: Take, *, size_limit: int) -> None:
+        self.meter = Meter()
+        self._me = me
+        self._routes = routes
+        self._wire = wire
+        self._take = take
+        self._size_limit = size_limit
+        self._checked = not wire.intact
+        self._lines = {peer: Line() for peer in routes.to}
+        self._retry: asyncio.TimerHandle | None = None
+        self._settled: asyncio.Future[None] | None = None
+
+    # -- out ----------------------------------------------------------------------------------------
+
+    def post(self, to: str, message: Message, payload: bytes) -> Awaitable[None] | None:
+        """Send a message, whose encoding is `payload`. What comes back, if anything, is to be awaited."""
+        line = self._lines.get(to)
+        if line is None:
+            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
+        size = HEADER_LIMIT + len(payload)
+        if size > self._size_limit:
+            # before it gets a number: the peer would wait for a number that never comes
+            raise OversizedMessage(
+                f"a {type(message).__name__} of {size} bytes is over the limit of {self._size_limit}; "
+                "use a smaller batch"
+            )
+        sequence = line.number()
+        frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
+        self.meter.sent(message, to, len(frame), *self._wire.framing(len(frame)))
+        if not self._wire.lossless:
+            line.keep(sequence, frame)
+            self._schedule_retry()
+        return self._wire.send(to, frame)
+
+    def _header(self, line: Line, to: str, kind: int, sequence: int) -> Header:
+        line.report()
+        return Header(kind, self._routes.to[to], sequence, line.taken)
+
+    async def settle(self) -> None:
+        """Wait until the peers have acknowledged all that was sent to them, but not for long."""
+        if any(line.unacknowledged for line in self._lines.values()):
+            retry = self._wire.retry_after
+            self._settled = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._settled], timeout=LINGER if retry is None else 8 * retry)
+
+    def _check_settled(self) -> None:
+        if self._settled is None or self._settled.done():
+            return
+        if not any(line.unacknowledged for line in self._lines.values()):
+            self._settled.set_result(None)
+
+    async def close(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+        await self._wire.close()
+
+    # -- in -----------------------------------------------------------------------------------------
+
+    def deliver(self, sender: str, frame: bytes) -> None:
+        """Take a frame from the wire. Never raises: a bad frame is refused, named and counted."""
+        try:
+            self._accept(sender, frame)
+        except RefusedMessage as refusal:
+            self.meter.refused[type(refusal).__name__] += 1
+
+    def _accept(self, sender: str, frame: bytes) -> None:
+        line = self._lines.get(sender)
+        if line is None:
+            raise UnknownParty(f"{sender!r} is not part of this run")
+        if len(frame) > self._size_limit:
+            raise OversizedMessage(f"a frame of {len(frame)} bytes from {sender} is over {self._size_limit}")
+        header, payload = unpack(frame, demand=self._checked)
+        if header.route != self._routes.of[sender]:
+            raise self._routes.refusal(sender, header.route)
+        if header.kind > RESEND or header.acknowledged > line.sent:
+            raise MalformedMessage(f"{sender} sent a frame of kind {header.kind} that makes no sense")
+        if line.acknowledge(header.acknowledged):
+            self._check_settled()
+        if header.kind != DATA:
+            if header.kind == RESEND:
+                self._resend(sender)
+            return
+        ready = line.take(header.sequence, frame)
+        if ready is None:
+            self._control(sender, ACK)  # our acknowledgement was lost
+            return
+        if line.gap_is_news():
+            self._control(sender, RESEND)
+        for taken in ready:
+            try:
+                message = decode(payload if taken is frame else unpack(taken)[1])
+                length, sealed = self._wire.framing(len(taken))
+                self.meter.received(len(taken) + length + sealed)
+                self._take(sender, message)
+            except RefusedMessage as refusal:
+                # the frames behind it were taken as well and must still be delivered
+                self.meter.refused[type(refusal).__name__] += 1
+        if line.owes_ack() and not self._wire.lossless:
+            self._control(sender, ACK)
+
+    # -- faults -------------------------------------------------------------------------------------
+
+    def lost(self, peer: str) -> None:
+        """Stop waiting for acknowledgements of a peer that is gone."""
+        self._lines[peer].unacknowledged.clear()
+        self._check_settled()
+
+    def restored(self, peer: str) -> None:
+        """Ask the peer for what follows the last frame that arrived, since some may have been lost; it asks
+        the same."""
+        self._control(peer, RESEND)
+
+    def acknowledge(self, peer: str) -> None:
+        """Tell a peer that is about to leave that its last words arrived: it stays only for that."""
+        if not self._wire.lossless:
+            self._control(peer, ACK)
+
+    def _control(self, to: str, kind: int) -> None:
+        line = self._lines[to]
+        if kind == RESEND:
+            line.gap_reported = line.taken
+        self._repeat(to, pack(self._header(line, to, kind, 0), checked=self._checked))
+
+    def _resend(self, to: str) -> None:
+        for _, frame in self._lines[to].unacknowledged:
+            self._repeat(to, frame)
+
+    def _repeat(self, to: str, frame: bytes) -> None:
+        self.meter.repeated(len(frame), *self._wire.framing(len(frame)))
+        self._wire.send(to, frame)
+
+    def _schedule_retry(self) -> None:
+        if self._wire.retry_after is not None and self._retry is None:
+            loop = asyncio.get_running_loop()
+            self._retry = loop.call_later(self._wire.retry_after, self._retry_now)
+
+    def _retry_now(self) -> None:
+        self._retry = None
+        for peer, line in self._lines.items():
+            if line.unacknowledged:
+                # the oldest alone: its arrival brings an acknowledgement that says what else is missing
+                self._repeat(peer, line.unacknowledged[0][1])
+                self._schedule_retry()

@@ -1,0 +1,101 @@
+"""Messages that have arrived and that nobody has asked for yet.
+
+A message waits under its kind and tag, one from each sender, or in the queue of its kind where the kind is
+read as a stream; a few kinds are not kept but handled at once. Whoever asks for a message that is not there
+waits for it (`waiting.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from colonnade.errors import MalformedMessage, OversizedMessage, UnknownParty
+from colonnade.messages import Message
+from colonnade.net.network import M
+from colonnade.net.waiting import Waits
+
+COUNT_LIMIT = 1_000_000
+"""The most messages that may lie unread; a peer that sends more than was asked must not fill the memory."""
+
+
+Handler = Callable[[str, Message], None]
+
+
+class Mailbox:
+    """The unread messages of one party. A kind that has a handler is given to it, with the sender."""
+
+    def __init__(
+        self, me: str, peers: tuple[str, ...], waits: Waits, handlers: Mapping[type[Message], Handler]
+    ) -> None:
+        self._me = me
+        self._peers = frozenset(peers)
+        self._waits = waits
+        self._handlers = handlers
+        self._tagged: dict[tuple[type[Message], int], dict[str, Message]] = {}
+        self._queues: dict[type[Message], list[tuple[str, Message]]] = {}
+        self._count = 0
+
+    def put(self, sender: str, message: Message) -> None:
+        """Store a message and wake whoever waits for it, or handle it."""
+        kind = type(message)
+        if kind in self._handlers:
+            self._handlers[kind](sender, message)
+            return
+        if self._count >= COUNT_LIMIT:
+            raise OversizedMessage(f"{COUNT_LIMIT} messages wait unread; {sender} sends more than was asked")
+        if kind.queued:
+            self._queues.setdefault(kind, []).append((sender, message))
+            self._waits.release(kind, "")
+        else:
+            key = (kind, getattr(message, "tag", -1))
+            found = self._tagged.setdefault(key, {})
+            if sender in found:
+                raise MalformedMessage(f"{sender} sent {kind.__name__} {key[1]} twice")
+            found[sender] = message
+            self._waits.release(key, sender)
+        self._count += 1
+
+    async def recv(self, kind: type[M], sender: str, tag: int) -> M:
+        """The message of this kind and tag from one peer."""
+        if sender not in self._peers:
+            raise UnknownParty(f"{sender!r} is not a peer of {self._me} in this run")
+        key = (kind, tag)
+        found = self._tagged.get(key)
+        while found is None or sender not in found:
+            await self._waits.until(key, {sender}, _words(kind, tag))
+            found = self._tagged.get(key)
+        message = found.pop(sender)
+        self._count -= 1
+        if not found:
+            del self._tagged[key]
+        return cast(M, message)
+
+    async def gather(self, kind: type[M], tag: int) -> dict[str, M]:
+        """One message of this kind and tag from every peer."""
+        key = (kind, tag)
+        found = self._tagged.get(key)
+        if found is None or len(found) < len(self._peers):
+            missing = set(self._peers).difference(found or ())
+            if missing:
+                await self._waits.until(key, missing, _words(kind, tag))
+        self._count -= len(self._peers)
+        return cast(dict[str, M], self._tagged.pop(key, {}))
+
+    async def drain(self, kind: type[M], *, patient: bool) -> list[tuple[str, M]]:
+        """All messages of a queued kind, at least one, in the order of arrival."""
+        queue = self._queues.get(kind)
+        while not queue:
+            await self._waits.until(kind, {""}, kind.__name__, patient=patient)
+            queue = self._queues.get(kind)
+        self._queues[kind] = []
+        self._count -= len(queue)
+        return cast(list[tuple[str, M]], queue)
+
+    def holds(self, kind: type[Message]) -> bool:
+        """True if a message of a queued kind is there."""
+        return bool(self._queues.get(kind))
+
+
+def _words(kind: type[Message], tag: int) -> str:
+    return f"{kind.__name__} {tag}" if tag >= 0 else kind.__name__
