@@ -32,9 +32,7 @@ from colonnade.errors import Diverged
 from colonnade.job.rules import batch_of, choices_of, pairs_of
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
-from colonnade.optim.saga import Saga
-from colonnade.optim.sgd import Estimator, Sgd
-from colonnade.optim.svrg import Svrg
+from colonnade.optim.estimators import ESTIMATORS, Svrg
 
 
 @dataclass
@@ -281,15 +279,8 @@ def training(context: Context, dominators: tuple[str, ...], ahead: int) -> Itera
     schedule = Schedule(rows, batch, plan.epochs, job.seed, dominators, train.reshuffle)
     window = Window(ahead, schedule.rounds, plan.gates)
     classes = (train.classes,) if train.classes else ()
-    width = (context.train.width, *classes)
-    estimators: dict[str, Callable[[], Estimator]] = {
-        "sgd": Sgd,
-        "svrg": Svrg,
-        "saga": lambda: Saga(rows, width, classes),
-    }
-    block = Block(
-        context.train.X, schedule, estimators[chosen.estimator](), context.regularizer, train.l2, classes
-    )
+    estimator = ESTIMATORS[chosen.estimator](rows, (context.train.width, *classes))
+    block = Block(context.train.X, schedule, estimator, context.regularizer, train.l2, classes)
     sample = schedule.order(0)
     delays = Delays(ahead - 1)  # k rounds under way are, on average, no later than that
     steps = StepSizes(
