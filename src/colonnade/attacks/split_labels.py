@@ -18,7 +18,7 @@ import numpy as np
 
 from colonnade.arrays import Numbers, Rows
 from colonnade.attacks.transcript import Transcript
-from colonnade.attacks.zeroth_order import Found, judge
+from colonnade.attacks.zeroth_order import Recovery, judge
 from colonnade.compress.quantize import Quantizer
 from colonnade.conversations.cascade.client import Passes, Walk
 from colonnade.job import Job
@@ -60,6 +60,6 @@ def sides(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Nu
     return along
 
 
-def judge_sides(along: Numbers, y: Numbers) -> Found:
+def judge_sides(along: Numbers, y: Numbers) -> Recovery:
     """How many labels the two ends give away, at the threshold and the orientation that suit best."""
     return max((judge(along, y), judge(-along, y)), key=lambda found: found.accuracy)

@@ -51,7 +51,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Found:
+class Recovery:
     """How well the labels of the rows the client heard about were recovered, and how many those are.
 
     `accuracy` is at the threshold that suits the attacker best; without any information that is
@@ -150,7 +150,7 @@ def read_off(probe: Probe, transcript: Transcript, job: Job, parties: list[str])
     return guess
 
 
-def judge(score: Numbers, y: Numbers) -> Found:
+def judge(score: Numbers, y: Numbers) -> Recovery:
     """Compare guesses with the labels; this is the only place that sees them."""
     heard = score != 0
     score, y = score[heard], y[heard]
@@ -162,4 +162,4 @@ def judge(score: Numbers, y: Numbers) -> Found:
         [np.cumsum(positive[::-1])[::-1], [0]]
     )
     accuracy = float(right.max()) / len(y)
-    return Found(accuracy, auc(score, y > 0), float(heard.mean()), max(share, 1 - share))
+    return Recovery(accuracy, auc(score, y > 0), float(heard.mean()), max(share, 1 - share))

@@ -16,7 +16,7 @@ from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import Loss
 from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, RandomFeatures, phi
-from colonnade.optim.doubly import function_step, rate
+from colonnade.optim.steps import kernel_step, step_of_round
 
 CHUNK = 4096
 
@@ -46,7 +46,7 @@ def fit_dsg(
     distance = sample.distances(X)
     sigma = sample.bandwidth(distance, y, classes) or 1.0
     gamma = (
-        function_step(loss, spread(shape, distance, sigma), min(B, n), M)
+        kernel_step(loss, spread(shape, distance, sigma), min(B, n), M)
         if train.step == "auto"
         else float(train.step)
     )
@@ -68,7 +68,7 @@ def fit_dsg(
             known = min(t * M, D)
             batch = values[rows]
             theta = loss.dz(batch[:, :known] @ alpha[:known], y[rows])
-            gamma_t = rate(gamma, kernel.step, t, rounds)
+            gamma_t = step_of_round(gamma, kernel.step, t, rounds)
             if known < D:
                 new = slice(known, known + M)
                 alpha[:known] *= 1 - gamma_t * train.l2

@@ -16,7 +16,7 @@ from scipy.linalg import inv
 from scipy.spatial.distance import squareform
 
 from colonnade.arrays import Floats, Matrix, Rows
-from colonnade.models.random_features import Kernel
+from colonnade.models.random_features import KernelFunction
 
 Indices = Rows
 Fraction: TypeAlias = float | Literal["auto"]
@@ -32,14 +32,14 @@ CHUNK = 2**14
 class Sample:
     """Pairs of rows from whose distances a bandwidth is found, unless it is given."""
 
-    kernel: Kernel
+    kernel: KernelFunction
     sigma: Sigma
     fraction: Fraction
     pairs: tuple[Indices, Indices]
 
     @classmethod
     def draw(
-        cls, rng: np.random.Generator, rows: int, kernel: Kernel, sigma: Sigma, fraction: Fraction
+        cls, rng: np.random.Generator, rows: int, kernel: KernelFunction, sigma: Sigma, fraction: Fraction
     ) -> Sample:
         if sigma != "median":
             fraction = 1.0  # there is nothing to choose, and a few pairs tell how far the kernel reaches
@@ -75,7 +75,7 @@ def sample_of(pairs: tuple[Indices, Indices]) -> Indices:
     return np.unique(np.concatenate(pairs))
 
 
-def pair_distances(kernel: Kernel, X: Matrix, pairs: tuple[Indices, Indices]) -> Floats:
+def pair_distances(kernel: KernelFunction, X: Matrix, pairs: tuple[Indices, Indices]) -> Floats:
     """What the columns of X add to the distance of every pair, a stretch of pairs at a time."""
     left, right = pairs
     starts = range(0, len(left), CHUNK)
@@ -83,7 +83,7 @@ def pair_distances(kernel: Kernel, X: Matrix, pairs: tuple[Indices, Indices]) ->
     return np.concatenate([np.empty(0), *parts])
 
 
-def bandwidth(kernel: Kernel, distance: Floats, fraction: Fraction, targets: Floats) -> float | None:
+def bandwidth(kernel: KernelFunction, distance: Floats, fraction: Fraction, targets: Floats) -> float | None:
     """A fraction of the median distance between different rows; None if all rows are alike.
 
     To choose the fraction, `distance` holds every pair of the rows of `targets`, which is y or has a column
@@ -118,6 +118,6 @@ def targets_of(y: Floats, classes: int) -> Floats:
     return y if classes == 1 else np.eye(classes)[y.astype(np.int64)]
 
 
-def spread(kernel: Kernel, distance: Floats, sigma: float) -> float:
+def spread(kernel: KernelFunction, distance: Floats, sigma: float) -> float:
     """The root mean square of k over pairs of rows: ||K||_F / n, which bounds the largest eigenvalue / n."""
     return float(np.sqrt(np.mean(kernel.value(distance, sigma) ** 2))) if len(distance) else 1.0

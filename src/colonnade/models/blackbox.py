@@ -20,7 +20,6 @@ from colonnade.arrays import Matrix, Numbers
 from colonnade.errors import DataError
 from colonnade.losses import Loss
 from colonnade.models.linear import rows_of
-from colonnade.models.moves import Moves
 
 
 class Model(Protocol):
@@ -60,6 +59,41 @@ class Replacing(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Perturbations:
+    """Where the outputs of a client are moved to: row b of point p becomes h_b + steps[p, b] * bases[p, b].
+
+    Where all rows share a base and differ only in the step, the first layer of a server's model sees P new
+    vectors and not P B: a linear layer turns bases into changes [P, H] once, and the rest is one
+    multiplication and addition for every hidden unit.
+    """
+
+    bases: Numbers  # [points, B, d], or [points, 1, d] where all rows share them
+    steps: Numbers  # [points, B]
+
+    def of(self, x: Numbers, changes: Numbers | None = None) -> Numbers:
+        """Return x [B, width] at every point, [points, B, width].
+
+        `changes` stand in for the bases where x is no longer in their space, as after a linear layer.
+        """
+        moved: Numbers = x + self.steps[..., None] * (self.bases if changes is None else changes)
+        return moved
+
+
+@runtime_checkable
+class Perturbing(Protocol):
+    """An F0 that need not start again when one client's embeddings are moved.
+
+    Any other is evaluated at the moved outputs.
+    """
+
+    def losses_perturbed(
+        self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
+    ) -> Numbers:
+        """Return the losses [points, rows] for C with its columns `own` moved."""
+        ...
+
+
 @dataclass(frozen=True)
 class Linear:
     """X W, with `outputs` scores a row; w holds W row by row, then the bias if there is one."""
@@ -92,11 +126,11 @@ class Linear:
         replaced: Numbers = self.forward(w[None], C) + (outputs - C[:, own]) @ W[own]
         return replaced
 
-    def losses_moved(
-        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    def losses_perturbed(
+        self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
         W = w[: self.columns * self.outputs].reshape(self.columns, self.outputs)
-        return losses_of(loss, moves.of(self.forward(w[None], C)[0], moves.bases @ W[own]), y)
+        return losses_of(loss, points.of(self.forward(w[None], C)[0], points.bases @ W[own]), y)
 
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         inner = rows_of(X).gradient(0, X.shape[0], d_out).ravel()
@@ -127,10 +161,10 @@ class Sum:
         replaced: Numbers = self.forward(w[None], C) + (outputs - C[:, own])
         return replaced
 
-    def losses_moved(
-        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    def losses_perturbed(
+        self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
-        return losses_of(loss, moves.of(self.forward(w[None], C)[0]), y)
+        return losses_of(loss, points.of(self.forward(w[None], C)[0]), y)
 
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         return np.zeros(0)

@@ -18,9 +18,8 @@ from colonnade.arrays import Matrix, Numbers
 from colonnade.job import Device
 from colonnade.losses import Loss
 from colonnade.models.backend import Precision, device_of, losses_of, tensor, torch
-from colonnade.models.blackbox import dense
-from colonnade.models.moves import Moves
-from colonnade.models.replay import Replay
+from colonnade.models.blackbox import Perturbations, dense
+from colonnade.models.cuda_graph import CudaGraph
 
 functional_call, vmap = torch.func.functional_call, torch.func.vmap
 
@@ -30,7 +29,7 @@ NARROW = 32  # outputs
 STRETCH = {"cpu": 2**20, "cuda": 2**26}
 
 
-class Network:
+class NeuralNetwork:
     """A torch module whose parameters are one vector, float32 unless told, that belongs to the caller.
 
     The module's own tensors are views of one buffer, into which the vector of every call is copied: to hand
@@ -135,7 +134,7 @@ class Network:
         return np.asarray(found.cpu().numpy())
 
 
-class Layered(Network):
+class Layered(NeuralNetwork):
     """Layers one after the other, the first of them fully connected.
 
     As a server it need not start again when one client's embeddings are exchanged or moved: the first layer
@@ -149,7 +148,7 @@ class Layered(Network):
         self._first: Any = layers[0]
         self._rest = layers[1:]
         self._kept: torch.Tensor | None = None
-        self._replays: dict[Any, Replay] = {}
+        self._graphs: dict[Any, CudaGraph] = {}
 
     def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
         P, B = outputs.shape[:2]
@@ -160,22 +159,22 @@ class Layered(Network):
             hidden = (moved @ weight.T).view(P, B, -1).add_(first)
             return self._array(self._above(hidden))
 
-    def losses_moved(
-        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    def losses_perturbed(
+        self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
-        arrays = (w, C, moves.bases, moves.steps, y)
+        arrays = (w, C, points.bases, points.steps, y)
         with torch.no_grad():
             if self._device.type == "cpu":
-                found = self._losses_moved(own, loss, *(self._tensor(array) for array in arrays))
+                found = self._losses_perturbed(own, loss, *(self._tensor(array) for array in arrays))
                 return self._array(found)
             shapes = [array.shape for array in arrays]
             key = (own.start, own.stop, loss.name, *shapes)
-            if key not in self._replays:
-                compute = partial(self._losses_moved, own, loss)
-                self._replays[key] = Replay(compute, shapes, getattr(torch, self._type.name))
-            return self._replays[key](*arrays)
+            if key not in self._graphs:
+                compute = partial(self._losses_perturbed, own, loss)
+                self._graphs[key] = CudaGraph(compute, shapes, getattr(torch, self._type.name))
+            return self._graphs[key](*arrays)
 
-    def _losses_moved(
+    def _losses_perturbed(
         self, own: slice, loss: Loss, w: Any, C: Any, bases: Any, steps: Any, y: Any
     ) -> torch.Tensor:
         self._flat.copy_(w)
@@ -206,11 +205,11 @@ def network_of(
     shape: tuple[int, ...] = (),
     precision: Precision = "float32",
     device: Device = "cpu",
-) -> Network:
+) -> NeuralNetwork:
     """A module as a model, in the quicker form where its layers allow that."""
     if isinstance(module, torch.nn.Sequential) and not shape and isinstance(module[0], torch.nn.Linear):
         return Layered(module, precision, device)
-    return Network(module, shape, precision, device)
+    return NeuralNetwork(module, shape, precision, device)
 
 
 def mlp(
@@ -235,7 +234,7 @@ def cnn(
     outputs: int,
     precision: Precision = "float32",
     device: Device = "cpu",
-) -> Network:
+) -> NeuralNetwork:
     """Images of [colours, height, width]: convolutions of 3 x 3 that halve them, and a layer on top."""
     layers: list[torch.nn.Module] = []
     for before, after in pairwise([shape[0], *channels]):
@@ -246,7 +245,7 @@ def cnn(
         ]
     left = math.prod(size >> len(channels) for size in shape[1:]) * channels[-1]
     layers += [torch.nn.Flatten(), torch.nn.Linear(left, outputs)]
-    return Network(torch.nn.Sequential(*layers), shape, precision, device)
+    return NeuralNetwork(torch.nn.Sequential(*layers), shape, precision, device)
 
 
 class Narrow(torch.nn.Linear):

@@ -19,7 +19,7 @@ from colonnade.arrays import Floats, Matrix
 SQRT2 = float(np.sqrt(2.0))
 
 
-class Kernel(Protocol):
+class KernelFunction(Protocol):
     @property
     def name(self) -> str: ...
 
@@ -78,7 +78,7 @@ class Laplace:
         return rng.standard_cauchy(shape)
 
 
-KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Gaussian(), Laplace())}
+KERNELS: dict[str, KernelFunction] = {kernel.name: kernel for kernel in (Gaussian(), Laplace())}
 
 
 @dataclass(frozen=True, eq=False)

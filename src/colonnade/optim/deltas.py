@@ -38,8 +38,7 @@ from typing import Literal
 import numpy as np
 
 from colonnade.arrays import Matrix, Numbers, Rows
-from colonnade.models.blackbox import Differentiable
-from colonnade.models.moves import Moves
+from colonnade.models.blackbox import Differentiable, Perturbations
 from colonnade.optim.replies import Head, Query, Seed
 from colonnade.optim.smoothing import Directions, Smoothing
 from colonnade.regularizers import Regularizer
@@ -65,7 +64,7 @@ class Deltas:
         count = self.rule(d).count
         return (count,) if self.per == "batch" else (count, rows)
 
-    def draw(self, seed: Seed, rows: int, d: int) -> Moves:
+    def draw(self, seed: Seed, rows: int, d: int) -> Perturbations:
         """The directions of one question, in single precision and times mu."""
         signs: Numbers = np.ones((self.rule(d).count, rows), dtype=np.float32)
         if self.directions == "coordinate":
@@ -78,7 +77,7 @@ class Deltas:
         steps = np.float32(self.mu) * signs
         sides = (steps, -steps) if self.rule(d).two_sided else (steps,)
         # the first point is where h is, along whatever base
-        return Moves(
+        return Perturbations(
             np.concatenate([bases[:1], *[bases] * len(sides)]), np.concatenate([0 * steps[:1], *sides])
         )
 
@@ -106,12 +105,12 @@ class Deltas:
         told: Numbers = changes.mean(axis=1) if self.per == "batch" else changes / changes.shape[1]
         return told
 
-    def gradient(self, reply: Numbers, moves: Moves) -> Numbers:
+    def gradient(self, reply: Numbers, points: Perturbations) -> Numbers:
         """The estimate of df/dh [rows, d], f the mean loss of the batch."""
         if self.directions == "coordinate":
             return reply.T
-        K, rows, d = self.count, moves.steps.shape[1], moves.bases.shape[2]
-        bases, signs = moves.bases[1 : K + 1], np.copysign(1.0, moves.steps[1 : K + 1])
+        K, rows, d = self.count, points.steps.shape[1], points.bases.shape[2]
+        bases, signs = points.bases[1 : K + 1], np.copysign(1.0, points.steps[1 : K + 1])
         if self.per == "sample":
             scaled = self.rule(d).scale(d) / K * reply
             found: Numbers = np.einsum("kb,kbd->bd", scaled.astype(bases.dtype), bases)
@@ -158,8 +157,8 @@ class DeltasClient:
         return self.deltas.shape(*query.outputs.shape[1:])
 
     def gradient(self, query: Query, values: Numbers) -> Numbers:
-        moves = self.deltas.draw(query.seed, *query.outputs.shape[1:])
-        back = self.model.gradient(query.w, query.X, self.deltas.gradient(values, moves))
+        points = self.deltas.draw(query.seed, *query.outputs.shape[1:])
+        back = self.model.gradient(query.w, query.X, self.deltas.gradient(values, points))
         return back + self.l2 * self.regularizer.gradient(query.w)
 
 
@@ -172,8 +171,8 @@ class DeltasServer:
 
     def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
         rows, d = outputs.shape[1:]
-        moves = self.deltas.draw(seed, rows, d)
-        return self.deltas.reply(self.deltas.changes(self.head.losses_moved(C, own, moves, y), d))
+        points = self.deltas.draw(seed, rows, d)
+        return self.deltas.reply(self.deltas.changes(self.head.losses_perturbed(C, own, points, y), d))
 
     def evaluations(self, outputs: Numbers) -> int:
         return self.deltas.rule(outputs.shape[2]).points_per_step

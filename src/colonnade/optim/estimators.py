@@ -43,7 +43,7 @@ class Estimator(Protocol):
     memory: Remembered
 
     def news(self, rows: Rows, theta: Floats) -> Floats:
-        """Return c = theta - the remembered theta of these rows, and remember theta where the rule says so."""
+        """Return c, theta less what is remembered of it at these rows; SAGA then remembers this theta."""
         ...
 
     def mean(self) -> Floats | float:

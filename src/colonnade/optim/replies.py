@@ -23,8 +23,14 @@ import numpy as np
 
 from colonnade.arrays import Matrix, Numbers
 from colonnade.losses import Loss, soft_dz
-from colonnade.models.blackbox import Differentiable, Model, Replacing, losses_of
-from colonnade.models.moves import Moves, Moving
+from colonnade.models.blackbox import (
+    Differentiable,
+    Model,
+    Perturbations,
+    Perturbing,
+    Replacing,
+    losses_of,
+)
 from colonnade.optim.smoothing import Smoothing
 from colonnade.regularizers import Regularizer
 
@@ -102,11 +108,11 @@ class Head:
         z = self.model.forward(self.w[None], replaced.reshape(P * B, -1))
         return losses_of(self.loss, z.reshape(P, B, -1), y)
 
-    def losses_moved(self, C: Numbers, own: slice, moves: Moves, y: Numbers) -> Numbers:
+    def losses_perturbed(self, C: Numbers, own: slice, points: Perturbations, y: Numbers) -> Numbers:
         """[points, rows] for C with the columns `own` moved."""
-        if isinstance(self.model, Moving):
-            return self.model.losses_moved(self.w, C, own, moves, self.loss, y)
-        return self.losses_replaced(C, own, moves.of(C[:, own]), y)
+        if isinstance(self.model, Perturbing):
+            return self.model.losses_perturbed(self.w, C, own, points, self.loss, y)
+        return self.losses_replaced(C, own, points.of(C[:, own]), y)
 
     def dz(self, C: Numbers, y: Numbers) -> Numbers:
         """The derivative of the mean loss by every output of F0."""

@@ -32,7 +32,7 @@ from colonnade.arrays import Numbers, Rows
 from colonnade.data.table import Table
 from colonnade.job import Job
 from colonnade.losses import LOSSES, Loss
-from colonnade.privacy.noise import Draw, gaussian, uniform
+from colonnade.privacy.mechanisms import Draw, gaussian, uniform
 
 
 def keep_probability(epsilon: float, classes: int) -> float:

@@ -43,7 +43,7 @@ from colonnade.errors import Diverged
 from colonnade.job.rules import batches_in_flight
 from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
-from colonnade.optim.doubly import rate
+from colonnade.optim.steps import step_of_round
 
 
 async def converse(context: Context) -> Outcome:
@@ -189,7 +189,7 @@ class KernelConversation:
     async def update(self, number: int, theta: Floats | None) -> None:
         """Lines 9 and 10: the dominator's new coefficients, the decay of the others; later, plain steps."""
         plan, kind = self.plan, self.context.job.kernel.step
-        gamma = rate(self.gamma, kind, number, self.schedule.rounds)
+        gamma = step_of_round(self.gamma, kind, number, self.schedule.rounds)
         values = await self.projections.phi(number)
         if theta is not None:
             await charge(self.context, values.size / MULTIPLICATIONS)

@@ -28,8 +28,8 @@ from colonnade.job import Job
 from colonnade.job.rules import batch_of
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample, spread
-from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures
-from colonnade.optim.doubly import function_step
+from colonnade.models.random_features import KERNELS, KernelFunction, RandomFeatures
+from colonnade.optim.steps import kernel_step
 
 FEATURES = 8192
 # numbers that an automatic cap lets all active parties together keep: three quarters of a gibibyte
@@ -144,7 +144,7 @@ def step_of(context: Context, plan: Plan, terms: Terms, delay: int) -> float:
     train = context.job.train
     if train.step != "auto":
         return float(train.step)
-    return function_step(context.loss, terms.spread, plan.schedule.largest, plan.block, delay)
+    return kernel_step(context.loss, terms.spread, plan.schedule.largest, plan.block, delay)
 
 
 def draw_features(context: Context, plan: Plan, terms: Terms) -> list[RandomFeatures]:
@@ -165,7 +165,7 @@ def draw_features(context: Context, plan: Plan, terms: Terms) -> list[RandomFeat
 
 
 def draw_directions(
-    rng: np.random.Generator, kernel: Kernel, sigma: float, width: int, plan: Plan
+    rng: np.random.Generator, kernel: KernelFunction, sigma: float, width: int, plan: Plan
 ) -> list[Floats]:
     """A party's directions of every owner's features, for its `width` columns."""
     counts = [plan.width(owner) for owner in range(len(plan.owners))]

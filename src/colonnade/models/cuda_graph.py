@@ -17,7 +17,7 @@ from colonnade.models.backend import torch
 WARM_UP = 3  # before recording, so that libraries have chosen their kernels and taken their memory
 
 
-class Replay:
+class CudaGraph:
     """`compute` for arrays of always the same shapes and one type."""
 
     def __init__(self, compute: Callable[..., Any], shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
