@@ -1,13 +1,13 @@
-"""Losses of a score z and a label y: value, theta = dL/dz, and what theta says about the curvature.
+"""Losses of a score z and a label y: the value, the derivative theta = dL/dz, and the second derivative.
 
 Pure functions on arrays. Every second derivative here is a function of theta alone, so a party that sees
-only theta can still compute products with the Hessian. `smoothness` bounds the second derivative.
+only theta can still compute products with the Hessian.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,22 +15,30 @@ from scipy.special import expit, softmax
 
 from colonnade.arrays import Floats
 
+Task: TypeAlias = Literal["binary", "multiclass", "regression"]
+
 
 class Loss(Protocol):
+    """Arrays have a row per row of the data; with several classes z has a score for each in its last axis."""
+
     @property
     def name(self) -> str: ...
 
     @property
-    def task(self) -> str:
-        """binary, multiclass or regression"""
-        ...
+    def task(self) -> Task: ...
 
     @property
-    def smoothness(self) -> float: ...
+    def smoothness(self) -> float:
+        """A bound on the second derivative, whatever z and y are."""
+        ...
 
-    def value(self, z: Floats, y: Floats) -> Floats: ...
+    def value(self, z: Floats, y: Floats) -> Floats:
+        """The loss of every row."""
+        ...
 
-    def dz(self, z: Floats, y: Floats) -> Floats: ...
+    def dz(self, z: Floats, y: Floats) -> Floats:
+        """theta, the derivative of the loss by z."""
+        ...
 
     def bend(self, theta: Floats, u: Floats) -> Floats:
         """The second derivative times u, row by row."""
@@ -40,7 +48,9 @@ class Loss(Protocol):
         """A bound on the second derivative of every row."""
         ...
 
-    def predict(self, z: Floats) -> Floats: ...
+    def predict(self, z: Floats) -> Floats:
+        """The label that every row most likely has, in the values of y."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Logistic:
     """log(1 + exp(-y z)), y = +1 or -1."""
 
     name: str = "logistic"
-    task: str = "binary"
+    task: Task = "binary"
     smoothness: float = 0.25
 
     def value(self, z: Floats, y: Floats) -> Floats:
@@ -75,7 +85,7 @@ class Squared:
     """(z - y)^2 / 2."""
 
     name: str = "squared"
-    task: str = "regression"
+    task: Task = "regression"
     smoothness: float = 1.0
 
     def value(self, z: Floats, y: Floats) -> Floats:
@@ -99,7 +109,7 @@ class SmoothHinge:
     """1/2 - yz for yz <= 0, (1 - yz)^2 / 2 for 0 < yz < 1, else 0 (FDSKL, Table 1)."""
 
     name: str = "smooth_hinge"
-    task: str = "binary"
+    task: Task = "binary"
     smoothness: float = 1.0
 
     def value(self, z: Floats, y: Floats) -> Floats:
@@ -126,14 +136,14 @@ class Softmax:
     """-log softmax(z)_y: one score per class in the last axis of z, y = 0, 1, ..., K-1."""
 
     name: str = "softmax"
-    task: str = "multiclass"
+    task: Task = "multiclass"
     smoothness: float = 0.5
 
     def value(self, z: Floats, y: Floats) -> Floats:
         own = np.take_along_axis(z, _column(z, y), axis=-1)[..., 0]
         # scipy's logsumexp takes three times as long for a batch, and a cascade's server does little else
         top = z.max(axis=-1)
-        with np.errstate(invalid="ignore"):  # infinite scores become NaN, which whoever asked looks for
+        with np.errstate(invalid="ignore"):  # infinite scores become NaN, and the caller checks for that
             value: Floats = np.log(np.exp(z - top[..., None]).sum(axis=-1)) + (top - own)
         return value
 
@@ -158,11 +168,12 @@ class Softmax:
 
 
 def _column(z: Floats, y: Floats) -> NDArray[np.intp]:
+    """The label of every row as a place in the last axis of z."""
     return np.broadcast_to(y.astype(np.intp), z.shape[:-1])[..., None]
 
 
 def _probabilities(theta: Floats) -> Floats:
-    """p from p - onehot(y): the label is where theta is smallest."""
+    """The probabilities p from theta = p - onehot(y): the label is where theta is smallest."""
     label = theta.argmin(axis=-1)[..., None]
     p = theta.copy()
     np.put_along_axis(p, label, np.take_along_axis(p, label, -1) + 1.0, axis=-1)
@@ -170,9 +181,10 @@ def _probabilities(theta: Floats) -> Floats:
 
 
 def soft_dz(loss: Loss, z: Floats, y: Floats) -> Floats:
-    """The derivative by z, continued linearly from the labels there are to any point between and beyond.
+    """dL/dz for labels that are any numbers, as labels with noise are, not only true classes.
 
-    A label of several classes is then a row of numbers, one-hot where it is a class.
+    It is linear in y and equals `loss.dz` at the true labels. A label of several classes is a row of
+    numbers here, one-hot where it is a class.
     """
     match loss.task:
         case "binary":

@@ -30,7 +30,8 @@ class Smoothness:
     worst_row: float
 
     def of_batch(self, batch: int, rows: int) -> float:
-        """
+        """The expected smoothness of a batch out of so many rows.
+
         >>> s = Smoothness(mean=1.0, worst_row=9.0)
         >>> s.of_batch(1, 100), s.of_batch(100, 100)
         (9.0, 1.0)
@@ -42,7 +43,7 @@ class Smoothness:
 
 
 def quasi_newton_step(batch: int, delay: int, *, shared: bool) -> float:
-    """The step along H v. H takes out the curvature, so what is left to fear is noise and delay.
+    """The step along H v. H takes out the curvature, so only noise and delay limit the step.
 
     Blocks with an H of their own do not see each other's curvature and must be more careful.
 
@@ -54,7 +55,8 @@ def quasi_newton_step(batch: int, delay: int, *, shared: bool) -> float:
 
 
 def automatic_step(smoothness: Smoothness, batch: int, rows: int, delay: int, *, saga: bool = False) -> float:
-    """
+    """The step of a first-order method, from the smoothness of the objective.
+
     >>> automatic_step(Smoothness(1.0, 1.0), batch=10, rows=100, delay=8) == 2.5 / 17
     True
     """
@@ -65,7 +67,7 @@ def automatic_step(smoothness: Smoothness, batch: int, rows: int, delay: int, *,
 
 
 def _delayed_saga(delay: int, batches: int) -> float:
-    """SAGA's share of 1 / L: what it remembers is one pass old, on top of the delay.
+    """The step of delayed SAGA times L; it is smaller as what SAGA remembers is one pass old, too.
 
     Followed batch by batch on a quadratic, delayed SAGA is stable below 1.6 / (tau + 1.65) and
     2.2 / (2 tau + 1) while the delay is a small part of a pass; from about a third of a pass on, memory

@@ -51,7 +51,7 @@ def federate(job: Job, *, progress: Progress = lambda moment: None, out: Path | 
         data = msgspec.structs.replace(data, active=holders)
     if data.intercept is None and preset_of(job).conversation not in ("backward", "pull"):
         data = msgspec.structs.replace(data, intercept=False)  # a linear model's matter
-    dealt = deal(data, task=LOSSES[loss].task if loss else None, seed=job.seed)  # type: ignore[arg-type]
+    dealt = deal(data, task=LOSSES[loss].task if loss else None, seed=job.seed)
     job = resolved(job, dealt.labels.task, len(dealt.labels.classes))
     check(job, {party: len(hand.train.columns) for party, hand in dealt.hands.items()}, dealt.active)
     if job.world == "network":
