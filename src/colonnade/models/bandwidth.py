@@ -1,9 +1,9 @@
-"""The bandwidth of a kernel from distances between a few rows, and how far the kernel then reaches.
+"""The bandwidth sigma of a kernel, chosen from distances between a few sampled rows.
 
-The unit is the median distance of two rows. Which fraction of it is right depends on the data: one for
-which the labels change from row to row, another for which a plane divides them. With `fraction = "auto"`
-it is the one whose kernel ridge regression predicts a sampled row best from the other sampled rows. That
-needs no second fit: with G = (K + I)^-1 the error at a row left out is (G y)_i / G_ii.
+The unit is the median distance of two rows. Which fraction of it is right depends on the data: a small one
+where labels change from row to row, a large one where a plane divides them. With `fraction = "auto"` it is
+the one whose kernel ridge regression predicts a sampled row best from the other sampled rows. That needs no
+second fit: with G = (K + I)^-1 the error at a row left out is (G y)_i / G_ii.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from scipy.spatial.distance import squareform
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.models.random_features import KernelFunction
 
-Indices = Rows
 Fraction: TypeAlias = float | Literal["auto"]
 Sigma: TypeAlias = float | Literal["median"]
 
@@ -30,19 +29,20 @@ CHUNK = 2**14
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Pairs of rows from whose distances a bandwidth is found, unless it is given."""
+    """Pairs of rows whose distances give the bandwidth, unless the job sets it (`sigma` is a number)."""
 
     kernel: KernelFunction
     sigma: Sigma
     fraction: Fraction
-    pairs: tuple[Indices, Indices]
+    pairs: tuple[Rows, Rows]
 
     @classmethod
     def draw(
         cls, rng: np.random.Generator, rows: int, kernel: KernelFunction, sigma: Sigma, fraction: Fraction
     ) -> Sample:
+        """A sample of so many rows, the same at all parties that draw from the same generator."""
         if sigma != "median":
-            fraction = 1.0  # there is nothing to choose, and a few pairs tell how far the kernel reaches
+            fraction = 1.0  # there is nothing to choose, and a few pairs are enough for `spread`
         return cls(kernel, sigma, fraction, sampled_pairs(rng, rows, fraction))
 
     def distances(self, X: Matrix) -> Floats:
@@ -50,15 +50,15 @@ class Sample:
         return pair_distances(self.kernel, X, self.pairs)
 
     def bandwidth(self, distance: Floats, y: Floats, classes: int = 1) -> float | None:
-        """From the distances over all columns; None if all rows are alike."""
+        """Sigma, from the distances over all columns; None if all rows are alike."""
         if self.sigma != "median":
             return self.sigma
         targets = targets_of(y, classes)[sample_of(self.pairs)]
         return bandwidth(self.kernel, distance, self.fraction, targets)
 
 
-def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tuple[Indices, Indices]:
-    """Pairs of different rows: a few by chance, or, to choose a fraction, every pair of a few rows.
+def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tuple[Rows, Rows]:
+    """Pairs of different rows: random ones, or, where a fraction is to be chosen, every pair of a few rows.
 
     The pairs of the sample 2, 5, 7 come as (2, 5), (2, 7), (5, 7), so the sample can be read off them.
     """
@@ -70,13 +70,13 @@ def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tu
     return sample[first], sample[second]
 
 
-def sample_of(pairs: tuple[Indices, Indices]) -> Indices:
+def sample_of(pairs: tuple[Rows, Rows]) -> Rows:
     """The rows of `sampled_pairs`, in their order."""
     return np.unique(np.concatenate(pairs))
 
 
-def pair_distances(kernel: KernelFunction, X: Matrix, pairs: tuple[Indices, Indices]) -> Floats:
-    """What the columns of X add to the distance of every pair, a stretch of pairs at a time."""
+def pair_distances(kernel: KernelFunction, X: Matrix, pairs: tuple[Rows, Rows]) -> Floats:
+    """What the columns of X add to the distance of every pair, computed some pairs at a time."""
     left, right = pairs
     starts = range(0, len(left), CHUNK)
     parts = [kernel.distance(X[left[at : at + CHUNK]] - X[right[at : at + CHUNK]]) for at in starts]
@@ -104,7 +104,7 @@ def bandwidth(kernel: KernelFunction, distance: Floats, fraction: Fraction, targ
 def left_out_error(values: Floats, targets: Floats) -> float:
     """The mean square error at a row of kernel ridge regression on all other rows; k of every pair is given.
 
-    The ridge is 1 = k(x, x): a row's label is taken to be noise as much as signal.
+    The ridge is 1 = k(x, x): as much of a label is taken to be noise as signal.
     """
     K = squareform(values) if len(values) else np.zeros((1, 1))
     np.fill_diagonal(K, 2.0)
