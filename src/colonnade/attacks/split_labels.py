@@ -4,10 +4,10 @@ A row's reply is dL/dh = J' theta, with theta = dL/dz of the row and J the serve
 outputs. With one score a row, theta is negative for one class and positive for the other, and J is (nearly)
 the same for all rows: the replies lie along a line, and the side they are on is the label. The line is the
 leading singular direction of the replies; the client need not know anything of the server's model. Which end
-is which class one known label says; `sides` takes the end that suits it best.
+is which class, one known label says; `judge_sides` takes the end that suits the attacker best.
 
-What a row was told several times is averaged, which is the best there is to do against noise that is drawn
-anew for every reply. Sees: the transcript of one client, and the job.
+Several replies about a row are averaged, which is the best there is to do against noise that is drawn anew
+for every reply. Sees: the transcript of one client, and the job.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from colonnade.messages import Reply
 def gradients_heard(
     transcript: Transcript, job: Job, parties: list[str], rows: int
 ) -> Iterator[tuple[Rows, Numbers]]:
-    """The rows of every reply and dL/dh of each of them; the client knows its own batches."""
+    """The rows of every reply, and dL/dh of each of them; a client knows which rows its batches have."""
     preset, party = preset_of(job), transcript.party
     own = sorted(parties).index(party) + 1 if preset.schedule == "async" else 0
     walk, bits = Walk(Passes(rows, batch_of(job, rows), (job.seed, own))), bits_of(job, preset)[1]
@@ -42,12 +42,12 @@ def gradients_heard(
         if bits != 32:
             values = Quantizer(bits, np.random.default_rng()).decode(values, shape)
         found = values.reshape(shape).astype(np.float64)
-        # of the mean loss of the batch, so that of a row alone is as many times larger
+        # a reply is about the mean loss of the batch, of which a row's own loss is one part in len(batch)
         yield batch, len(batch) * (found if preset.reply == "gradient" else found.T)
 
 
 def sides(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Numbers:
-    """Where every row lies along the line of the replies, 0 where nothing was heard."""
+    """The place of every row along the line of the replies, 0 where there was no reply."""
     total, times = np.zeros(0), np.zeros(rows)
     for batch, gradients in gradients_heard(transcript, job, parties, rows):
         if not total.size:
@@ -61,5 +61,5 @@ def sides(transcript: Transcript, job: Job, parties: list[str], rows: int) -> Nu
 
 
 def judge_sides(along: Numbers, y: Numbers) -> Recovery:
-    """How many labels the two ends give away, at the threshold and the orientation that suit best."""
+    """How many labels the places give away, at the threshold and the orientation that suit best."""
     return max((judge(along, y), judge(-along, y)), key=lambda found: found.accuracy)

@@ -1,4 +1,4 @@
-"""What a reply says about the labels of its batch, and how to bound that.
+"""Mechanisms that bound what a reply tells about the labels of its batch, and the noise they use.
 
 Without a mechanism a reply is the mean loss at every point the client asked for. It gives the labels
 away: (h_hat - h) / (c_hat - c) is dL/dc, and its sign is the label.
@@ -12,7 +12,8 @@ directions, so it knows them: there is no amplification by sampling, and every r
 in is counted in full (`privacy.accountant`). The outputs a client sends are its own; only the labels need
 protection from it.
 
-The noise comes from the operating system, never from the job's seed, which every client knows.
+All noise comes from the operating system (`uniform`, `gaussian`), never from the job's seed, which every
+client knows.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ from colonnade.optim.smoothing import Smoothing
 
 Gauss = Callable[[float, float], float]
 Draw = Callable[[tuple[int, ...]], Numbers]
-"""Independent numbers in an array of this shape."""
+"""Draws independent random numbers in an array of this shape."""
 
 
 def mean_losses(losses: Numbers) -> Numbers:
-    """No mechanism: the mean loss at every point, exactly."""
+    """The mean loss at every point, exactly: no mechanism."""
     means: Numbers = losses.mean(axis=1)
     return means
 
 
 @dataclass(frozen=True)
 class NoisyScalars:
-    """K clipped, noisy quotients a batch, with the noise calibrated for all replies together."""
+    """Replies with K clipped, noisy quotients a batch; the noise is calibrated for all replies together."""
 
     smoothing: Smoothing
     clip: float
@@ -59,7 +60,7 @@ class NoisyScalars:
 
 
 def clip_rows(rows: Numbers, length: float) -> Numbers:
-    """Every row scaled down to at most this length; what is not finite counts as nothing.
+    """The rows, each scaled down to at most this length; entries that are not finite count as 0.
 
     >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(2).tolist()
     [[0.6, 0.8], [0.3, 0.4]]
