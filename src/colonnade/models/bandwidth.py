@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg import inv
-from scipy.spatial.distance import squareform
 
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.models.random_features import KernelFunction
@@ -106,6 +104,9 @@ def left_out_error(values: Floats, targets: Floats) -> float:
 
     The ridge is 1 = k(x, x): as much of a label is taken to be noise as signal.
     """
+    from scipy.linalg import inv  # both only where a fraction is chosen; they take long to load
+    from scipy.spatial.distance import squareform
+
     K = squareform(values) if len(values) else np.zeros((1, 1))
     np.fill_diagonal(K, 2.0)
     G = inv(K, overwrite_a=True, check_finite=False)

@@ -18,12 +18,11 @@ directions out of its hands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
-from scipy.linalg.blas import dtrsv
 
 from colonnade.arrays import Floats
 
@@ -64,6 +63,7 @@ class Inverse:
         that came after it.
         """
         R, D, YY = self._systems
+        dtrsv = _dtrsv()
         c = np.empty(len(products))
         alpha = dtrsv(R, products[::2])  # newest pair first
         c[1::2] = alpha / -self.gamma
@@ -166,6 +166,15 @@ class LimitedMemory:
             vectors, table = vectors[kept], table[np.ix_(kept, kept)]
         self.inverse = Inverse(vectors, table, gamma)
         return True
+
+
+@cache
+def _dtrsv() -> Callable[..., Floats]:
+    """BLAS's solver of triangular systems; it is loaded late, as only quasi-Newton runs need it."""
+    from scipy.linalg.blas import dtrsv
+
+    solve: Callable[..., Floats] = dtrsv
+    return solve
 
 
 def _rows(*groups: Sequence[Floats] | Floats) -> Floats:
