@@ -13,10 +13,10 @@ from tests.oracles.tables import pooled, random_setting, run, weights
 
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
-from colonnade.conversations.linear import trainer
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce, Topic, tag_of
+from colonnade.optim.estimators import ESTIMATORS, Remembered
 from colonnade.run import party
 from colonnade.run import pooled as comparison
 
@@ -28,7 +28,7 @@ def shown(name: str) -> Any:
     blocks = re.findall(r"(?:^(?:    .*)?\n)+", PAGE.read_text("utf-8"), re.MULTILINE)
     (block,) = [block for block in blocks if re.search(rf"^    (?:class|async def) {name}\b", block, re.M)]
     known = {"np": np, "Context": Context, "Outcome": Outcome, "Mark": Mark, "Announce": Announce}
-    space: dict[str, Any] = {**known, "Topic": Topic, "tag_of": tag_of}
+    space: dict[str, Any] = {**known, "Topic": Topic, "tag_of": tag_of, "Remembered": Remembered}
     exec(textwrap.dedent(block), space)  # noqa: S102  our own documentation
     return space[name]
 
@@ -42,7 +42,8 @@ def test_a_new_row_is_an_algorithm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_new_estimator_is_three_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     setting, train = random_setting(), {"batch": 120, "epochs": 1, "step": 0.5, "l2": 0.0}
-    monkeypatch.setattr(trainer, "Sgd", shown("Clipped"))
+    clipped_sgd = shown("Clipped")
+    monkeypatch.setitem(ESTIMATORS, "sgd", lambda rows, weights: clipped_sgd())
     X, y = pooled(setting)
     clipped = np.clip(LOSSES["squared"].dz(np.zeros(len(y)), y), -0.5, 0.5)
     done = run(setting, "vfb-sgd", train={**train, "loss": "squared"})

@@ -25,17 +25,17 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from sklearn.datasets import load_breast_cancer
 
+from colonnade.arrays import Floats, Rows
 from colonnade.baselines.pooled import fit_pooled
-from colonnade.data.table import Table
+from colonnade.data.table import RawTable, Table
 from colonnade.deploy import control, shares
 from colonnade.deploy.rows import load_rows, split_rows
 from colonnade.deploy.session import Event
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import Terms, read_terms
 from colonnade.deploy.training import Books
-from colonnade.errors import ColonnadeError, PeerUnreachable
+from colonnade.errors import ColonnadeError, DataError, PeerUnreachable
 from colonnade.job import Job
 from colonnade.losses import LOSSES
 from colonnade.net.stream.certificates import issue, make_authority
@@ -143,7 +143,9 @@ def run_demo(folder: Path, tell: Tell = lambda event: None) -> Demo:
 
 
 def lay_out(folder: Path) -> None:
-    """Write every department's folder, as its people would: files, certificates, settings. And the job."""
+    """Write every department's folder (files, certificates, settings), and the job."""
+    from sklearn.datasets import load_breast_cancer
+
     shutil.rmtree(folder / "parties", ignore_errors=True)
     _certify(folder)
     ports = dict(zip(MEASURES, free_ports(len(MEASURES)), strict=True))
@@ -167,7 +169,7 @@ def lay_out(folder: Path) -> None:
 
 
 def _certify(folder: Path) -> None:
-    """An authority signs for every department and is gone: nobody keeps another one's key."""
+    """Give every department its certificate and key, and delete the authority: nobody keeps another's key."""
     with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as made:
         authority = Path(made)
         make_authority(authority)
@@ -181,8 +183,9 @@ def _certify(folder: Path) -> None:
 
 
 def _write(
-    path: Path, party: str, bunch: Any, rows: list[Any], columns: list[int], labels: list[str] | None
+    path: Path, party: str, bunch: Any, rows: list[int], columns: list[int], labels: list[str] | None
 ) -> None:
+    """Write these patients and columns as CSV, with the ids as this department spells them."""
     with path.open("w", newline="", encoding="utf-8") as file:
         write = csv.writer(file).writerow
         write(
@@ -195,7 +198,7 @@ def _write(
 
 @contextmanager
 def daemons(settings: dict[str, Settings]) -> Iterator[None]:
-    """One process per department; none outlives the demonstration."""
+    """Run one daemon per department, each a process, and stop all of them in the end."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     processes = []
     try:
@@ -216,7 +219,7 @@ def daemons(settings: dict[str, Settings]) -> Iterator[None]:
 
 
 def wait_connected(settings: dict[str, Settings]) -> None:
-    """Until every department has a line with every other."""
+    """Wait until every department is connected to every other."""
     until = time.monotonic() + START_S
     for each in settings.values():
         while True:
@@ -233,6 +236,7 @@ def wait_connected(settings: dict[str, Settings]) -> None:
 
 
 async def _ask(settings: Settings, request: control.Request, tell: Tell) -> Any:
+    """The daemon's result for a request; ColonnadeError if it answers with an error."""
     async for message in control.ask(settings, request):
         if isinstance(message, control.Heard):
             tell(message.event)
@@ -244,7 +248,7 @@ async def _ask(settings: Settings, request: control.Request, tell: Tell) -> Any:
 
 
 def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str, float, str]]) -> Demo:
-    """What no department could do: look into all folders, join the tables, and train the pooled model."""
+    """The demonstration's numbers, from all folders and a pooled model: no department could do this."""
     stored = {party: shares.load(each.state / "models", terms.name) for party, each in settings.items()}
     books = {
         party: msgspec.json.decode(
@@ -285,17 +289,16 @@ def _joined(
     for party, each in brought.items():
         place = {name: row for row, name in enumerate(names[party])}
         raw = each.table.take(np.array([place[name] for name in common]))
-        labels, preparation = stored[party].labels, stored[party].preparation
-
-        def table(rows: Any, raw: Any = raw, labels: Any = labels, preparation: Any = preparation) -> Table:
-            part = raw.take(rows)
-            y = labels.transform(part.y) if labels is not None else None
-            made: Table = preparation.transform(replace(part, y=None, ids=None), y)
-            return made
-
-        tables[party] = table(kept), table(tested)
+        tables[party] = _prepared(raw, kept, stored[party]), _prepared(raw, tested, stored[party])
     held = {party: len(each) for party, each in names.items()}
     return {p: t[0] for p, t in tables.items()}, {p: t[1] for p, t in tables.items()}, held
+
+
+def _prepared(raw: RawTable, rows: Rows, share: shares.Share) -> Table:
+    """These rows with labels and columns as they were in training."""
+    part = raw.take(rows)
+    y = share.labels.transform(part.y) if share.labels is not None and part.y is not None else None
+    return share.preparation.transform(replace(part, y=None, ids=None), y)
 
 
 def learnt(party: str) -> str:
@@ -306,11 +309,16 @@ def learnt(party: str) -> str:
 
 
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
-    """What the clinic can do with its own columns: the reason to federate."""
-    assert train.y is not None and test.y is not None  # noqa: S101, PT018  its own labels
+    """The metrics of the clinic's own columns alone: the reason to federate."""
     loss, penalty = LOSSES["logistic"], REGULARIZERS["l2"]
-    fit = fit_pooled(train.X, train.y, loss, penalty, job.train.l2)
-    return fit.metrics(loss, test.X, test.y, job.train.l2 * penalty.value(fit.w))
+    fit = fit_pooled(train.X, _labels(train), loss, penalty, job.train.l2)
+    return fit.metrics(loss, test.X, _labels(test), job.train.l2 * penalty.value(fit.w))
+
+
+def _labels(table: Table) -> Floats:
+    if table.y is None:
+        raise DataError(f"{table.name} has no labels; the clinic's file should have the diagnosis")
+    return table.y
 
 
 def _ids(path: Path) -> list[str]:

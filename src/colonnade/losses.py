@@ -1,7 +1,7 @@
-"""Losses of a score z and a label y: value, theta = dL/dz, and what theta says about the curvature.
+"""Losses of a score z and a label y: the value, the derivative theta = dL/dz, and the second derivative.
 
 Pure functions on arrays. Every second derivative here is a function of theta alone, so a party that sees
-only theta can still compute products with the Hessian. `smoothness` bounds the second derivative.
+only theta can still compute products with the Hessian.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from colonnade.job.plan import Task
 
 
 class Loss(Protocol):
+    """Arrays have a row per row of the data; with several classes z has a score for each in its last axis."""
+
     @property
     def name(self) -> str: ...
 
@@ -27,11 +29,17 @@ class Loss(Protocol):
         ...
 
     @property
-    def smoothness(self) -> float: ...
+    def smoothness(self) -> float:
+        """A bound on the second derivative, whatever z and y are."""
+        ...
 
-    def value(self, z: Floats, y: Floats) -> Floats: ...
+    def value(self, z: Floats, y: Floats) -> Floats:
+        """The loss of every row."""
+        ...
 
-    def dz(self, z: Floats, y: Floats) -> Floats: ...
+    def dz(self, z: Floats, y: Floats) -> Floats:
+        """theta, the derivative of the loss by z."""
+        ...
 
     def bend(self, theta: Floats, u: Floats) -> Floats:
         """The second derivative times u, row by row."""
@@ -41,7 +49,9 @@ class Loss(Protocol):
         """A bound on the second derivative of every row."""
         ...
 
-    def predict(self, z: Floats) -> Floats: ...
+    def predict(self, z: Floats) -> Floats:
+        """The label that every row most likely has, in the values of y."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -134,7 +144,7 @@ class Softmax:
         own = np.take_along_axis(z, _column(z, y), axis=-1)[..., 0]
         # scipy's logsumexp takes three times as long for a batch, and a cascade's server does little else
         top = z.max(axis=-1)
-        with np.errstate(invalid="ignore"):  # infinite scores become NaN, which whoever asked looks for
+        with np.errstate(invalid="ignore"):  # infinite scores become NaN, and the caller checks for that
             value: Floats = np.log(np.exp(z - top[..., None]).sum(axis=-1)) + (top - own)
         return value
 
@@ -159,11 +169,12 @@ class Softmax:
 
 
 def _column(z: Floats, y: Floats) -> NDArray[np.intp]:
+    """The label of every row as a place in the last axis of z."""
     return np.broadcast_to(y.astype(np.intp), z.shape[:-1])[..., None]
 
 
 def _probabilities(theta: Floats) -> Floats:
-    """p from p - onehot(y): the label is where theta is smallest."""
+    """The probabilities p from theta = p - onehot(y): the label is where theta is smallest."""
     label = theta.argmin(axis=-1)[..., None]
     p = theta.copy()
     np.put_along_axis(p, label, np.take_along_axis(p, label, -1) + 1.0, axis=-1)
@@ -171,9 +182,10 @@ def _probabilities(theta: Floats) -> Floats:
 
 
 def soft_dz(loss: Loss, z: Floats, y: Floats) -> Floats:
-    """The derivative by z, continued linearly from the labels there are to any point between and beyond.
+    """dL/dz for labels that are any numbers, as labels with noise are, not only true classes.
 
-    A label of several classes is then a row of numbers, one-hot where it is a class.
+    It is linear in y and equals `loss.dz` at the true labels. A label of several classes is a row of
+    numbers here, one-hot where it is a class.
     """
     match loss.task:
         case "binary":

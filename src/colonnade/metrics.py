@@ -1,4 +1,4 @@
-"""What is reported of a model on rows it has not seen."""
+"""Test metrics: what is reported of a model on rows it has not seen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from colonnade.losses import Loss
 
 
 def metrics_of(loss: Loss, z: Floats, y: Floats, penalty: float) -> dict[str, float]:
-    """Test metrics of scores z: loss with accuracy and AUC, or with RMSE and R2."""
+    """Metrics of scores z by name: the loss with accuracy and AUC, or, for numbers, with RMSE and R2."""
     metrics = {"test_loss": float(loss.value(z, y).mean() + penalty)}
     if loss.task == "regression":
         squared_error = float(np.mean((z - y) ** 2))
@@ -25,7 +25,7 @@ def metrics_of(loss: Loss, z: Floats, y: Floats, penalty: float) -> dict[str, fl
 
 
 def auc(z: Floats, positive: NDArray[np.bool_]) -> float:
-    """The chance that a positive row scores above a negative one, ties counting half.
+    """AUC: the chance that a positive row scores above a negative one, ties counting half.
 
     >>> auc(np.array([0.1, 0.9, 0.9, 0.3]), np.array([False, True, False, True]))
     0.625

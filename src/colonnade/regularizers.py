@@ -1,7 +1,4 @@
-"""Regularisers g(w) of one block of weights: value and gradient. The objective adds lambda * g.
-
-`smoothness` bounds the second derivative of one coordinate.
-"""
+"""Regularisers g(w) of one block of weights, of which the objective adds lambda * g."""
 
 from __future__ import annotations
 
@@ -18,7 +15,9 @@ class Regularizer(Protocol):
     def name(self) -> str: ...
 
     @property
-    def smoothness(self) -> float: ...
+    def smoothness(self) -> float:
+        """A bound on the second derivative of one coordinate."""
+        ...
 
     def value(self, w: Floats) -> float: ...
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind: result.json, a contract that other tools rely on."""
+"""The result of a run, stored as result.json: a contract that other tools rely on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """One point of the history."""
+    """One evaluation during training, with what had been spent until then."""
 
     seconds: float
     virtual_seconds: float | None
@@ -20,6 +20,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """Time, work and traffic of the whole run; `virtual_seconds` is the simulated world's own clock."""
+
     seconds: float
     virtual_seconds: float | None
     epochs: int
@@ -37,12 +39,16 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Staleness(msgspec.Struct, frozen=True, kw_only=True):
+    """How many updates old the weights behind a gradient were when it was applied."""
+
     mean: float
     p95: int
     max: int
 
 
 class Privacy(msgspec.Struct, frozen=True, kw_only=True):
+    """How scores and labels were protected; `notes` say in words what the parties still learn."""
+
     secure_sum: str
     mechanism: str
     epsilon: float | None
@@ -51,6 +57,8 @@ class Privacy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """A run: what was trained by whom, how good it is beside pooled training, and what it cost."""
+
     algorithm: str
     dataset: str
     parties: list[str]
@@ -67,11 +75,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     history: list[Moment]
 
     def write(self, path: Path) -> None:
-        """Written whole or not at all."""
+        """Write the file, whole or not at all: nobody can read half of it."""
         draft = path.with_suffix(".part")
         draft.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
         draft.replace(path)
 
 
 def read_result(path: Path) -> Result:
+    """The result that `Result.write` stored."""
     return msgspec.json.decode(path.read_bytes(), type=Result)

@@ -11,7 +11,7 @@ from tests.oracles.tables import random_job, random_setting
 
 from colonnade.attacks.split_labels import judge_sides, sides
 from colonnade.attacks.transcript import Transcript
-from colonnade.attacks.zeroth_order import Found
+from colonnade.attacks.zeroth_order import Recovery
 from colonnade.privacy.accountant import multiplier_for
 from colonnade.privacy.labels import keep_probability
 from colonnade.run.launch import run_local
@@ -21,7 +21,7 @@ CLIENT, ROWS = "party1", 1500
 MODEL = {"outputs": 3, "server": {"kind": "linear"}}
 
 
-def attack(algorithm: str, **sections: Any) -> Found:
+def attack(algorithm: str, **sections: Any) -> Recovery:
     setting = random_setting(parties=3, active=1, rows=ROWS)
     train = {"evaluate_every": 0, "step": 0.01, "batch": 50, "epochs": 3}
     job = random_job(setting, algorithm, world="local", train=train, model=MODEL, **sections)

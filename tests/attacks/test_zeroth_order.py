@@ -9,7 +9,7 @@ import pytest
 from tests.oracles.tables import random_job, random_setting
 
 from colonnade.attacks.transcript import Transcript
-from colonnade.attacks.zeroth_order import DIGITS, Found, Probe, judge, passive, read_off
+from colonnade.attacks.zeroth_order import DIGITS, Probe, Recovery, judge, passive, read_off
 from colonnade.conversations.cascade.client import Passes, Walk
 from colonnade.job import Job
 from colonnade.job.rules import batch_of
@@ -23,7 +23,7 @@ CLIENT = "party1"
 PRIVATE = {"mechanism": "scalar", "epsilon": 1.0}
 
 
-def attack(setting: Setting, job: Job, *, probing: bool = False) -> tuple[Found, Transcript]:
+def attack(setting: Setting, job: Job, *, probing: bool = False) -> tuple[Recovery, Transcript]:
     names, rows = sorted(setting.train), setting.train[CLIENT].rows
     transcript = Transcript(CLIENT)
     models: dict[str, Model] = {}

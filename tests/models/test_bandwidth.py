@@ -18,14 +18,14 @@ from colonnade.models.bandwidth import (
     spread,
     targets_of,
 )
-from colonnade.models.random_features import KERNELS, Kernel
+from colonnade.models.random_features import KERNELS, KernelFunction
 
 NONE = np.empty(0)
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 
 
 @every_kernel
-def test_the_bandwidth_is_a_length_of_the_data(kernel: Kernel) -> None:
+def test_the_bandwidth_is_a_length_of_the_data(kernel: KernelFunction) -> None:
     difference = np.random.default_rng(2).standard_normal((500, 4))
     once = bandwidth(kernel, kernel.distance(difference), 0.5, NONE)
     assert once is not None
@@ -34,7 +34,7 @@ def test_the_bandwidth_is_a_length_of_the_data(kernel: Kernel) -> None:
 
 
 @every_kernel
-def test_the_spread_bounds_the_largest_eigenvalue(kernel: Kernel) -> None:
+def test_the_spread_bounds_the_largest_eigenvalue(kernel: KernelFunction) -> None:
     X = np.random.default_rng(3).standard_normal((60, 3))
     pairs = (X[:, None] - X[None]).reshape(-1, 3)
     distance = kernel.distance(pairs)
@@ -45,7 +45,7 @@ def test_the_spread_bounds_the_largest_eigenvalue(kernel: Kernel) -> None:
         assert spread(kernel, distance, sigma) == pytest.approx(np.linalg.norm(K) / 60)
 
 
-def naive_left_out(kernel: Kernel, X: Floats, targets: Floats, sigma: float) -> float:
+def naive_left_out(kernel: KernelFunction, X: Floats, targets: Floats, sigma: float) -> float:
     """Fit kernel ridge regression once for every row, without it."""
 
     def k(A: Floats, B: Floats) -> Floats:
@@ -62,7 +62,9 @@ def naive_left_out(kernel: Kernel, X: Floats, targets: Floats, sigma: float) -> 
 
 @every_kernel
 @pytest.mark.parametrize("classes", [1, 3])
-def test_the_error_at_rows_left_out_is_that_of_fits_without_them(kernel: Kernel, classes: int) -> None:
+def test_the_error_at_rows_left_out_is_that_of_fits_without_them(
+    kernel: KernelFunction, classes: int
+) -> None:
     rng = np.random.default_rng(4)
     X = rng.standard_normal((25, 3))
     y = rng.integers(0, 3, 25).astype(np.float64) if classes > 1 else rng.standard_normal(25)

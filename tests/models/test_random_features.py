@@ -9,24 +9,24 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from colonnade.arrays import Floats
-from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures, phi
+from colonnade.models.random_features import KERNELS, KernelFunction, RandomFeatures, phi
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 
 
-def naive(kernel: Kernel, x: Floats, z: Floats, sigma: float) -> float:
+def naive(kernel: KernelFunction, x: Floats, z: Floats, sigma: float) -> float:
     if kernel.name == "gaussian":
         return float(np.exp(-np.sum((x - z) ** 2) / (2 * sigma**2)))
     return float(np.exp(-np.sum(np.abs(x - z)) / sigma))
 
 
-def drawn(kernel: Kernel, width: int, count: int, sigma: float) -> RandomFeatures:
+def drawn(kernel: KernelFunction, width: int, count: int, sigma: float) -> RandomFeatures:
     rng = np.random.default_rng([width, count])
     return RandomFeatures(kernel.directions(rng, (width, count)) / sigma, rng.uniform(0, 2 * np.pi, count))
 
 
 @every_kernel
-def test_products_of_features_average_to_the_kernel(kernel: Kernel) -> None:
+def test_products_of_features_average_to_the_kernel(kernel: KernelFunction) -> None:
     X = np.random.default_rng(0).standard_normal((6, 3))
     features = phi(drawn(kernel, 3, 40_000, sigma=2.0).project(X))
     expected = [[naive(kernel, x, z, 2.0) for z in X] for x in X]
@@ -36,7 +36,7 @@ def test_products_of_features_average_to_the_kernel(kernel: Kernel) -> None:
 @every_kernel
 @given(seed=st.integers(0, 1000), cut=st.integers(1, 4))
 @settings(max_examples=20)
-def test_blocks_of_columns_add_up(kernel: Kernel, seed: int, cut: int) -> None:
+def test_blocks_of_columns_add_up(kernel: KernelFunction, seed: int, cut: int) -> None:
     rng = np.random.default_rng(seed)
     X, Z = rng.standard_normal((2, 7, 5))
     whole = drawn(kernel, 5, 9, sigma=1.5)
@@ -55,7 +55,7 @@ def test_blocks_of_columns_add_up(kernel: Kernel, seed: int, cut: int) -> None:
 
 
 @every_kernel
-def test_sparse_rows_give_the_same(kernel: Kernel) -> None:
+def test_sparse_rows_give_the_same(kernel: KernelFunction) -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((8, 5)) * (rng.random((8, 5)) < 0.4)
     features = drawn(kernel, 5, 6, sigma=1.0)

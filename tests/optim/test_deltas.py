@@ -10,7 +10,7 @@ import torch
 
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Linear, Model, Sum
-from colonnade.models.network import Network, mlp
+from colonnade.models.network import NeuralNetwork, mlp
 from colonnade.optim.deltas import Deltas, DeltasClient, DeltasServer
 from colonnade.optim.replies import GradientClient, GradientServer, Head
 from colonnade.regularizers import REGULARIZERS
@@ -133,7 +133,7 @@ def test_factored_moves_are_the_differences_of_the_loss_along_every_direction(
     """More rows than directions, so that rows share bases; the last server knows nothing of moves."""
     extra: dict[str, tuple[Model, bool]] = {
         "sum": (Sum(9, 3), True),
-        "convolution": (Network(Convolution(), (1, WIDTH), "float64"), True),
+        "convolution": (NeuralNetwork(Convolution(), (1, WIDTH), "float64"), True),
     }
     model, classes = (HEADS | extra)[name]
     head, (C, y) = head_of(model, classes), batch(classes)

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Floats
 from colonnade.conversations.linear.block import Block
 from colonnade.conversations.schedule import Schedule
-from colonnade.optim.saga import Saga
-from colonnade.optim.sgd import Estimator, Sgd
-from colonnade.optim.svrg import Svrg
+from colonnade.optim.estimators import ESTIMATORS, Estimator, Remembered, Saga, Svrg
 from colonnade.regularizers import REGULARIZERS
 
 ROWS, COLUMNS = 24, 5
@@ -34,21 +32,17 @@ def estimate(estimator: Estimator, X: Floats, rows: NDArray[np.int64], theta: Fl
 
 def filled(name: str, X: Floats, classes: tuple[int, ...], rng: np.random.Generator) -> Estimator:
     """An estimator that has been through more than one pass of other thetas."""
-    if name == "sgd":
-        return Sgd()
-    theta = rng.standard_normal((ROWS, *classes))
-    if name == "svrg":
-        svrg = Svrg()
-        svrg.snapshot(theta, X.T @ theta / ROWS)
-        return svrg
-    saga = Saga(ROWS, (COLUMNS, *classes), classes)
+    estimator = ESTIMATORS[name](ROWS, (COLUMNS, *classes))
+    if isinstance(estimator, Svrg):
+        theta = rng.standard_normal((ROWS, *classes))
+        estimator.snapshot(theta, X.T @ theta / ROWS)
     for start in (*range(0, ROWS, 4), 0, 8):
         rows = np.arange(start, start + 4)
-        estimate(saga, X, rows, rng.standard_normal((4, *classes)))
-    return saga
+        estimate(estimator, X, rows, rng.standard_normal((4, *classes)))
+    return estimator
 
 
-@pytest.mark.parametrize("name", ["sgd", "svrg", "saga"])
+@pytest.mark.parametrize("name", ESTIMATORS)
 @given(seed=seeds, classes=shapes, batch=st.sampled_from([1, 3, 8, 24]))
 @settings(max_examples=25)
 def test_the_mean_of_the_estimates_of_all_batches_is_the_full_gradient(
@@ -89,7 +83,7 @@ def test_saga_s_mean_is_that_of_the_thetas_it_remembers_after_any_batches(
 ) -> None:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((ROWS, COLUMNS))
-    saga, table = Saga(ROWS, (COLUMNS, *classes), classes), np.zeros((ROWS, *classes))
+    saga, table = Saga(ROWS, (COLUMNS, *classes)), np.zeros((ROWS, *classes))
     for number in [*range(6), *batches]:
         rows = np.arange(4 * number, 4 * number + 4)
         table[rows] = rng.standard_normal((4, *classes))
@@ -108,9 +102,26 @@ def test_in_its_first_pass_saga_and_before_its_first_snapshot_svrg_are_plain_sgd
 
 @pytest.mark.parametrize("classes", [(), (7,)])
 def test_saga_keeps_one_number_per_row_and_class_and_one_gradient(classes: tuple[int, ...]) -> None:
-    saga = Saga(1000, (50, *classes), classes)
-    kept = sum(value.size for value in vars(saga).values() if isinstance(value, np.ndarray))
+    saga = Saga(1000, (50, *classes))
+    kept = sum(value.size for value in vars(saga.memory).values() if isinstance(value, np.ndarray))
     assert kept == (1000 + 50) * int(np.prod(classes))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@given(seed=seeds, classes=shapes)
+@settings(max_examples=10)
+def test_an_estimator_with_the_memory_of_another_goes_on_as_that_one_would(
+    name: str, seed: int, classes: tuple[int, ...]
+) -> None:
+    """The memory is all there is: what a checkpoint stores is enough."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((ROWS, COLUMNS))
+    first = filled(name, X, classes, rng)
+    second = ESTIMATORS[name](ROWS, (COLUMNS, *classes))
+    second.memory = Remembered(**{key: copy.copy(value) for key, value in vars(first.memory).items()})
+    for rows in np.split(rng.permutation(ROWS), 6):
+        theta = rng.standard_normal((4, *classes))
+        np.testing.assert_array_equal(estimate(first, X, rows, theta), estimate(second, X, rows, theta))
 
 
 @pytest.mark.parametrize("columns", [4, 2000])
@@ -133,5 +144,4 @@ def test_threads_that_step_on_one_block_leave_saga_s_mean_that_of_its_thetas(col
             worker.start()
         for worker in workers:
             worker.join()
-        remembered = vars(saga)["_theta"]
-        np.testing.assert_allclose(saga.mean(), X.T @ remembered / 64, atol=1e-10)
+        np.testing.assert_allclose(saga.mean(), X.T @ saga.memory.theta / 64, atol=1e-10)

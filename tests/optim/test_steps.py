@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.optim.sgd import Sgd
+from colonnade.optim.estimators import Sgd
 from colonnade.optim.steps import Smoothness, automatic_step
 
 sizes = st.integers(1, 500)

@@ -21,7 +21,7 @@ from colonnade.privacy.labels import (
     private_table,
     randomised,
 )
-from colonnade.privacy.noise import gaussian, uniform
+from colonnade.privacy.mechanisms import gaussian, uniform
 
 
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 1.0), (10, 1.0), (10, 4.0), (3, 0.1)])

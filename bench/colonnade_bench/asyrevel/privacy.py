@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from colonnade.attacks.transcript import Transcript
-from colonnade.attacks.zeroth_order import DIGITS, Found, Probe, judge, passive, read_off
+from colonnade.attacks.zeroth_order import DIGITS, Probe, Recovery, judge, passive, read_off
 from colonnade.conversations.cascade.client import Passes, Walk
 from colonnade.job import Job, job_from
 from colonnade.job.rules import batch_of
@@ -59,7 +59,7 @@ def privacy(bench: Bench, say: Say, *, setting: Setting, quick: bool) -> None:
     bench.grids.append(Grid("Labels from zeroth-order differences", heads, attacks))
 
 
-def probe_run(job: Job, setting: Setting) -> Found:
+def probe_run(job: Job, setting: Setting) -> Recovery:
     """The same run with one client that asks what it wants to know."""
     names, n = sorted(setting.train), setting.train[CLIENT].rows
     walk = Walk(Passes(n, batch_of(job, n), (job.seed, names.index(CLIENT) + 1)))
@@ -104,5 +104,5 @@ def _labels(setting: Setting) -> Any:
     return setting.train[setting.active[0]].y
 
 
-def _row(found: Found) -> list[float]:
+def _row(found: Recovery) -> list[float]:
     return [found.accuracy, found.auc, found.covered, found.baseline]

@@ -1,4 +1,4 @@
-"""How private something really is, from below: an attacker that tells two data sets apart, and how often.
+"""A lower bound on the true epsilon, from how often an attacker tells two data sets apart.
 
 If replies are (epsilon, delta) differentially private, an attacker that says "the second" with probability p
 when it is the second and f when it is the first has p <= e^epsilon f + delta. Counts of many trials bound p
@@ -15,7 +15,10 @@ from scipy.stats import beta
 def epsilon_at_least(
     hits: int, false_alarms: int, trials: int, *, delta: float = 1e-5, confidence: float = 0.95
 ) -> float:
-    """No smaller epsilon is true, with this confidence; so many trials of each of the two data sets.
+    """The lower bound on epsilon with this confidence, from so many trials with each of two data sets.
+
+    `hits` are trials with the second data set in which the attacker said "the second", `false_alarms` those
+    with the first.
 
     >>> round(epsilon_at_least(5000, 0, 5000), 2)
     7.21

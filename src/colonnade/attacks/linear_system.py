@@ -27,7 +27,7 @@ from colonnade.models.random_features import KERNELS
 def guessed_directions(
     plan: Plan[KernelSettings], layout: FeatureLayout, sigma: float, owner: int, widths: Mapping[int, int]
 ) -> dict[int, Floats]:
-    """The directions that other parties have if the job's seed is all there is to know.
+    """The directions of the other parties, if they were drawn from the job's seed alone.
 
     `widths` maps each other party's place among the parties to its number of columns.
     """
@@ -52,6 +52,6 @@ def solve(totals: Floats, own: Floats, directions: Floats) -> Floats:
 
 
 def error(found: Floats, truth: Floats) -> float:
-    """How far from the truth, where guessing every column's mean is 1."""
+    """The relative error of what was found; to guess the mean of every column has the error 1."""
     centred = truth - truth.mean(axis=0)
     return float(np.linalg.norm(found - centred) / np.linalg.norm(centred))

@@ -4,10 +4,10 @@ A row's reply is dL/dh = J' theta, with theta = dL/dz of the row and J the serve
 outputs. With one score a row, theta is negative for one class and positive for the other, and J is (nearly)
 the same for all rows: the replies lie along a line, and the side they are on is the label. The line is the
 leading singular direction of the replies; the client need not know anything of the server's model. Which end
-is which class one known label says; `sides` takes the end that suits it best.
+is which class, one known label says; `judge_sides` takes the end that suits the attacker best.
 
-What a row was told several times is averaged, which is the best there is to do against noise that is drawn
-anew for every reply. Sees: the transcript of one client, and the job.
+Several replies about a row are averaged, which is the best there is to do against noise that is drawn anew
+for every reply. Sees: the transcript of one client, and the job.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from colonnade.arrays import Numbers, Rows
 from colonnade.attacks.transcript import Transcript
-from colonnade.attacks.zeroth_order import Found, judge
+from colonnade.attacks.zeroth_order import Recovery, judge
 from colonnade.compress.quantize import Quantizer
 from colonnade.conversations.cascade.client import Walk, passes_of
 from colonnade.conversations.cascade.settings import CascadeSettings
@@ -29,7 +29,7 @@ from colonnade.messages import Reply
 def gradients_heard(
     transcript: Transcript, plan: Plan[CascadeSettings], rows: int
 ) -> Iterator[tuple[Rows, Numbers]]:
-    """The rows of every reply and dL/dh of each of them; the client knows its own batches."""
+    """The rows of every reply, and dL/dh of each of them; a client knows which rows its batches have."""
     settings, party = plan.settings, transcript.party
     walk, bits = Walk(passes_of(plan, party, rows)), settings.packing.backward_bits
     outputs = settings.model.parties.get(party, settings.model).outputs
@@ -46,7 +46,7 @@ def gradients_heard(
 
 
 def sides(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Numbers:
-    """Where every row lies along the line of the replies, 0 where nothing was heard."""
+    """The place of every row along the line of the replies, 0 where there was no reply."""
     total, times = np.zeros(0), np.zeros(rows)
     for batch, gradients in gradients_heard(transcript, plan, rows):
         if not total.size:
@@ -59,6 +59,6 @@ def sides(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Num
     return along
 
 
-def judge_sides(along: Numbers, y: Numbers) -> Found:
-    """How many labels the two ends give away, at the threshold and the orientation that suit best."""
+def judge_sides(along: Numbers, y: Numbers) -> Recovery:
+    """How many labels the places give away, at the threshold and the orientation that suit best."""
     return max((judge(along, y), judge(-along, y)), key=lambda found: found.accuracy)

@@ -1,4 +1,4 @@
-"""What one party says and hears, written down as it passes its wire: all that an attack may use.
+"""The messages that one party sends and receives: all that an attack may use.
 
 The tap sits between a party and its wire and changes nothing. Attacks get the transcript, the party's own
 columns and what every party knows (the job); never the inside of another party.
@@ -24,11 +24,13 @@ class Transcript:
     heard: list[tuple[str, Message]] = field(default_factory=list)
 
     def tap(self, party: str, wire: Wire) -> Wire:
-        """For `run_tables(tap=...)`: listen to this party's wire and to no other."""
+        """The wire, tapped if it is this transcript's party's; give it to `run_tables(tap=...)`."""
         return TappedWire(wire, self) if party == self.party else wire
 
 
 class TappedWire:
+    """A wire that notes every message in a transcript and otherwise does what the wire inside it does."""
+
     def __init__(self, wire: Wire, transcript: Transcript) -> None:
         self._wire = wire
         self._transcript = transcript

@@ -1,10 +1,10 @@
 """Labels from function values: the zeroth-order difference (SECURITY: AsyREVEL's Theorem 1 does not hold).
 
 The paper argues that replies of function values protect labels because no intermediate gradient is sent.
-But a client that sent c and c_hat and hears h and h_hat knows (h_hat - h) / (c_hat - c) = dL/dc, whose
+But a client that sent c and c_hat and receives h and h_hat knows (h_hat - h) / (c_hat - c) = dL/dc, whose
 sign is the label. Two ways to use it, both on the transcript of one client:
 
-`passive`: the client did nothing but take part. Every direction of every batch is one linear equation in
+`passive`: the client only took part as it should. Every direction of every batch is one linear equation in
 the derivatives of its rows, sum_i (c_hat_ik - c_i) dL/dc_i = B (h_hat_k - h); solved in least squares.
 Exact for single rows; for larger batches the better the more passes there were.
 
@@ -12,7 +12,7 @@ Exact for single rows; for larger batches the better the more passes there were.
 of its perturbed outputs it sends c plus a large number for a few rows. A row of label -1 adds that number
 to the loss, one of label +1 adds nothing; numbers that double from row to row are read off one reply.
 
-Against private replies both find what noise leaves of it. Each is compared with what anybody can do
+Against private replies both find what the noise leaves. Each is compared with what anybody can do
 without the protocol: guess the more frequent label.
 """
 
@@ -51,11 +51,11 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Found:
-    """How well the labels of the rows the client heard about were recovered, and how many those are.
+class Recovery:
+    """How well an attack recovered the labels of the rows that the client had replies about.
 
-    `accuracy` is at the threshold that suits the attacker best; without any information that is
-    `baseline`, the share of the more frequent label among the same rows.
+    `covered` is the share of those rows. `accuracy` is at the threshold that suits the attacker best;
+    without any information it would be `baseline`, the share of the more frequent label among these rows.
     """
 
     accuracy: float
@@ -65,7 +65,7 @@ class Found:
 
 
 def exchanges(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Iterator[Exchange]:
-    """Questions and answers matched; the client knows its own batches."""
+    """The client's questions, each with its answer; a client knows which rows its batches have."""
     walk = Walk(passes_of(plan, transcript.party, rows))
     replies = {m.tag: m.values for _, m in transcript.heard if isinstance(m, Reply)}
     for _, message in transcript.said:
@@ -75,7 +75,7 @@ def exchanges(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) ->
 
 
 def passive(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> Numbers:
-    """An estimate of -dL/dc for every row, 0 where nothing was heard: its sign is the guess of the label."""
+    """An estimate of -dL/dc for every row, whose sign is the guess of the label; 0 without a reply."""
     asked = plan.settings.questions
     smoothing = Smoothing("gaussian", asked.directions, asked.mu, asked.two_sided)
     data, columns, ends, right = [], [], [0], []
@@ -92,7 +92,7 @@ def passive(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> N
     A = csr_array((np.concatenate(data), np.concatenate(columns), ends), shape=(len(right), rows))
     b = np.array(right)
     ones = A.sum(axis=1)
-    mean = float(ones @ b / max(ones @ ones, 1e-300))  # the derivative all rows have in common
+    mean = float(ones @ b / max(ones @ ones, 1e-300))  # the derivative that all rows have in common
     size = np.sqrt(np.bincount(A.indices, weights=A.data**2, minlength=rows))
     scaled = csr_array((A.data / np.maximum(size, 1e-300)[A.indices], A.indices, A.indptr), shape=A.shape)
     rest = np.asarray(lsqr(scaled, b - mean * ones, damp=TRUST, iter_lim=PATIENCE)[0])
@@ -101,7 +101,7 @@ def passive(transcript: Transcript, plan: Plan[CascadeSettings], rows: int) -> N
 
 @dataclass
 class Probe:
-    """A model without parameters that asks about a few rows in every direction."""
+    """A client's model, without parameters, that asks about a few rows in every direction."""
 
     walk: Walk
     rows: int
@@ -132,7 +132,7 @@ class Probe:
 
 
 def read_off(probe: Probe, transcript: Transcript, plan: Plan[CascadeSettings]) -> Numbers:
-    """A score for every row, positive for a positive label, 0 where nothing was asked."""
+    """A score for every row from the replies to a probe: positive for a positive label, 0 if never asked."""
     guess = np.zeros(probe.rows)
     mu = plan.settings.questions.mu
     for exchange, probes in zip(exchanges(transcript, plan, probe.rows), probe.asked, strict=False):
@@ -149,8 +149,8 @@ def read_off(probe: Probe, transcript: Transcript, plan: Plan[CascadeSettings]) 
     return guess
 
 
-def judge(score: Numbers, y: Numbers) -> Found:
-    """Compare guesses with the labels; this is the only place that sees them."""
+def judge(score: Numbers, y: Numbers) -> Recovery:
+    """How well scores give away the labels y; the attacks themselves never see y."""
     heard = score != 0
     score, y = score[heard], y[heard]
     share = float((y > 0).mean())
@@ -161,4 +161,4 @@ def judge(score: Numbers, y: Numbers) -> Found:
         [np.cumsum(positive[::-1])[::-1], [0]]
     )
     accuracy = float(right.max()) / len(y)
-    return Found(accuracy, auc(score, y > 0), float(heard.mean()), max(share, 1 - share))
+    return Recovery(accuracy, auc(score, y > 0), float(heard.mean()), max(share, 1 - share))

@@ -6,6 +6,7 @@ of its own and without a federation. Random features of all rows are computed on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,66 +17,86 @@ from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import Loss
 from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, RandomFeatures, phi
-from colonnade.optim.doubly import function_step, rate
+from colonnade.optim.steps import kernel_step, step_of_round
 
 CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class DsgFit:
+    """A trained kernel machine f(x) = phi(x)' alpha, with its penalty lambda / 2 ||f||^2."""
+
     features: RandomFeatures
     alpha: Floats
     penalty: float
 
     def scores(self, X: Matrix) -> Floats:
-        """f(x) of every row, a stretch at a time."""
-        starts = range(0, int(X.shape[0]), CHUNK)
-        parts = [phi(self.features.project(X[start : start + CHUNK])) @ self.alpha for start in starts]
-        return np.concatenate(parts)
+        """f(x) of every row, computed some rows at a time."""
+        return np.concatenate([values @ self.alpha for values in _features(self.features, X)])
 
 
 def fit_dsg(
     X: Matrix, y: Floats, loss: Loss, kernel: Kernel, train: Train, *, features: int, seed: int
 ) -> DsgFit:
-    """Train on pooled rows; `features` is the cap, a multiple of the block."""
-    n, M, B = int(X.shape[0]), min(kernel.block, features), train.batch or USUAL_BATCH
+    """A kernel machine trained on pooled rows; `features` is the cap, a multiple of the block."""
+    n, block = int(X.shape[0]), min(kernel.block, features)
+    batch = train.batch or USUAL_BATCH
     rng = np.random.default_rng([seed, n])
-    shape = KERNELS[kernel.kind]
     classes = (train.classes or int(y.max()) + 1) if loss.task == "multiclass" else 1
-    sample = Sample.draw(rng, n, shape, kernel.sigma, kernel.fraction)
+    function = KERNELS[kernel.kind]
+    sample = Sample.draw(rng, n, function, kernel.sigma, kernel.fraction)
     distance = sample.distances(X)
     sigma = sample.bandwidth(distance, y, classes) or 1.0
     gamma = (
-        function_step(loss, spread(shape, distance, sigma), min(B, n), M)
+        kernel_step(loss, spread(function, distance, sigma), min(batch, n), block)
         if train.step == "auto"
         else float(train.step)
     )
-    D = features
-    drawn = RandomFeatures(
-        shape.directions(rng, (int(X.shape[1]), D)) / sigma, rng.uniform(0.0, 2 * np.pi, D)
-    )
-    values = np.empty((n, D))
-    for start in range(0, n, CHUNK):
-        values[start : start + CHUNK] = phi(drawn.project(X[start : start + CHUNK]))
+    directions = function.directions(rng, (int(X.shape[1]), features)) / sigma
+    drawn = RandomFeatures(directions, rng.uniform(0.0, 2 * np.pi, features))
+    values = np.empty((n, features))
+    for number, part in enumerate(_features(drawn, X)):
+        values[number * CHUNK : (number + 1) * CHUNK] = part
     outputs = () if classes == 1 else (classes,)
-    alpha: Floats = np.zeros((D, *outputs))
-    velocity = np.zeros_like(alpha)
-    per_epoch = -(-n // B)
-    rounds = per_epoch * train.epochs
-    t = 0
-    for _ in range(train.epochs):
-        for rows in np.array_split(rng.permutation(n), per_epoch):
-            known = min(t * M, D)
-            batch = values[rows]
-            theta = loss.dz(batch[:, :known] @ alpha[:known], y[rows])
-            gamma_t = rate(gamma, kernel.step, t, rounds)
-            if known < D:
-                new = slice(known, known + M)
-                alpha[:known] *= 1 - gamma_t * train.l2
-                alpha[new] = -gamma_t / M * (batch[:, new].T @ theta) / len(rows)
-            else:
-                velocity *= kernel.momentum
-                velocity -= gamma_t * (batch.T @ theta / (len(rows) * D) + train.l2 * alpha)
-                alpha += velocity
-            t += 1
-    return DsgFit(drawn, alpha, 0.5 * train.l2 * min(t * M, D) * float(np.sum(alpha**2)))
+    state = _Coefficients(np.zeros((features, *outputs)), np.zeros((features, *outputs)))
+    per_epoch = -(-n // batch)
+    for epoch in range(train.epochs):
+        for number, rows in enumerate(np.array_split(rng.permutation(n), per_epoch), epoch * per_epoch):
+            gamma_t = step_of_round(gamma, kernel.step, number, per_epoch * train.epochs)
+            here = values[rows]
+            theta = loss.dz(state.scores(here), y[rows])
+            state.step(here, theta, gamma_t, kernel, train.l2)
+    return DsgFit(drawn, state.alpha, 0.5 * train.l2 * state.known * float(np.sum(state.alpha**2)))
+
+
+@dataclass
+class _Coefficients:
+    """The coefficients alpha of all features, of which the first `known` are in use."""
+
+    alpha: Floats
+    velocity: Floats
+    known: int = 0
+
+    def scores(self, values: Floats) -> Floats:
+        scores: Floats = values[:, : self.known] @ self.alpha[: self.known]
+        return scores
+
+    def step(self, values: Floats, theta: Floats, gamma: float, kernel: Kernel, l2: float) -> None:
+        """Use a block of new features, or, where the cap is reached, step on all coefficients."""
+        rows, features = values.shape
+        if self.known < features:
+            block = min(kernel.block, features)
+            new = slice(self.known, self.known + block)
+            self.alpha[: self.known] *= 1 - gamma * l2
+            self.alpha[new] = -gamma / block * (values[:, new].T @ theta) / rows
+            self.known = min(self.known + block, features)
+        else:
+            self.velocity *= kernel.momentum
+            self.velocity -= gamma * (values.T @ theta / (rows * features) + l2 * self.alpha)
+            self.alpha += self.velocity
+
+
+def _features(features: RandomFeatures, X: Matrix) -> Iterator[Floats]:
+    """phi of all rows, CHUNK rows at a time."""
+    for start in range(0, int(X.shape[0]), CHUNK):
+        yield phi(features.project(X[start : start + CHUNK]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse import csr_array, hstack
 from threadpoolctl import threadpool_limits
 
@@ -18,6 +17,8 @@ from colonnade.regularizers import Regularizer
 
 @dataclass(frozen=True)
 class PooledFit:
+    """Weights of all columns, and the training loss they reach."""
+
     w: Floats
     loss: float
 
@@ -29,7 +30,7 @@ class PooledFit:
 
 
 def pool(blocks: list[Matrix]) -> Matrix:
-    """All columns side by side; sparse if any block is."""
+    """All blocks of columns side by side; sparse if any block is."""
     if all(isinstance(block, np.ndarray) for block in blocks):
         joined: Floats = np.hstack(blocks)
         return joined
@@ -49,7 +50,9 @@ def objective(
 def fit_pooled(
     X: Matrix, y: Floats, loss: Loss, regularizer: Regularizer, l2: float, *, classes: int | None = None
 ) -> PooledFit:
-    """L-BFGS to the limit of double precision, from zero, as a federation starts."""
+    """The optimum, by L-BFGS to the limit of double precision; it starts from zero, as a federation does."""
+    from scipy.optimize import minimize  # loads as long as all the rest, and `pool` needs none of it
+
     rows = rows_of(X)
     shape = (int(X.shape[1]), classes) if classes else (int(X.shape[1]),)
 

@@ -5,16 +5,20 @@ Its kernel is that of the kernel conversation, so the two differ only in how the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from sklearn.svm import SVC
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.models.bandwidth import Fraction, Sample
 from colonnade.models.random_features import KERNELS
 
+if TYPE_CHECKING:
+    from sklearn.svm import SVC
+
 
 def median_bandwidth(X: Matrix, y: Floats, fraction: Fraction, seed: int) -> float:
-    """The Gaussian kernel's sigma that the federation would find, on pooled rows."""
+    """The bandwidth of the Gaussian kernel, found from pooled rows as a federation finds it."""
     rows = int(X.shape[0])
     rng = np.random.default_rng([seed, rows])
     sample = Sample.draw(rng, rows, KERNELS["gaussian"], "median", fraction)
@@ -22,10 +26,12 @@ def median_bandwidth(X: Matrix, y: Floats, fraction: Fraction, seed: int) -> flo
 
 
 def fit_svc(X: Matrix, y: Floats, *, sigma: float, C: float = 1.0) -> SVC:
-    """A Gaussian kernel of bandwidth sigma."""
+    """A support vector machine with a Gaussian kernel of bandwidth sigma."""
+    from sklearn.svm import SVC  # takes a second to load, and parties need only the numbers below
+
     return SVC(C=C, kernel="rbf", gamma=1 / (2 * sigma**2), cache_size=500).fit(X, y)
 
 
 def trade_off(rows: int, l2: float) -> float:
-    """C = 1 / (n lambda): what lambda / 2 ||f||^2 beside a mean loss is to LIBSVM, within reason."""
+    """LIBSVM's C for a penalty lambda / 2 ||f||^2 beside a mean loss: 1 / (n lambda), at most 1000."""
     return min(1 / (rows * l2), 1e3) if l2 > 0 else 1e3

@@ -31,7 +31,7 @@ INTERRUPTED = 130
 
 
 class Colonnade(click.Group):
-    """A group of commands whose failures are one line each."""
+    """A group of commands that tells of a failure in one line."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         extra["standalone_mode"] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -48,8 +49,8 @@ def bench(name: str, quick: bool, out: Path | None, **options: Any) -> None:
     click.echo(f"written: {', '.join(str(file) for file in files)}")
 
 
-def _bench(name: str) -> Any:
-    """The module of a bench; the benches are a package of their own, beside the product."""
+def _bench(name: str) -> ModuleType:
+    """The module of a bench, from the package of benches that lies beside the product."""
     try:
         return import_module(import_module("colonnade_bench").BENCHES[name])
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""`colonnade budget`: what this party's labels have been told about so far, and what is left."""
+"""`colonnade budget`: how much of the privacy budget of this party's labels is spent, and what is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `train`, `predict` and `party --status` share: ask this party's daemon and show what it says."""
+"""Asking this party's daemon, for the commands `train`, `predict` and `party --status`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class DaemonError(ColonnadeError):
-    """What the daemon answered when it could not do what was asked."""
+    """The daemon answered that it could not do what was asked, with this text."""
 
 
 def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = lambda event: None) -> Any:
-    """The daemon's result; its error as an error of this command."""
+    """The daemon's result for a request; DaemonError if it answers with an error. `tell` gets its events."""
     from colonnade.deploy import control
 
     async def main() -> Any:

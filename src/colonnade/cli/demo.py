@@ -1,4 +1,4 @@
-"""`colonnade demo`: the whole story on one machine, told as it happens."""
+"""`colonnade demo`: the demonstration on one machine, explained as it happens."""
 
 from __future__ import annotations
 
@@ -66,15 +66,17 @@ def demo(out: Path) -> None:
         done = run_demo(out, tell)
     store(out, done.run.result, plot=True)
     write_report(done.run.result, out / "report.html")
-    _tell(terminal, done)
+    _show_model(terminal, done)
+    _show_parties(terminal, done)
+    _show_scores(terminal, done)
     _show_files(terminal, out)
 
 
-def _tell(terminal: Console, done: Demo) -> None:
-    from colonnade.demo import learnt
+def _show_model(terminal: Console, done: Demo) -> None:
+    """How many patients are common, how good the model is, and what it cost."""
     from colonnade.report.summary import duration, metric_rows, size
 
-    result, shares = done.run.result, done.run.shares
+    result = done.run.result
     terminal.print(
         f"\n{done.common} patients are common to all four files; finding them took {size(done.align_bytes)}. "
         "Who the others were, nobody learnt.\n",
@@ -90,6 +92,13 @@ def _tell(terminal: Console, done: Demo) -> None:
         f"\n{cost.rounds:,} rounds in {duration(cost.seconds)}, {cost.messages:,} messages, "
         f"{size(cost.bytes_sent)} for training and {size(cost.evaluation_bytes)} to measure it\n"
     )
+
+
+def _show_parties(terminal: Console, done: Demo) -> None:
+    """What every department held, sent and learnt."""
+    from colonnade.demo import learnt
+    from colonnade.report.summary import size
+
     parties = [
         (
             party,
@@ -98,7 +107,7 @@ def _tell(terminal: Console, done: Demo) -> None:
             size(sum(share.traffic.bytes_by_kind.values()) + share.traffic.evaluation_bytes),
             learnt(party),
         )
-        for party, share in shares.items()
+        for party, share in done.run.shares.items()
     ]
     head = ["department", "patients", "columns", "sent", "learnt of the others"]
     terminal.print(table(head, parties, right=(1, 2, 3)))
@@ -107,14 +116,19 @@ def _tell(terminal: Console, done: Demo) -> None:
         "and only their total can be opened. Three that work together could open the fourth's.",
         soft_wrap=True,
     )
-    for note in result.privacy.notes:
+    for note in done.run.result.privacy.notes:
         terminal.print(Text.assemble(("note  ", "bold yellow"), note), soft_wrap=True)
+
+
+def _show_scores(terminal: Console, done: Demo) -> None:
+    """The first scores of new patients."""
     terminal.print(f"\n{len(done.scores)} new patients were scored together; the first three:\n")
     first = [(name, f"{probability:.3f}", label) for name, probability, label in done.scores[:3]]
     terminal.print(table(["patient", "chance of malignant", "predicted"], first, right=(1,)))
 
 
 def _show_files(terminal: Console, out: Path) -> None:
+    """Where the files are, and what to try next."""
     parties = out / "parties"
     files = [
         ("report", out / "report.html"),

@@ -1,4 +1,4 @@
-"""The folder of a run: claimed before the run, filled after it.
+"""The folder of a run: checked before the run, filled after it.
 
 A folder that holds something else is refused before any work is done, and so is one that cannot be
 written. An earlier run is replaced; a figure or page of the earlier run must not stay beside the new result.
@@ -17,11 +17,11 @@ from colonnade.result import Result
 RESULT = "result.json"
 FIGURES = ("loss.png", "loss.svg")
 REPORT = "report.html"
-LEFT_BY_PARTIES = {"parties"}  # of the network world, also where a run failed
+LEFT_BY_PARTIES = {"parties"}  # the network world leaves it, also where a run failed
 
 
 def claim(folder: Path, also: Iterable[str] = ()) -> Path:
-    """The folder, if a run may be written there; `also` names more files that may be replaced."""
+    """The folder, if a run may be written there; JobError if not. `also` names more files to replace."""
     if folder.exists() and not folder.is_dir():
         raise JobError(f"{folder}: this is a file; give --out a folder")
     if folder.is_dir() and not _free(folder, {*LEFT_BY_PARTIES, *also}):
@@ -33,7 +33,7 @@ def claim(folder: Path, also: Iterable[str] = ()) -> Path:
 
 
 def store(folder: Path, result: Result, *, plot: bool) -> list[Path]:
-    """Write the result, and its figure if asked for; the files that were written."""
+    """Write the result, and its figure if asked for. Returns the files that were written."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in (*FIGURES, REPORT):
         (folder / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`colonnade algorithms` and `colonnade datasets`: what there is, with one line each."""
+"""`colonnade algorithms` and `colonnade datasets`: lists of both, with one line each."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def datasets(as_json: bool, verify: bool) -> None:
 
 
 def _state(name: str, *, verify: bool) -> str:
-    """yes or no; with `verify` also whether the files are the recorded ones."""
+    """Whether a data set is here: yes or no; with `verify` also whether its files are the recorded ones."""
     from colonnade.data import datasets as store
     from colonnade.data.catalogue import DATASETS
     from colonnade.errors import DataError

@@ -1,4 +1,4 @@
-"""`colonnade models`: this party's shares of models."""
+"""`colonnade models`: list, show and export this party's shares of models."""
 
 from __future__ import annotations
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from colonnade.deploy.settings import Settings
 
 CONFIG = click.option(
     "--config",
@@ -47,24 +51,20 @@ def party(config: Path, check: bool, ask_status: bool, as_json: bool) -> None:
         run_daemon(settings)
 
 
-def _check(settings: object) -> None:
+def _check(settings: Settings) -> None:
     from colonnade.deploy.check import survey
-    from colonnade.deploy.settings import Settings
 
-    assert isinstance(settings, Settings)  # noqa: S101
     settings.credentials()
     for line in survey(settings):
         click.echo(line)
 
 
-def _status(settings: object, as_json: bool) -> None:
+def _status(settings: Settings, as_json: bool) -> None:
     import json
 
     from colonnade.cli.daemon import ask
     from colonnade.deploy.control import Status
-    from colonnade.deploy.settings import Settings
 
-    assert isinstance(settings, Settings)  # noqa: S101
     found = ask(settings, Status())
     if as_json:
         click.echo(json.dumps(found, indent=2))

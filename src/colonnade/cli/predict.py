@@ -57,6 +57,8 @@ def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: st
 def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]:
     from colonnade.errors import JobError, suggest
 
+    """The id columns of the catalogue entry that holds the rows."""
+
     name = data or trained
     if name not in settings.data:
         raise JobError(f"--data: no entry {name!r} in the catalogue; {suggest(name, settings.data)}")
@@ -64,6 +66,7 @@ def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]
 
 
 def _read(path: Path, keys: tuple[str, ...]) -> list[list[str]]:
+    """The id columns of a CSV or Parquet file, as text."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -91,6 +94,7 @@ def _read(path: Path, keys: tuple[str, ...]) -> list[list[str]]:
 def _write(
     path: Path, keys: tuple[str, ...], ids: list[list[str]], rows: list[dict[str, Any] | None]
 ) -> None:
+    """Write ids and their scores as CSV or Parquet; a row without a score has empty cells."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet

@@ -16,7 +16,7 @@ Report = Callable[[Moment], None]
 
 @contextmanager
 def progress(epochs: int, *, quiet: bool = False) -> Iterator[Report]:
-    """What `federate` calls after every evaluation. `quiet` leaves the lines out, never the bar."""
+    """The function to call after every evaluation, which shows it. `quiet` drops the lines, never the bar."""
     console = Console(stderr=True)
     if console.is_terminal:
         with _bar(console) as bar:

@@ -15,7 +15,7 @@ WIDE = 140
 
 
 def console() -> Console:
-    """Standard output, without guesses about what a number in a text might mean."""
+    """Standard output, without colours for what looks like a number or a name."""
     terminal = Console(highlight=False, emoji=False)
     if not terminal.is_terminal:
         terminal.width = WIDE  # a pipe has no width; lines that are whole are easier to search
@@ -29,7 +29,7 @@ def table(
     right: Sequence[int] = (),
     title: str | None = None,
 ) -> Table:
-    """A plain table; the columns numbered in `right` hold numbers."""
+    """A plain table; the columns numbered in `right` are aligned to the right."""
     made = Table(box=None, title=title, title_justify="left", title_style="bold", padding=(0, 2, 0, 0))
     for number, name in enumerate(columns):
         made.add_column(name, justify="right" if number in right else "left", overflow="fold")
@@ -39,7 +39,7 @@ def table(
 
 
 def show_result(out: Console, result: Result) -> None:
-    """Metrics beside pooled training, cost, and what the parties learn of each other."""
+    """Print metrics beside pooled training, the cost, and what the parties learn of each other."""
     out.print(Text(summary.headline(result), style="bold"))
     out.print()
     out.print(table(["", "federated", "pooled"], summary.metric_rows(result), right=(1, 2)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,31 +58,27 @@ def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
         click.echo("  the metrics are known where the label is")
 
 
-class followed:  # noqa: N801  reads as a word: with followed(...) as tell
-    """Events on standard error: a bar on a terminal, one line for what is new anywhere else."""
+@contextmanager
+def followed(*, quiet: bool = False) -> Iterator[Callable[[Event], None]]:
+    """The function to call with every event, which shows it on standard error.
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
-        self._last = ""
+    On a terminal that is a status line, anywhere else a line for what is new; `quiet` drops the lines.
+    """
+    from rich.console import Console
 
-    def __enter__(self) -> followed:
-        from rich.console import Console
+    from colonnade.deploy.run import words
 
-        self._console = Console(stderr=True)
-        self._status = self._console.status("") if self._console.is_terminal else None
-        if self._status is not None:
-            self._status.start()
-        return self
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status("") as status:
+            yield lambda event: status.update(words(event))
+        return
+    last = ""
 
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def __call__(self, event: Event) -> None:
-        from colonnade.deploy.run import words
-
-        if self._status is not None:
-            self._status.update(words(event))
-        elif not self.quiet and (event.what != "aligning" or event.what != self._last):
+    def line(event: Event) -> None:
+        nonlocal last
+        if not quiet and (event.what != "aligning" or event.what != last):
             click.echo(words(event), err=True)
-        self._last = event.what
+        last = event.what
+
+    yield line

@@ -1,8 +1,8 @@
-"""What makes a message smaller: an array goes in, a smaller one goes out on the wire.
+"""Compressors: an array goes in, a smaller one goes out on the wire.
 
-A compressor is state in, state out: what it could not send this time may wait in the state. The receiver
-always knows the shape that is due (rows of the batch, outputs of the client), so no shape is sent, and a
-message of any other size is refused. What each side learns: never more than from the array itself.
+State goes in, state comes out: what a compressor could not send this time may wait in the state. The
+receiver always knows the shape that is due (rows of the batch, outputs of the client), so no shape is sent,
+and a message of any other size is refused. What each side learns: never more than from the array itself.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ class Compressor(Protocol):
         """The state before the first array of this shape."""
         ...
 
-    def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]: ...
+    def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]:
+        """What to send for the array x, and the state for the next one."""
+        ...
 
     def decode(self, packed: Numbers, shape: tuple[int, ...]) -> Numbers:
-        """An array of this shape, or MalformedMessage."""
+        """The array of this shape that was packed; MalformedMessage if there is none."""
         ...
 
 
@@ -50,7 +52,7 @@ class Plain:
 
 
 def bytes_due(packed: Numbers, size: int, what: str) -> None:
-    """Refuse packed bytes that cannot be what is due."""
+    """Raise MalformedMessage unless there are exactly so many bytes; `what` names them in the text."""
     if packed.dtype != np.uint8 or packed.shape != (size,):
         raise MalformedMessage(
             f"{what} as an array of shape {packed.shape} and type {packed.dtype}; due are {size} bytes"

@@ -1,4 +1,4 @@
-"""Numbers in 8, 4, 2 or 1 bits: levels evenly spaced between the least and the greatest of them.
+"""Quantisation to 8, 4, 2 or 1 bits: levels evenly spaced between the least and the greatest number.
 
 A number between two levels goes to one of them by chance, the nearer the likelier, so that its mean is
 the number itself (stochastic rounding): E[decode(encode(x))] = x and |decode(encode(x)) - x| < width, with
@@ -27,7 +27,7 @@ LARGEST = 1e38  # the range travels in single precision
 
 @dataclass(frozen=True)
 class Quantizer:
-    """Stochastic rounding to 2^bits levels; `per` says what shares a range."""
+    """Stochastic rounding to 2^bits levels; `per` says whether columns share a range or have their own."""
 
     bits: Bits
     rng: np.random.Generator
@@ -72,12 +72,13 @@ class Quantizer:
 
 
 def _width(low: Numbers, high: Numbers, bits: int) -> Numbers:
+    """The distance of two neighbouring levels."""
     width: Numbers = (high.astype(np.float64) - low) / (2**bits - 1)
     return width
 
 
 def _outwards(bound: Numbers, towards: float) -> Numbers:
-    """In single precision, and never inside of what it bounds: clipping would be a bias."""
+    """A bound in single precision, rounded outwards: inside of what it bounds it would clip, a bias."""
     near = bound.astype(np.float32)
     inside = near > bound if towards < 0 else near < bound
     return np.where(inside, np.nextafter(near, np.float32(towards)), near)

@@ -1,4 +1,4 @@
-"""Arrays about rows that come back: what is left out of a row waits for the next message about that row.
+"""Compression with a memory for every row: what a message leaves out waits for the next one about that row.
 
 Top-k leaves most numbers out, so somebody must remember them, and only together with what they belong to:
 
@@ -24,13 +24,13 @@ from colonnade.compress.topk import TopK
 
 class Sending(Protocol):
     def pack(self, rows: Rows, x: Numbers) -> Numbers:
-        """What goes out about these rows."""
+        """What to send for the array x about these rows."""
         ...
 
 
 @dataclass(frozen=True)
 class Each:
-    """Every message by itself: no error is carried over."""
+    """Compresses every message by itself: no error is carried over."""
 
     compressor: Compressor
 
@@ -40,7 +40,7 @@ class Each:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """The largest changes of [1, rows, outputs] against what the receiver has of these rows."""
+    """Sends the largest changes of [1, rows, outputs] against what the receiver has of these rows."""
 
     top: TopK
     there: Numbers  # [all rows, outputs]
@@ -51,14 +51,14 @@ class Changes:
         return packed
 
     def added(self, packed: Numbers, had: Numbers) -> Numbers:
-        """[1, rows, outputs]: what was there and its changes, the same to the bit at either end."""
+        """What was there plus the packed changes, [1, rows, outputs]; both ends get the same to the bit."""
         found: Numbers = had[None] + self.top.decode(packed, (1, *had.shape)).astype(had.dtype)
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class Late:
-    """The largest of [rows, outputs] and of what earlier messages about these rows left out."""
+    """Sends the largest of [rows, outputs] plus what earlier messages about these rows left out."""
 
     top: TopK
     error: Numbers  # [all rows, outputs]

@@ -24,7 +24,9 @@ from colonnade.errors import MalformedMessage
 
 @dataclass(frozen=True)
 class TopK:
-    k: float  # numbers of a message; below 1, this part of them
+    """Sends the k largest numbers; the state is the error, what has been left out so far."""
+
+    k: float  # how many numbers of a message; below 1, this part of them
 
     def init(self, shape: tuple[int, ...]) -> State:
         return np.zeros(shape)

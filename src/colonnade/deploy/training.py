@@ -78,7 +78,7 @@ def prepared(raw: Any, terms: Terms, *, intercept: bool) -> Preparation:
 
 def labels_for(y: Any, terms: Terms, name: str) -> Labels:
     task = LOSSES[terms.job().train.loss or ""].task
-    labels = Labels.fit(y, task, positive=terms.prepare.positive, name=name)  # type: ignore[arg-type]
+    labels = Labels.fit(y, task, positive=terms.prepare.positive, name=name)
     if terms.train.classes is not None and len(labels.classes) != terms.train.classes:
         raise DataError(f"{name}: {len(labels.classes)} classes, the job says {terms.train.classes}")
     return labels

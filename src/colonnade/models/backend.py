@@ -17,7 +17,7 @@ from colonnade.job import Device
 from colonnade.losses import Loss
 
 try:
-    import torch as torch  # for those who import it from here
+    import torch as torch  # other files import it from here
 except ImportError as error:
     raise JobError(
         "networks, and optimisers other than plain sgd, need torch, which is not installed; "
@@ -32,7 +32,7 @@ if "OMP_NUM_THREADS" not in os.environ:
 
 
 def device_of(name: Device) -> torch.device:
-    """Where to compute; `auto` is the GPU of this machine, if torch sees one."""
+    """The device of this name; `auto` is the GPU of this machine, if torch sees one."""
     if name == "cuda" and not torch.cuda.is_available():
         raise JobError(
             "model.device = 'cuda': torch sees no CUDA device on this machine; use 'cpu', or 'auto' to take "
@@ -41,9 +41,9 @@ def device_of(name: Device) -> torch.device:
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-def tensor(array: Numbers, precision: np.dtype[Any], device: torch.device) -> torch.Tensor:
+def tensor(array: Numbers, precision: np.dtype[np.floating[Any]], device: torch.device) -> torch.Tensor:
     """The array on a device; on the CPU without a copy where that is possible, so do not write to it."""
-    # an array that was received cannot be written to, which torch does not like
+    # an array that was received cannot be written to, and torch warns about those
     return torch.from_numpy(np.require(array, precision, ["C", "W"])).to(device)
 
 

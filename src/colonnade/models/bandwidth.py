@@ -1,9 +1,9 @@
-"""The bandwidth of a kernel from distances between a few rows, and how far the kernel then reaches.
+"""The bandwidth sigma of a kernel, chosen from distances between a few sampled rows.
 
-The unit is the median distance of two rows. Which fraction of it is right depends on the data: one for
-which the labels change from row to row, another for which a plane divides them. With `fraction = "auto"`
-it is the one whose kernel ridge regression predicts a sampled row best from the other sampled rows. That
-needs no second fit: with G = (K + I)^-1 the error at a row left out is (G y)_i / G_ii.
+The unit is the median distance of two rows. Which fraction of it is right depends on the data: a small one
+where labels change from row to row, a large one where a plane divides them. With `fraction = "auto"` it is
+the one whose kernel ridge regression predicts a sampled row best from the other sampled rows. That needs no
+second fit: with G = (K + I)^-1 the error at a row left out is (G y)_i / G_ii.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg import inv
-from scipy.spatial.distance import squareform
 
 from colonnade.arrays import Floats, Matrix, Rows
-from colonnade.models.random_features import Kernel
+from colonnade.models.random_features import KernelFunction
 
-Indices = Rows
 Fraction: TypeAlias = float | Literal["auto"]
 Sigma: TypeAlias = float | Literal["median"]
 
@@ -30,19 +27,20 @@ CHUNK = 2**14
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Pairs of rows from whose distances a bandwidth is found, unless it is given."""
+    """Pairs of rows whose distances give the bandwidth, unless the job sets it (`sigma` is a number)."""
 
-    kernel: Kernel
+    kernel: KernelFunction
     sigma: Sigma
     fraction: Fraction
-    pairs: tuple[Indices, Indices]
+    pairs: tuple[Rows, Rows]
 
     @classmethod
     def draw(
-        cls, rng: np.random.Generator, rows: int, kernel: Kernel, sigma: Sigma, fraction: Fraction
+        cls, rng: np.random.Generator, rows: int, kernel: KernelFunction, sigma: Sigma, fraction: Fraction
     ) -> Sample:
+        """A sample of so many rows, the same at all parties that draw from the same generator."""
         if sigma != "median":
-            fraction = 1.0  # there is nothing to choose, and a few pairs tell how far the kernel reaches
+            fraction = 1.0  # there is nothing to choose, and a few pairs are enough for `spread`
         return cls(kernel, sigma, fraction, sampled_pairs(rng, rows, fraction))
 
     def distances(self, X: Matrix) -> Floats:
@@ -50,15 +48,15 @@ class Sample:
         return pair_distances(self.kernel, X, self.pairs)
 
     def bandwidth(self, distance: Floats, y: Floats, classes: int = 1) -> float | None:
-        """From the distances over all columns; None if all rows are alike."""
+        """Sigma, from the distances over all columns; None if all rows are alike."""
         if self.sigma != "median":
             return self.sigma
         targets = targets_of(y, classes)[sample_of(self.pairs)]
         return bandwidth(self.kernel, distance, self.fraction, targets)
 
 
-def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tuple[Indices, Indices]:
-    """Pairs of different rows: a few by chance, or, to choose a fraction, every pair of a few rows.
+def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tuple[Rows, Rows]:
+    """Pairs of different rows: random ones, or, where a fraction is to be chosen, every pair of a few rows.
 
     The pairs of the sample 2, 5, 7 come as (2, 5), (2, 7), (5, 7), so the sample can be read off them.
     """
@@ -70,20 +68,20 @@ def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tu
     return sample[first], sample[second]
 
 
-def sample_of(pairs: tuple[Indices, Indices]) -> Indices:
+def sample_of(pairs: tuple[Rows, Rows]) -> Rows:
     """The rows of `sampled_pairs`, in their order."""
     return np.unique(np.concatenate(pairs))
 
 
-def pair_distances(kernel: Kernel, X: Matrix, pairs: tuple[Indices, Indices]) -> Floats:
-    """What the columns of X add to the distance of every pair, a stretch of pairs at a time."""
+def pair_distances(kernel: KernelFunction, X: Matrix, pairs: tuple[Rows, Rows]) -> Floats:
+    """What the columns of X add to the distance of every pair, computed some pairs at a time."""
     left, right = pairs
     starts = range(0, len(left), CHUNK)
     parts = [kernel.distance(X[left[at : at + CHUNK]] - X[right[at : at + CHUNK]]) for at in starts]
     return np.concatenate([np.empty(0), *parts])
 
 
-def bandwidth(kernel: Kernel, distance: Floats, fraction: Fraction, targets: Floats) -> float | None:
+def bandwidth(kernel: KernelFunction, distance: Floats, fraction: Fraction, targets: Floats) -> float | None:
     """A fraction of the median distance between different rows; None if all rows are alike.
 
     To choose the fraction, `distance` holds every pair of the rows of `targets`, which is y or has a column
@@ -104,8 +102,11 @@ def bandwidth(kernel: Kernel, distance: Floats, fraction: Fraction, targets: Flo
 def left_out_error(values: Floats, targets: Floats) -> float:
     """The mean square error at a row of kernel ridge regression on all other rows; k of every pair is given.
 
-    The ridge is 1 = k(x, x): a row's label is taken to be noise as much as signal.
+    The ridge is 1 = k(x, x): as much of a label is taken to be noise as signal.
     """
+    from scipy.linalg import inv  # both only where a fraction is chosen; they take long to load
+    from scipy.spatial.distance import squareform
+
     K = squareform(values) if len(values) else np.zeros((1, 1))
     np.fill_diagonal(K, 2.0)
     G = inv(K, overwrite_a=True, check_finite=False)
@@ -118,6 +119,6 @@ def targets_of(y: Floats, classes: int) -> Floats:
     return y if classes == 1 else np.eye(classes)[y.astype(np.int64)]
 
 
-def spread(kernel: Kernel, distance: Floats, sigma: float) -> float:
+def spread(kernel: KernelFunction, distance: Floats, sigma: float) -> float:
     """The root mean square of k over pairs of rows: ||K||_F / n, which bounds the largest eigenvalue / n."""
     return float(np.sqrt(np.mean(kernel.value(distance, sigma) ** 2))) if len(distance) else 1.0

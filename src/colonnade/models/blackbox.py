@@ -1,9 +1,10 @@
-"""A model as the others may see it: a vector of parameters and a forward call, nothing more.
+"""What a cascade asks of a model: a vector of parameters and a forward call, nothing more.
 
-`Model` is all that zeroth-order training asks of a party or of the server. It is evaluated at several
+`Model` is all that zeroth-order training needs of a party or of the server. It is evaluated at several
 parameter vectors in one call, because that is how it is used: once as it is and once along every random
-direction. Whoever can also say how its output changes is `Differentiable`; algorithms that need that are
-refused for models that cannot (`gradient_reason`).
+direction. A model with gradients is `Differentiable`; algorithms that need gradients refuse any other.
+A server's model F0 may be quicker where only one client's embeddings change: then it is `Replacing` (they
+are exchanged for others) or `Perturbing` (they are moved along directions).
 
 Here are the models that need no library: linear, the sum of all embeddings, and any Python function.
 """
@@ -12,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from colonnade.arrays import Matrix, Numbers
-from colonnade.errors import DataError
+from colonnade.errors import DataError, JobError
 from colonnade.losses import Loss
 from colonnade.models.linear import rows_of
-from colonnade.models.moves import Moves
 
 
 class Model(Protocol):
@@ -40,7 +41,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class Differentiable(Model, Protocol):
-    """A model that is not a black box to its owner."""
+    """A model with gradients: not a black box to its owner."""
 
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         """The gradient with respect to w of sum(d_out * output)."""
@@ -56,7 +57,42 @@ class Replacing(Protocol):
     """An F0 that need not start again when one client's embeddings are exchanged for others."""
 
     def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
-        """The outputs for C with its columns `own` replaced by each of `outputs` [vectors, rows, own]."""
+        """Outputs [vectors, rows, outputs] for C with its columns `own` replaced by each of `outputs`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbations:
+    """Where the outputs of a client are moved to: row b of point p becomes h_b + steps[p, b] * bases[p, b].
+
+    Where all rows share a base and differ only in the step, the first layer of a server's model sees P new
+    vectors and not P B: a linear layer turns bases into changes [P, H] once, and the rest is one
+    multiplication and addition for every hidden unit.
+    """
+
+    bases: Numbers  # [points, B, d], or [points, 1, d] where all rows share them
+    steps: Numbers  # [points, B]
+
+    def of(self, x: Numbers, changes: Numbers | None = None) -> Numbers:
+        """x [B, width] moved to every point: [points, B, width].
+
+        `changes` stand in for the bases where x is no longer in their space, as after a linear layer.
+        """
+        moved: Numbers = x + self.steps[..., None] * (self.bases if changes is None else changes)
+        return moved
+
+
+@runtime_checkable
+class Perturbing(Protocol):
+    """An F0 that need not start again when one client's embeddings are moved.
+
+    Any other is evaluated at the moved outputs.
+    """
+
+    def losses_perturbed(
+        self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
+    ) -> Numbers:
+        """The losses [points, rows] for C with its columns `own` moved."""
         ...
 
 
@@ -92,11 +128,11 @@ class Linear:
         replaced: Numbers = self.forward(w[None], C) + (outputs - C[:, own]) @ W[own]
         return replaced
 
-    def losses_moved(
-        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    def losses_perturbed(
+        self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
         W = w[: self.columns * self.outputs].reshape(self.columns, self.outputs)
-        return losses_of(loss, moves.of(self.forward(w[None], C)[0], moves.bases @ W[own]), y)
+        return losses_of(loss, points.of(self.forward(w[None], C)[0], points.bases @ W[own]), y)
 
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         inner = rows_of(X).gradient(0, X.shape[0], d_out).ravel()
@@ -127,10 +163,10 @@ class Sum:
         replaced: Numbers = self.forward(w[None], C) + (outputs - C[:, own])
         return replaced
 
-    def losses_moved(
-        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    def losses_perturbed(
+        self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
-        return losses_of(loss, moves.of(self.forward(w[None], C)[0]), y)
+        return losses_of(loss, points.of(self.forward(w[None], C)[0]), y)
 
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         return np.zeros(0)
@@ -143,7 +179,7 @@ class Sum:
 class Function:
     """Any Python function (parameters, rows) -> outputs, one or several a row."""
 
-    call: Callable[[Numbers, Numbers], Any]
+    call: Callable[[Numbers, Numbers], ArrayLike]
     parameters: int
     name: str = "function"
     start: Callable[[np.random.Generator], Numbers] | None = None
@@ -156,8 +192,15 @@ class Function:
         return np.stack([shaped(self.call(w, rows), len(rows), self.name) for w in W])
 
 
+def differentiable(model: Model) -> Differentiable:
+    """The same model, as one that has gradients; JobError if it has none."""
+    if not isinstance(model, Differentiable):
+        raise JobError("this algorithm needs gradients, and the model has none")
+    return model
+
+
 def losses_of(loss: Loss, z: Numbers, y: Numbers) -> Numbers:
-    """From scores [..., rows, outputs] to losses [..., rows]."""
+    """The losses [..., rows] of scores [..., rows, outputs]."""
     return loss.value(z if loss.task == "multiclass" else z[..., 0], y)
 
 
@@ -166,8 +209,8 @@ def dense(X: Matrix) -> Numbers:
     return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
 
 
-def shaped(outputs: Any, rows: int, name: str) -> Numbers:
-    """[rows, outputs], whatever way the model wrote it; refused if it cannot be that."""
+def shaped(outputs: ArrayLike, rows: int, name: str) -> Numbers:
+    """The outputs of a model as an array [rows, outputs]; DataError if they cannot be that."""
     found = np.asarray(outputs, dtype=np.float64)
     if found.ndim == 1:
         found = found[:, None]

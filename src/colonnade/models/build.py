@@ -1,4 +1,4 @@
-"""From a job's words to a model: which class, which file, which program."""
+"""Builds the model that a job describes: one of our classes, a Python file, or a program."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 from math import prod
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from colonnade.errors import JobError
@@ -49,6 +50,7 @@ def server_model(spec: ServerSpec, columns: int, outputs: int, device: Device = 
 
 
 def _named(spec: ModelSpec | ServerSpec, columns: int, outputs: int, device: Device) -> Model:
+    """A model of a kind that parties and server share."""
     match spec.kind:
         case "program":
             from colonnade.models.program import Program
@@ -67,16 +69,20 @@ def _named(spec: ModelSpec | ServerSpec, columns: int, outputs: int, device: Dev
 
 
 def load(path: str) -> Any:
-    """What `package.module:name` or `file.py:name` names."""
+    """The object that `package.module:name` or `file.py:name` names."""
     where, _, name = path.rpartition(":")
     try:
-        if where.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(where).stem, where)
-            assert spec is not None and spec.loader is not None  # noqa: S101, PT018  a .py file has one
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            module = importlib.import_module(where)
-        return getattr(module, name)
+        return getattr(_module(where), name)
     except (ImportError, OSError, AttributeError, ValueError) as error:
         raise JobError(f"model: cannot load {path!r} ({error}); write module:name or file.py:name") from error
+
+
+def _module(where: str) -> ModuleType:
+    if not where.endswith(".py"):
+        return importlib.import_module(where)
+    spec = importlib.util.spec_from_file_location(Path(where).stem, where)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{where} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -10,12 +10,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import _sparsetools, csr_array
 
-from colonnade.arrays import Floats
-
-Order = NDArray[np.int64]
+from colonnade.arrays import Floats, Matrix, Rows
 
 
 class RowKernels(Protocol):
@@ -30,11 +27,13 @@ class RowKernels(Protocol):
         ...
 
     def values(self, start: int, end: int) -> int:
-        """How many stored numbers the range has: what the kernels have to touch."""
+        """How many stored numbers the range has, all of which a product reads."""
         ...
 
 
 class DenseRows:
+    """Rows of a plain array, where a range is a view."""
+
     def __init__(self, X: Floats) -> None:
         self._X = X
 
@@ -64,8 +63,8 @@ class SparseRows:
         self._width = int(X.shape[1])
 
     @classmethod
-    def gathered(cls, X: csr_array, order: Order) -> SparseRows:
-        """The rows in the given order; indexing the matrix would check what is known to be right."""
+    def gathered(cls, X: csr_array, order: Rows) -> SparseRows:
+        """The rows in the given order; quicker than to index the matrix, which checks the order again."""
         rows = cls.__new__(cls)
         rows._width = int(X.shape[1])
         rows._indptr = np.zeros(len(order) + 1, dtype=X.indptr.dtype)
@@ -114,14 +113,14 @@ class SparseRows:
         return int(self._indptr[end] - self._indptr[start])
 
 
-def rows_of(X: Floats | csr_array, order: Order | None = None) -> RowKernels:
+def rows_of(X: Matrix, order: Rows | None = None) -> RowKernels:
     """The rows of a block, in the given order."""
     if isinstance(X, np.ndarray):
         return DenseRows(X if order is None else X.take(order, axis=0))  # half the time of X[order]
     return SparseRows(X) if order is None else SparseRows.gathered(X, order)
 
 
-def squared_norms(X: Floats | csr_array) -> Floats:
+def squared_norms(X: Matrix) -> Floats:
     """||x_i||^2 of every row."""
     if isinstance(X, np.ndarray):
         norms: Floats = np.einsum("ij,ij->i", X, X)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -18,9 +17,8 @@ from colonnade.arrays import Matrix, Numbers
 from colonnade.job import Device
 from colonnade.losses import Loss
 from colonnade.models.backend import Precision, device_of, losses_of, tensor, torch
-from colonnade.models.blackbox import dense
-from colonnade.models.moves import Moves
-from colonnade.models.replay import Replay
+from colonnade.models.blackbox import Perturbations, dense
+from colonnade.models.cuda_graph import CudaGraph
 
 functional_call, vmap = torch.func.functional_call, torch.func.vmap
 
@@ -30,8 +28,8 @@ NARROW = 32  # outputs
 STRETCH = {"cpu": 2**20, "cuda": 2**26}
 
 
-class Network:
-    """A torch module whose parameters are one vector, float32 unless told, that belongs to the caller.
+class NeuralNetwork:
+    """A torch module as a function of one parameter vector that belongs to the caller.
 
     The module's own tensors are views of one buffer, into which the vector of every call is copied: to hand
     a module its parameters by name takes longer than a small network takes to compute.
@@ -51,7 +49,7 @@ class Network:
         self._shapes = [p.shape for p in module.parameters()]
         self._sizes = [p.numel() for p in module.parameters()]
         self._many = vmap(self._apply, in_dims=(0, None), randomness="different")
-        self._flat = self._bound()
+        self._flat = self._bind()
 
     @property
     def parameters(self) -> int:
@@ -63,15 +61,16 @@ class Network:
         return [(name, tuple(shape)) for name, shape in zip(self._names, self._shapes, strict=True)]
 
     def buffers(self) -> dict[str, Numbers]:
-        """What the module keeps beside its parameters and does not learn here."""
+        """The arrays that the module stores beside its parameters; they are not trained here."""
         kept = self._module.state_dict()
         return {name: b.cpu().numpy() for name, b in self._module.named_buffers() if name in kept}
 
     def restore(self, buffers: dict[str, Numbers]) -> None:
+        """Put back what `buffers` gave."""
         self._module.load_state_dict({n: torch.from_numpy(v) for n, v in buffers.items()}, strict=False)
 
     def initial(self, rng: np.random.Generator) -> Numbers:
-        """What the module's own layers choose, from our seed; on the CPU: all devices start alike."""
+        """The parameters that the module's layers start from, drawn on the CPU: all devices start alike."""
         self._module.to("cpu")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**63)))
@@ -79,14 +78,14 @@ class Network:
                 reset = getattr(layer, "reset_parameters", None)
                 if callable(reset):
                     reset()
-        self._flat = self._bound()
+        self._flat = self._bind()
         return np.array(self._array(self._flat), dtype=self._type)
 
-    def _bound(self) -> Any:
-        """All parameters in one buffer on the device, of which the module's are views from now on."""
+    def _bind(self) -> torch.Tensor:
+        """Move all parameters into one buffer on the device, and make the module's tensors views of it."""
         parameters = list(self._module.to(self._device).parameters())
-        flat: Any = torch.cat([p.detach().reshape(-1) for p in parameters])
-        for parameter, part in zip(parameters, flat.split(self._sizes), strict=True):
+        flat = torch.cat([p.detach().reshape(-1) for p in parameters])
+        for parameter, part in zip(parameters, torch.split(flat, self._sizes), strict=True):
             parameter.data = part.view(parameter.shape)
         return flat
 
@@ -99,12 +98,12 @@ class Network:
 
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         out = self._at(w)(self._rows(X))
-        parts = self._pull(out, list(self._module.parameters()), d_out)
+        parts = self._back(out, list(self._module.parameters()), d_out)
         return self._array(torch.cat([part.reshape(-1) for part in parts]))
 
     def input_gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         rows = self._rows(X).clone().requires_grad_()
-        (gradient,) = self._pull(self._at(w)(rows), [rows], d_out)
+        (gradient,) = self._back(self._at(w)(rows), [rows], d_out)
         return self._array(gradient).reshape(X.shape)
 
     def _at(self, w: Numbers) -> torch.nn.Module:
@@ -113,29 +112,33 @@ class Network:
             self._flat.copy_(self._tensor(w))
         return self._module
 
-    def _pull(self, out: Any, wrt: list[Any], d_out: Numbers) -> tuple[Any, ...]:
+    def _back(
+        self, out: torch.Tensor, wrt: Sequence[torch.Tensor], d_out: Numbers
+    ) -> tuple[torch.Tensor, ...]:
+        """The gradients of sum(d_out * out) by each of `wrt`."""
         seed = self._tensor(d_out).reshape(out.shape)
         return torch.autograd.grad(out, wrt, seed, materialize_grads=True)
 
-    def _apply(self, vector: Any, rows: Any) -> Any:
-        return functional_call(self._module, self._named(vector), (rows,))
+    def _apply(self, vector: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = functional_call(self._module, self._named(vector), (rows,))
+        return out
 
-    def _named(self, vector: Any) -> dict[str, Any]:
-        parts = vector.split(self._sizes)
+    def _named(self, vector: torch.Tensor) -> dict[str, torch.Tensor]:
+        parts = torch.split(vector, self._sizes)
         return {n: p.view(s) for n, p, s in zip(self._names, parts, self._shapes, strict=True)}
 
-    def _rows(self, X: Matrix) -> Any:
+    def _rows(self, X: Matrix) -> torch.Tensor:
         rows = self._tensor(dense(X))
         return rows.reshape(-1, *self._shape) if self._shape else rows
 
-    def _tensor(self, array: Numbers) -> Any:
+    def _tensor(self, array: Numbers) -> torch.Tensor:
         return tensor(array, self._type, self._device)
 
-    def _array(self, found: Any) -> Numbers:
+    def _array(self, found: torch.Tensor) -> Numbers:
         return np.asarray(found.cpu().numpy())
 
 
-class Layered(Network):
+class Layered(NeuralNetwork):
     """Layers one after the other, the first of them fully connected.
 
     As a server it need not start again when one client's embeddings are exchanged or moved: the first layer
@@ -146,10 +149,10 @@ class Layered(Network):
         self, layers: torch.nn.Sequential, precision: Precision = "float32", device: Device = "cpu"
     ) -> None:
         super().__init__(layers, precision=precision, device=device)
-        self._first: Any = layers[0]
+        self._first = _connected(layers[0])
         self._rest = layers[1:]
         self._kept: torch.Tensor | None = None
-        self._replays: dict[Any, Replay] = {}
+        self._graphs: dict[tuple[object, ...], CudaGraph] = {}
 
     def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
         P, B = outputs.shape[:2]
@@ -160,34 +163,41 @@ class Layered(Network):
             hidden = (moved @ weight.T).view(P, B, -1).add_(first)
             return self._array(self._above(hidden))
 
-    def losses_moved(
-        self, w: Numbers, C: Numbers, own: slice, moves: Moves, loss: Loss, y: Numbers
+    def losses_perturbed(
+        self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
-        arrays = (w, C, moves.bases, moves.steps, y)
+        arrays = (w, C, points.bases, points.steps, y)
         with torch.no_grad():
             if self._device.type == "cpu":
-                found = self._losses_moved(own, loss, *(self._tensor(array) for array in arrays))
+                found = self._losses_perturbed(own, loss, *(self._tensor(array) for array in arrays))
                 return self._array(found)
             shapes = [array.shape for array in arrays]
             key = (own.start, own.stop, loss.name, *shapes)
-            if key not in self._replays:
-                compute = partial(self._losses_moved, own, loss)
-                self._replays[key] = Replay(compute, shapes, getattr(torch, self._type.name))
-            return self._replays[key](*arrays)
+            if key not in self._graphs:
+                compute = partial(self._losses_perturbed, own, loss)
+                self._graphs[key] = CudaGraph(compute, shapes, getattr(torch, self._type.name))
+            return self._graphs[key](*arrays)
 
-    def _losses_moved(
-        self, own: slice, loss: Loss, w: Any, C: Any, bases: Any, steps: Any, y: Any
+    def _losses_perturbed(
+        self,
+        own: slice,
+        loss: Loss,
+        w: torch.Tensor,
+        C: torch.Tensor,
+        bases: torch.Tensor,
+        steps: torch.Tensor,
+        y: torch.Tensor,
     ) -> torch.Tensor:
         self._flat.copy_(w)
         first, changes = self._first(C), bases @ self._first.weight[:, own].T
         some, found = max(1, STRETCH[self._device.type] // first.numel()), []
-        for step, change in zip(steps[..., None].split(some), changes.split(some), strict=True):
+        for step, change in zip(torch.split(steps[..., None], some), torch.split(changes, some), strict=True):
             hidden = torch.addcmul(first, step, change, out=self._room(len(step), *first.shape))
             found.append(losses_of(loss, self._above(hidden), y))
         return torch.cat(found)
 
     def _room(self, *shape: int) -> torch.Tensor | None:
-        """Memory that is kept: to ask the system for so much every time may cost more than to fill it."""
+        """A buffer that is kept between calls: to ask the system for it may cost more than to fill it."""
         if self._device.type != "cpu":  # torch keeps a GPU's memory by itself
             return None
         size = math.prod(shape)
@@ -195,10 +205,17 @@ class Layered(Network):
             self._kept = torch.empty(size, dtype=getattr(torch, self._type.name))
         return self._kept[:size].view(shape)
 
-    def _above(self, hidden: Any) -> Any:
-        """From [points, rows, hidden] to [points, rows, outputs]; what is in `hidden` may be lost."""
+    def _above(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Apply the other layers to [points, rows, hidden], which may be overwritten."""
         P, B, H = hidden.shape
-        return self._rest(hidden.view(P * B, H)).view(P, B, -1)
+        out: torch.Tensor = self._rest(hidden.view(P * B, H))
+        return out.view(P, B, -1)
+
+
+def _connected(layer: torch.nn.Module) -> torch.nn.Linear:
+    if not isinstance(layer, torch.nn.Linear):
+        raise TypeError(f"the first layer must be fully connected, not {type(layer).__name__}")
+    return layer
 
 
 def network_of(
@@ -206,11 +223,11 @@ def network_of(
     shape: tuple[int, ...] = (),
     precision: Precision = "float32",
     device: Device = "cpu",
-) -> Network:
-    """A module as a model, in the quicker form where its layers allow that."""
+) -> NeuralNetwork:
+    """The model of a torch module; `Layered`, which is quicker, where its layers allow that."""
     if isinstance(module, torch.nn.Sequential) and not shape and isinstance(module[0], torch.nn.Linear):
         return Layered(module, precision, device)
-    return Network(module, shape, precision, device)
+    return NeuralNetwork(module, shape, precision, device)
 
 
 def mlp(
@@ -235,7 +252,7 @@ def cnn(
     outputs: int,
     precision: Precision = "float32",
     device: Device = "cpu",
-) -> Network:
+) -> NeuralNetwork:
     """Images of [colours, height, width]: convolutions of 3 x 3 that halve them, and a layer on top."""
     layers: list[torch.nn.Module] = []
     for before, after in pairwise([shape[0], *channels]):
@@ -246,11 +263,11 @@ def cnn(
         ]
     left = math.prod(size >> len(channels) for size in shape[1:]) * channels[-1]
     layers += [torch.nn.Flatten(), torch.nn.Linear(left, outputs)]
-    return Network(torch.nn.Sequential(*layers), shape, precision, device)
+    return NeuralNetwork(torch.nn.Sequential(*layers), shape, precision, device)
 
 
 class Narrow(torch.nn.Linear):
     """A fully connected layer of few outputs: the product is twice as quick the other way round."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.addmm(self.bias[:, None], self.weight, x.T).T

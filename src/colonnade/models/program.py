@@ -21,6 +21,7 @@ import subprocess
 import threading
 import weakref
 from collections.abc import Sequence
+from typing import IO, cast
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from colonnade.models.blackbox import dense
 
 
 class Program:
-    """Runs the command once and keeps it for all calls."""
+    """A model that is evaluated by a program, which is started once and kept for all calls."""
 
     def __init__(self, command: Sequence[str], columns: int, *, patience: float = 30.0) -> None:
         self.command = list(command)
@@ -43,6 +44,9 @@ class Program:
         except OSError as error:
             raise DataError(f"model: cannot start {self.command[0]!r}: {error.strerror}") from error
         weakref.finalize(self, _end, self._process)
+        # there are pipes, as they were asked for
+        self._stdin = cast("IO[bytes]", self._process.stdin)
+        self._stdout = cast("IO[bytes]", self._process.stdout)
         answer = self._ask(f"start {columns}\n".encode(), 1)[0].split()
         try:
             self.parameters, self.outputs = (int(word) for word in answer)
@@ -65,12 +69,15 @@ class Program:
         return found.reshape(len(W), len(rows), self.outputs)
 
     def close(self) -> None:
+        """End the program."""
         _end(self._process)
 
     def _ask(self, question: bytes, lines: int) -> list[bytes]:
-        """Write and read at the same time: a program may answer before it has read everything."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None  # noqa: S101, PT018  started with pipes
+        """The program's answer to a question, as so many lines.
+
+        It is written and read at the same time: a program may answer before it has read everything.
+        """
+        stdin, stdout = self._stdin, self._stdout
 
         def write() -> None:
             # a program that is gone shows in what it did not answer
@@ -103,6 +110,7 @@ def _line(numbers: Numbers) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    """Close the program's pipes, wait for its end, and kill it if it does not come."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with contextlib.suppress(OSError):

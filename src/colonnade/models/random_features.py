@@ -19,12 +19,14 @@ from colonnade.arrays import Floats, Matrix
 SQRT2 = float(np.sqrt(2.0))
 
 
-class Kernel(Protocol):
+class KernelFunction(Protocol):
+    """A shift-invariant kernel whose distance is a sum over columns."""
+
     @property
     def name(self) -> str: ...
 
     def distance(self, difference: Matrix) -> Floats:
-        """What a block's columns add to the distance of every pair of rows; adds up over blocks."""
+        """What a block's columns add to the distance of every pair of rows, from their differences."""
         ...
 
     def length(self, distance: Floats) -> Floats:
@@ -78,7 +80,7 @@ class Laplace:
         return rng.standard_cauchy(shape)
 
 
-KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in (Gaussian(), Laplace())}
+KERNELS: dict[str, KernelFunction] = {kernel.name: kernel for kernel in (Gaussian(), Laplace())}
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ class RandomFeatures:
 
 
 def phi(projections: Floats) -> Floats:
-    """sqrt(2) cos(.), in place: the projections are not needed afterwards."""
+    """The features sqrt(2) cos(projections), computed in place of the projections."""
     np.cos(projections, out=projections)
     projections *= SQRT2
     return projections

@@ -38,8 +38,7 @@ from typing import Literal
 import numpy as np
 
 from colonnade.arrays import Matrix, Numbers, Rows
-from colonnade.models.blackbox import Differentiable
-from colonnade.models.moves import Moves
+from colonnade.models.blackbox import Differentiable, Perturbations
 from colonnade.optim.replies import Head, Query, Seed
 from colonnade.optim.smoothing import Directions, Smoothing
 from colonnade.regularizers import Regularizer
@@ -47,7 +46,7 @@ from colonnade.regularizers import Regularizer
 
 @dataclass(frozen=True)
 class Deltas:
-    """How df/dh is estimated; `count` and `two_sided` say nothing where the directions are coordinates."""
+    """A way to estimate df/dh; `count` and `two_sided` are not used where the directions are coordinates."""
 
     directions: Directions | Literal["coordinate"]
     count: int
@@ -56,17 +55,18 @@ class Deltas:
     per: Literal["batch", "sample"] = "batch"
 
     def rule(self, d: int) -> Smoothing:
+        """The rule for differences of the loss, for outputs of d numbers."""
         if self.directions == "coordinate":
             return Smoothing("rademacher", d, self.mu, two_sided=True)
         return Smoothing(self.directions, self.count, self.mu, self.two_sided)
 
     def shape(self, rows: int, d: int) -> tuple[int, ...]:
-        """Of a reply about that many rows with d outputs each."""
+        """The shape of a reply about that many rows with d outputs each."""
         count = self.rule(d).count
         return (count,) if self.per == "batch" else (count, rows)
 
-    def draw(self, seed: Seed, rows: int, d: int) -> Moves:
-        """The directions of one question, in single precision and times mu."""
+    def draw(self, seed: Seed, rows: int, d: int) -> Perturbations:
+        """The points where one question evaluates the loss, in single precision; the first is h itself."""
         signs: Numbers = np.ones((self.rule(d).count, rows), dtype=np.float32)
         if self.directions == "coordinate":
             bases: Numbers = np.eye(d, dtype=np.float32)[:, None]
@@ -78,11 +78,12 @@ class Deltas:
         steps = np.float32(self.mu) * signs
         sides = (steps, -steps) if self.rule(d).two_sided else (steps,)
         # the first point is where h is, along whatever base
-        return Moves(
+        return Perturbations(
             np.concatenate([bases[:1], *[bases] * len(sides)]), np.concatenate([0 * steps[:1], *sides])
         )
 
     def _bases(self, rng: np.random.Generator, rows: int, d: int) -> Numbers:
+        """[K, 1, d], or per sample [K, rows, d]."""
         shape = (self.count, 1 if self.per == "batch" else rows, d)
         if self.directions == "rademacher":
             return _signs(rng, shape)
@@ -94,7 +95,7 @@ class Deltas:
         return v
 
     def changes(self, losses: Numbers, d: int) -> Numbers:
-        """[directions, rows], from the losses [points, rows] where the moves led."""
+        """The change of every row's loss along its directions, [K, rows], from losses [points, rows]."""
         found = self.rule(d).quotients(losses.astype(np.float64))
         if self.per == "batch":
             K, rows = found.shape
@@ -102,16 +103,16 @@ class Deltas:
         return found
 
     def reply(self, changes: Numbers) -> Numbers:
-        """What the client is told of them: the mean loss of the batch is theirs."""
+        """The reply: the changes of the mean loss of the batch, or what each row adds to them."""
         told: Numbers = changes.mean(axis=1) if self.per == "batch" else changes / changes.shape[1]
         return told
 
-    def gradient(self, reply: Numbers, moves: Moves) -> Numbers:
+    def gradient(self, reply: Numbers, points: Perturbations) -> Numbers:
         """The estimate of df/dh [rows, d], f the mean loss of the batch."""
         if self.directions == "coordinate":
             return reply.T
-        K, rows, d = self.count, moves.steps.shape[1], moves.bases.shape[2]
-        bases, signs = moves.bases[1 : K + 1], np.copysign(1.0, moves.steps[1 : K + 1])
+        K, rows, d = self.count, points.steps.shape[1], points.bases.shape[2]
+        bases, signs = points.bases[1 : K + 1], np.copysign(1.0, points.steps[1 : K + 1])
         if self.per == "sample":
             scaled = self.rule(d).scale(d) / K * reply
             found: Numbers = np.einsum("kb,kbd->bd", scaled.astype(bases.dtype), bases)
@@ -136,7 +137,7 @@ def _evaluation(K: int, rows: int) -> Rows:
 
 
 def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
-    """+1 or -1, one random bit each."""
+    """Numbers +1 or -1, of one random bit each."""
     size = int(np.prod(shape))
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8), count=size)
     return bits.reshape(shape).astype(np.float32) * 2 - 1
@@ -144,7 +145,7 @@ def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Numbers:
 
 @dataclass(frozen=True)
 class DeltasClient:
-    """Sends its outputs, rebuilds the directions, and propagates the estimate back through its own model."""
+    """Sends its outputs, draws the same directions, and propagates the estimate back through its model."""
 
     model: Differentiable
     regularizer: Regularizer
@@ -158,22 +159,22 @@ class DeltasClient:
         return self.deltas.shape(*query.outputs.shape[1:])
 
     def gradient(self, query: Query, values: Numbers) -> Numbers:
-        moves = self.deltas.draw(query.seed, *query.outputs.shape[1:])
-        back = self.model.gradient(query.w, query.X, self.deltas.gradient(values, moves))
+        points = self.deltas.draw(query.seed, *query.outputs.shape[1:])
+        back = self.model.gradient(query.w, query.X, self.deltas.gradient(values, points))
         return back + self.l2 * self.regularizer.gradient(query.w)
 
 
 @dataclass(frozen=True)
 class DeltasServer:
-    """Evaluates F0 at all moved outputs in one batched call; only the client's part of C moves."""
+    """Evaluates F0 and the loss at all moved outputs in one batched call, and replies with the changes."""
 
     head: Head
     deltas: Deltas
 
     def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
         rows, d = outputs.shape[1:]
-        moves = self.deltas.draw(seed, rows, d)
-        return self.deltas.reply(self.deltas.changes(self.head.losses_moved(C, own, moves, y), d))
+        points = self.deltas.draw(seed, rows, d)
+        return self.deltas.reply(self.deltas.changes(self.head.losses_perturbed(C, own, points, y), d))
 
     def evaluations(self, outputs: Numbers) -> int:
         return self.deltas.rule(outputs.shape[2]).points_per_step

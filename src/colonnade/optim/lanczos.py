@@ -16,20 +16,24 @@ from colonnade.arrays import Floats
 
 @dataclass
 class Lanczos:
-    """One block's part of the iteration; `vector` is its part of the vector to be multiplied next."""
+    """One block's part of the iteration; `vector` is its part of the vector to multiply by A next."""
 
     vector: Floats
     alphas: list[float] = field(default_factory=list)  # q'Aq
-    betas: list[float] = field(default_factory=list)  # the lengths before they were brought to 1
+    betas: list[float] = field(default_factory=list)  # lengths of the vectors before they were scaled to 1
     _q: list[Floats] = field(default_factory=list)
     _Aq: list[Floats] = field(default_factory=list)
 
     def unit(self, length: float) -> Floats:
-        """q: the vector at the length 1."""
+        """q: the vector scaled to length 1."""
         return self.vector / length
 
     def take(self, length: float, alpha: float, Aq: Floats) -> None:
-        """`length` of the vector over all blocks, the curvature along it, and this block's part of A q."""
+        """Do one step and leave the next vector in `vector`.
+
+        Given are the vector's length over all blocks, alpha = q'Aq over all blocks, and this block's part
+        of A q.
+        """
         q = self.unit(length)
         self.betas.append(length)
         self.alphas.append(alpha)
@@ -40,11 +44,11 @@ class Lanczos:
             self.vector = self.vector - length * self._q[-2]
 
     def ends(self, length: float) -> bool:
-        """Whether the vectors so far span everything there is: what is left is rounding."""
+        """Whether the iteration is complete: the next vector is so short that it is only rounding."""
         return len(self._q) > 0 and length <= 1e-6 * max(map(abs, self.alphas))
 
     def steepest(self, count: int) -> tuple[list[float], list[tuple[Floats, Floats]]]:
-        """The largest eigenvalues as far as they are known, and the vectors s with y = A s."""
+        """Estimates of the `count` largest eigenvalues, and the pair (s, A s) of each eigenvector s."""
         beside = np.array(self.betas[1:])
         T = np.diag(self.alphas) + np.diag(beside, 1) + np.diag(beside, -1)
         values, weights = np.linalg.eigh(T)

@@ -18,19 +18,18 @@ directions out of its hands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
-from scipy.linalg.blas import dtrsv
 
 from colonnade.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Inverse:
-    """H as some pairs have it.
+    """The approximate inverse Hessian H that some pairs (s, y) define.
 
     `vectors` are s_1, y_1, s_2, y_2, ... of one block, a row each; `products` are their inner products over
     all blocks that share the table; H_0 is 1 / gamma.
@@ -41,7 +40,10 @@ class Inverse:
     gamma: float
 
     def dots(self, *others: Floats) -> Floats:
-        """This block's part of the inner products of the stored vectors (and the others) with the others."""
+        """This block's part of the inner products of all vectors with `others`.
+
+        A row for every stored vector and then for each of the others, a column for each of the others.
+        """
         new = np.array(others).reshape(len(others), -1)
         known = np.concatenate([self.vectors.reshape(len(self.vectors), new.shape[1]), new])
         products: Floats = known @ new.T
@@ -55,12 +57,13 @@ class Inverse:
         return scaled + (self.coefficients(products) @ self.vectors).reshape(v.shape)
 
     def coefficients(self, products: Floats) -> Floats:
-        """H v = v / gamma + sum_j coefficient_j vector_j: the two-loop recursion on coefficients.
+        """The c_j in H v = v / gamma + sum_j c_j vector_j: the two-loop recursion on coefficients.
 
-        Each loop solves for what the loop's next number leaves of the ones before: a triangular system with
-        the products of every s with the y that came after it.
+        Each of the two loops is a triangular system, whose matrix holds the products of every s with the y
+        that came after it.
         """
         R, D, YY = self._systems
+        dtrsv = _dtrsv()
         c = np.empty(len(products))
         alpha = dtrsv(R, products[::2])  # newest pair first
         c[1::2] = alpha / -self.gamma
@@ -74,13 +77,13 @@ class Inverse:
 
 
 class LimitedMemory:
-    """The last `memory` pairs of one block, and the inner products that the table has of them."""
+    """The last `memory` pairs (s, y) of one block, with the table of their inner products."""
 
     def __init__(self, memory: int, delta: float) -> None:
         self.memory = memory
         self.delta = delta
         self.pinned = 0  # the first pairs, which stay
-        # replaced, never changed: who keeps one keeps the H of that moment
+        # replaced, never changed: whoever keeps a reference keeps the H of that moment
         self.inverse = Inverse(np.zeros((0, 0)), np.zeros((0, 0)), 1.0)
 
     @property
@@ -106,14 +109,16 @@ class LimitedMemory:
         return self.inverse.direction(v, products)
 
     def unpin(self) -> None:
+        """Drop the pinned pairs."""
         first = 2 * self.pinned
         self.pinned = 0
         self.inverse = Inverse(self.vectors[first:], self.products[first:, first:], self.gamma)
 
     def pin(self, vectors: Sequence[Floats], products: Floats, gamma: float) -> None:
-        """Steepest directions s and their y, before all other pairs; `gamma` is the curvature below them.
+        """Put the steepest directions s and their y before all other pairs, where they stay.
 
-        `products` are their inner products (`dots(*vectors)`, summed over the blocks).
+        `gamma` is the curvature below them, and `products` are their inner products (`dots(*vectors)`,
+        summed over the blocks).
         """
         old, new = len(self.vectors), len(vectors)
         table = np.empty((new + old, new + old))
@@ -125,10 +130,10 @@ class LimitedMemory:
         self.inverse = Inverse(_rows(vectors, self.vectors), table, gamma)
 
     def add(self, s: Floats, y: Floats, products: Floats, floor: float) -> bool:
-        """Take in a pair; `products` are its inner products (`dots(s, y)`, summed over the blocks).
+        """Add a pair (s, y), and drop the oldest if there are too many. False if s is 0: no pair is added.
 
-        `floor` bounds 1 / H_0 from below, where nothing is pinned. False if there was no movement to learn
-        from.
+        `products` are its inner products (`dots(s, y)`, summed over the blocks). `floor` bounds 1 / H_0
+        from below, where nothing is pinned.
         """
         column_s, column_y = products[:, 0], products[:, 1]
         ss, sy, yy = column_s[-2], column_y[-2], column_y[-1]
@@ -163,8 +168,17 @@ class LimitedMemory:
         return True
 
 
+@cache
+def _dtrsv() -> Callable[..., Floats]:
+    """BLAS's solver of triangular systems; it is loaded late, as only quasi-Newton runs need it."""
+    from scipy.linalg.blas import dtrsv
+
+    solve: Callable[..., Floats] = dtrsv
+    return solve
+
+
 def _rows(*groups: Sequence[Floats] | Floats) -> Floats:
-    """All vectors of some groups, a row each."""
+    """The vectors of all groups as one matrix, a row each."""
     return np.array([vector.ravel() for group in groups for vector in group])
 
 

@@ -15,7 +15,7 @@ from colonnade.arrays import Numbers
 class Optimizer(Protocol):
     @property
     def rate(self) -> float | None:
-        """The step where a job leaves it to us; None: it must be found from the curvature."""
+        """The step to use where the job names none; None: it has to be found from the curvature."""
         ...
 
     def init(self, w: Numbers) -> Any:
@@ -23,12 +23,12 @@ class Optimizer(Protocol):
         ...
 
     def step(self, state: Any, w: Numbers, gradient: Numbers, rate: float) -> Numbers:
-        """New parameters, in an array of their own; the state is brought up to date."""
+        """The new parameters, in a new array; the state is updated in place."""
         ...
 
 
 class Descent:
-    """w - rate * gradient: all that SGD is, and no torch."""
+    """Plain SGD, w - rate * gradient, which needs no torch."""
 
     rate = None
 
@@ -41,7 +41,7 @@ class Descent:
 
 
 def optimizer_of(name: str, options: Mapping[str, Any]) -> Optimizer:
-    """`sgd`, or what torch.optim has under this name, however it is spelt."""
+    """The optimiser of this name: `sgd`, or one of torch.optim, in upper or lower case."""
     if name == "sgd" and not options:
         return Descent()
     from colonnade.optim.torch_optimizer import TorchOptimizer

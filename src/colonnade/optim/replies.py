@@ -1,4 +1,7 @@
-"""What a client asks of the server, and what comes back: the part of a cascade that a preset exchanges.
+"""What a client sends to the server, what the server replies, and the gradient that this gives.
+
+A preset of a cascade chooses one of three kinds of replies.
+
 
 `values` (AsyREVEL): the client sends its outputs at its parameters and along random directions, the
 server answers with the mean loss of each, and the client estimates its gradient from the differences.
@@ -6,7 +9,7 @@ Neither needs a gradient of anybody's model. `gradient` (TIG): the client sends 
 answers with the derivative of the loss by each of them, and the client propagates it back. `deltas`
 (VFL-CZOFO, `optim.deltas`) lies between: the client propagates back what the server estimated from values.
 
-A reply is two objects with a few methods each: one lives at the client, one at the server.
+Each kind is two small objects: `Asking` at the client and `Answering` at the server.
 
 What each side learns: the server sees every output in clear; a client learns its own derivatives dL/dc,
 from `gradient` directly and from `values` by division, and with them the labels (docs/algorithms/
@@ -16,45 +19,54 @@ asyrevel.md has the measured attack). Only a privacy mechanism limits what a rep
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from colonnade.arrays import Matrix, Numbers
 from colonnade.losses import Loss, soft_dz
-from colonnade.models.blackbox import Differentiable, Model, Replacing, losses_of
-from colonnade.models.moves import Moves, Moving
+from colonnade.models.blackbox import (
+    Differentiable,
+    Model,
+    Perturbations,
+    Perturbing,
+    Replacing,
+    differentiable,
+    losses_of,
+)
 from colonnade.optim.smoothing import Smoothing
 from colonnade.regularizers import Regularizer
 
 CAUTION = 0.5  # of F0's step: its clients move at the same time
 
 Release = Callable[[Numbers], Numbers]
-"""From the losses [points, rows] of a batch to what the client is told (`privacy.mechanisms`)."""
+"""Turns the losses [points, rows] of a batch into the reply (`privacy.mechanisms`)."""
 
 Seed = tuple[int, ...]
-"""From which client and server draw the same directions for one question."""
+"""What client and server draw the directions of one question from, so that both have the same."""
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A question on its way: what was sent, and what the client needs to make sense of the answer."""
+    """A question that awaits its answer: what was sent, and what the client needs to use the answer."""
 
     X: Matrix
     w: Numbers
     outputs: Numbers  # [vectors, rows, outputs]
-    directions: Numbers | None = None
+    directions: Numbers = field(default_factory=lambda: np.zeros((0, 0)))  # of `values` only
     seed: Seed = ()
 
 
 class Asking(Protocol):
     """The client's half."""
 
-    def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query: ...
+    def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query:
+        """The question about the rows X at the parameters w; its `outputs` go to the server."""
+        ...
 
     def reply_shape(self, query: Query) -> tuple[int, ...]:
-        """What an answer to this question must look like."""
+        """The shape that an answer to this question must have."""
         ...
 
     def gradient(self, query: Query, values: Numbers) -> Numbers:
@@ -66,11 +78,14 @@ class Answering(Protocol):
     """The server's half."""
 
     def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
-        """`C` holds the latest embeddings of the rows, of which the columns `own` are the client's."""
+        """The reply to a client's outputs for rows with the labels y.
+
+        `C` holds the latest embeddings of the rows from all clients; the columns `own` are this client's.
+        """
         ...
 
     def evaluations(self, outputs: Numbers) -> int:
-        """How many times F0 is evaluated for every row of the client's outputs."""
+        """How many times F0 is evaluated for every row of an answer to these outputs."""
         ...
 
 
@@ -84,16 +99,16 @@ class Head:
     soft: bool = False  # labels are points with noise on them (`privacy.labels`), not classes
 
     def scores(self, W: Numbers, C: Numbers) -> Numbers:
-        """z for every parameter vector and row; one number a row unless the loss has classes."""
+        """The scores of every parameter vector and row: one number a row, or one per class."""
         z = self.model.forward(W, C)
         return z if self.loss.task == "multiclass" else z[..., 0]
 
     def losses(self, W: Numbers, C: Numbers, y: Numbers) -> Numbers:
-        """[vectors, rows]"""
+        """The losses [vectors, rows] of every parameter vector in W."""
         return losses_of(self.loss, self.model.forward(W, C), y)
 
     def losses_replaced(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers) -> Numbers:
-        """[vectors, rows] for C with the columns `own` replaced by each of `outputs`."""
+        """The losses [vectors, rows] for C with the columns `own` replaced by each of `outputs`."""
         if isinstance(self.model, Replacing):
             return losses_of(self.loss, self.model.forward_replaced(self.w, C, own, outputs), y)
         P, B = outputs.shape[:2]
@@ -102,11 +117,11 @@ class Head:
         z = self.model.forward(self.w[None], replaced.reshape(P * B, -1))
         return losses_of(self.loss, z.reshape(P, B, -1), y)
 
-    def losses_moved(self, C: Numbers, own: slice, moves: Moves, y: Numbers) -> Numbers:
-        """[points, rows] for C with the columns `own` moved."""
-        if isinstance(self.model, Moving):
-            return self.model.losses_moved(self.w, C, own, moves, self.loss, y)
-        return self.losses_replaced(C, own, moves.of(C[:, own]), y)
+    def losses_perturbed(self, C: Numbers, own: slice, points: Perturbations, y: Numbers) -> Numbers:
+        """The losses [points, rows] for C with the columns `own` moved."""
+        if isinstance(self.model, Perturbing):
+            return self.model.losses_perturbed(self.w, C, own, points, self.loss, y)
+        return self.losses_replaced(C, own, points.of(C[:, own]), y)
 
     def dz(self, C: Numbers, y: Numbers) -> Numbers:
         """The derivative of the mean loss by every output of F0."""
@@ -117,7 +132,7 @@ class Head:
 
 @dataclass(frozen=True)
 class ValuesClient:
-    """Algorithm 1 of AsyREVEL, steps 4 to 6."""
+    """Sends outputs along random directions and estimates the gradient (AsyREVEL, Algorithm 1, steps 4-6)."""
 
     model: Model
     smoothing: Smoothing
@@ -136,7 +151,6 @@ class ValuesClient:
 
     def gradient(self, query: Query, values: Numbers) -> Numbers:
         u = query.directions
-        assert u is not None  # noqa: S101  asked with directions
         g = np.array([self.regularizer.value(point) for point in self.smoothing.points(query.w, u)])
         penalty = self.l2 * self.smoothing.quotients(g)
         quotients = values if self.private else self.smoothing.quotients(values)
@@ -145,7 +159,7 @@ class ValuesClient:
 
 @dataclass(frozen=True)
 class ValuesServer:
-    """Algorithm 1, steps 8 and 9: F0 at the client's outputs, all of them in one batched call."""
+    """Replies with the losses of F0 at all of the client's outputs, in one batched call (steps 8 and 9)."""
 
     head: Head
     release: Release
@@ -159,6 +173,8 @@ class ValuesServer:
 
 @dataclass(frozen=True)
 class GradientClient:
+    """Sends its outputs, and propagates the derivatives that come back through its own model."""
+
     model: Differentiable
     regularizer: Regularizer
     l2: float
@@ -176,11 +192,12 @@ class GradientClient:
 
 @dataclass(frozen=True)
 class GradientServer:
+    """Replies with the derivative of the loss by each of the client's outputs."""
+
     head: Head
 
     def answer(self, C: Numbers, own: slice, outputs: Numbers, y: Numbers, seed: Seed = ()) -> Numbers:
-        model = self.head.model
-        assert isinstance(model, Differentiable)  # noqa: S101  the job was checked
+        model = differentiable(self.head.model)
         return model.input_gradient(self.head.w, C, self.head.dz(C, y))[:, own]
 
     def evaluations(self, outputs: Numbers) -> int:
@@ -188,17 +205,20 @@ class GradientServer:
 
 
 class OwnStep(Protocol):
-    """How the server's own parameters learn."""
+    """How the server finds the gradient of its own parameters."""
 
-    def gradient(self, C: Numbers, y: Numbers) -> Numbers: ...
+    def gradient(self, C: Numbers, y: Numbers) -> Numbers:
+        """The gradient of the mean loss by the parameters of F0, from embeddings C and labels y."""
+        ...
 
 
 @dataclass(frozen=True)
 class ZerothStep:
-    """Algorithm 1, step 10: the same two-point rule for w0.
+    """The two-point estimate for w0 (Algorithm 1, step 10).
 
-    `measured` steps have a length of their own: embeddings grow as the clients learn, so a step that was
-    right at the start is too long later. How far the directions move F0's outputs says how long it may be.
+    With `measured` the estimate is scaled to a safe step length each time: embeddings grow as the clients
+    learn, so a step that was right at the start is too long later. How far the directions move F0's outputs
+    says how long it may be.
     """
 
     head: Head
@@ -214,7 +234,7 @@ class ZerothStep:
         return self._length(z) * gradient if self.measured else gradient
 
     def _length(self, z: Numbers) -> float:
-        """CAUTION / (largest eigenvalue + noise of K directions), of F0's part of the Hessian."""
+        """A safe step: CAUTION / (largest eigenvalue + noise of K directions) of F0's part of the Hessian."""
         moved = self.smoothing.quotients(z)
         each = self.smoothing.scale(len(self.head.w)) * float((moved**2).mean())  # J'J of one output
         trace, largest = moved.shape[2] * each, each
@@ -224,11 +244,10 @@ class ZerothStep:
 
 @dataclass(frozen=True)
 class FirstStep:
-    """By back-propagation, for a server that knows its own model."""
+    """Back-propagation, for a server whose model has gradients."""
 
     head: Head
 
     def gradient(self, C: Numbers, y: Numbers) -> Numbers:
-        model = self.head.model
-        assert isinstance(model, Differentiable)  # noqa: S101  the job was checked
+        model = differentiable(self.head.model)
         return model.gradient(self.head.w, C, self.head.dz(C, y))

@@ -27,7 +27,7 @@ Directions = Literal["gaussian", "sphere", "rademacher"]
 
 @dataclass(frozen=True)
 class Smoothing:
-    """How a gradient is estimated: kind and number of directions, radius, one or two sides."""
+    """A way to estimate a gradient: kind and number of directions, radius mu, one or two sides."""
 
     directions: Directions
     count: int = 1  # K
@@ -40,7 +40,7 @@ class Smoothing:
         return 1 + self.count * (2 if self.two_sided else 1)
 
     def draw(self, rng: np.random.Generator, d: int) -> Numbers:
-        """K directions, one a row."""
+        """K random directions in R^d, one a row."""
         if self.directions == "rademacher":
             return rng.integers(0, 2, (self.count, d)) * 2.0 - 1.0
         u = rng.standard_normal((self.count, d))
@@ -49,16 +49,17 @@ class Smoothing:
         return u
 
     def scale(self, d: int) -> int:
+        """The factor s in front of the estimate."""
         return d if self.directions == "sphere" else 1
 
     def points(self, w: Numbers, u: Numbers) -> Numbers:
-        """w itself, then w + mu u_k, then (two-sided) w - mu u_k: one a row, in the type of w."""
+        """The points to evaluate, one a row: w, all w + mu u_k, and (two-sided) all w - mu u_k."""
         step = (self.mu * u).astype(w.dtype, copy=False)
         sides = [w[None, :], w + step, w - step] if self.two_sided else [w[None, :], w + step]
         return np.concatenate(sides)
 
     def quotients(self, values: Numbers) -> Numbers:
-        """q_k from the values at `points`, along the first axis; what is behind it is kept."""
+        """The quotients q_k from the values at `points`, along the first axis; other axes are kept."""
         K = self.count
         far, near, width = values[1:], values[0], self.mu
         if self.two_sided:
@@ -67,10 +68,11 @@ class Smoothing:
         return quotients
 
     def gradient(self, quotients: Numbers, u: Numbers) -> Numbers:
+        """The estimate g from the quotients along the directions u."""
         return self.scale(u.shape[1]) / self.count * (quotients @ u)
 
     def stretch(self, d: int) -> float:
-        """E ||g||^2 / ||grad f||^2 of a linear f: by how much the noise of the directions lengthens a step.
+        """E ||g||^2 / ||grad f||^2 of a linear f: how much longer random directions make the estimate.
 
         >>> Smoothing("gaussian").stretch(10), Smoothing("sphere").stretch(10)
         (12.0, 10.0)

@@ -1,15 +1,25 @@
-"""How large a step may be: from smoothness, batch size and delay.
+"""How large a step may be: from smoothness, batch size and delay, for linear models and for kernels.
 
 Without delay the step is 1 / L_b, where L_b is the expected smoothness of a batch of b out of n rows
 (Gower et al. 2019): it lies between the smoothness L of the whole objective (b = n) and that of the
 worst row (b = 1). A gradient that is tau updates old is stable only below pi / ((2 tau + 1) L), the
 classical bound for delayed gradient descent; we stay at four fifths of it, 2.5 / ((2 tau + 1) L).
+
+Doubly stochastic gradients of a kernel machine step in function space. k(x, x) = 1 for the kernels here, so
+their step needs no other scale than the loss: its curvature times the largest eigenvalue of the kernel, plus
+the noise of B rows and M features.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
+
+from colonnade.losses import Loss
+
+# losses of classes are curved as much as their bound says only near the boundary of the classes
+EAGERNESS = 3.0
 
 
 @dataclass(frozen=True)
@@ -20,7 +30,8 @@ class Smoothness:
     worst_row: float
 
     def of_batch(self, batch: int, rows: int) -> float:
-        """
+        """The expected smoothness of a batch out of so many rows.
+
         >>> s = Smoothness(mean=1.0, worst_row=9.0)
         >>> s.of_batch(1, 100), s.of_batch(100, 100)
         (9.0, 1.0)
@@ -32,7 +43,7 @@ class Smoothness:
 
 
 def quasi_newton_step(batch: int, delay: int, *, shared: bool) -> float:
-    """The step along H v. H takes out the curvature, so what is left to fear is noise and delay.
+    """The step along H v. H takes out the curvature, so only noise and delay limit the step.
 
     Blocks with an H of their own do not see each other's curvature and must be more careful.
 
@@ -44,7 +55,8 @@ def quasi_newton_step(batch: int, delay: int, *, shared: bool) -> float:
 
 
 def automatic_step(smoothness: Smoothness, batch: int, rows: int, delay: int, *, saga: bool = False) -> float:
-    """
+    """The step of a first-order method, from the smoothness of the objective.
+
     >>> automatic_step(Smoothness(1.0, 1.0), batch=10, rows=100, delay=8) == 2.5 / 17
     True
     """
@@ -55,7 +67,7 @@ def automatic_step(smoothness: Smoothness, batch: int, rows: int, delay: int, *,
 
 
 def _delayed_saga(delay: int, batches: int) -> float:
-    """SAGA's share of 1 / L: what it remembers is one pass old, on top of the delay.
+    """The step of delayed SAGA times L; it is smaller as what SAGA remembers is one pass old, too.
 
     Followed batch by batch on a quadratic, delayed SAGA is stable below 1.6 / (tau + 1.65) and
     2.2 / (2 tau + 1) while the delay is a small part of a pass; from about a third of a pass on, memory
@@ -64,3 +76,27 @@ def _delayed_saga(delay: int, batches: int) -> float:
     if 10 * delay <= 3 * (batches - 4):
         return min(1.35 / (delay + 1.65), 2 / (2 * delay + 1))
     return 1 / (2 * delay + 1)
+
+
+def kernel_step(loss: Loss, spread: float, batch: int, block: int, delay: int = 0) -> float:
+    """Return gamma for doubly stochastic gradients; `spread` bounds the kernel's largest eigenvalue.
+
+    Scores that are tau rounds old allow 1 / (2 tau + 1) of it. One row and one feature a step leave no room
+    for eagerness:
+
+    >>> from colonnade.losses import SmoothHinge
+    >>> kernel_step(SmoothHinge(), 1.0, batch=1, block=1) == 1 / 3
+    True
+    """
+    noise = 1 / batch + 1 / block
+    eagerness = 1.0 if loss.task == "regression" else 1 + (EAGERNESS - 1) * max(0.0, 1 - noise)
+    return eagerness / (loss.smoothness * (spread + noise)) / (2 * delay + 1)
+
+
+def step_of_round(gamma: float, kind: Literal["constant", "falling"], number: int, rounds: int) -> float:
+    """Return gamma_t: constant as in the paper, or falling to 0, which takes the noise out of the end.
+
+    >>> step_of_round(8.0, "falling", number=3, rounds=4)
+    2.0
+    """
+    return gamma if kind == "constant" else gamma * (1 - number / rounds)

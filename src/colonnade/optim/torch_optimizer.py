@@ -12,7 +12,7 @@ from colonnade.arrays import Numbers
 from colonnade.errors import JobError
 from colonnade.models.backend import torch
 
-# one evaluates the loss again and again within a step, the others want parameters of another kind
+# one evaluates the loss several times within a step, the others are for other kinds of parameters
 UNFIT = {"lbfgs", "sparseadam", "muon"}
 
 
@@ -26,11 +26,11 @@ class TorchOptimizer:
     def __post_init__(self) -> None:
         if "lr" in self.options:
             raise JobError("cascade.optimizer_options: the step is train.step and server_step, not lr")
-        self.init(np.zeros(1))  # options that torch refuses are refused when the run begins
+        self.init(np.zeros(1))  # so that options torch refuses are refused before the run begins
 
     @property
     def rate(self) -> float:
-        """Torch's own choice: steps of these optimisers are not those of a curvature."""
+        """Torch's default: how long these optimisers may step does not follow from the curvature."""
         return float(inspect.signature(_optimisers()[self.name.lower()]).parameters["lr"].default)
 
     def init(self, w: Numbers) -> Any:
@@ -53,6 +53,7 @@ class TorchOptimizer:
 
 
 def _optimisers() -> dict[str, Any]:
+    """The optimisers of torch.optim that can be used here, by their names in lower case."""
     found = {
         name.lower(): kind
         for name, kind in vars(torch.optim).items()

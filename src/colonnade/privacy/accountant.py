@@ -1,6 +1,6 @@
-"""How much a label has been told about: exact composition of Gaussian releases (dp-accounting).
+"""What all noisy replies together tell about a label: exact composition of Gaussian releases (dp-accounting).
 
-Replies are counted per row, because a label is protected for all replies it takes part in together.
+Replies are counted per row, because epsilon holds for all replies together that a label takes part in.
 Composition uses privacy loss distributions, which are tight for the Gaussian mechanism. Neighbours are
 two sets of labels that differ in one row; epsilon and delta hold against a client that knows everything
 else, all features and the batches included.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -45,13 +44,14 @@ def multiplier_for(epsilon: float, delta: float, releases: int) -> float:
 
 @cache
 def _single(epsilon: float, delta: float) -> float:
-    # the closed form says where to look; what counts is the accountant's word
+    """The least noise of one release."""
+    # the closed form says where to look, but the number is the accountant's
     near = float(brentq(lambda z: _delta(epsilon, z) - delta, 1e-3, 1e6 / epsilon))
     interval = ExplicitBracketInterval(0.99 * near, 1.02 * near)
     return float(calibrate_dp_mechanism(_accountant, GaussianDpEvent, epsilon, delta, interval, tol=1e-4))
 
 
-def _accountant() -> Any:
+def _accountant() -> PLDAccountant:
     # ten times the default grid is ten times as fast and still right to seven digits
     return PLDAccountant(value_discretization_interval=1e-3)
 
@@ -63,7 +63,7 @@ def _delta(epsilon: float, z: float) -> float:
 
 @dataclass
 class Budget:
-    """How many replies each label may take part in, and how many it has."""
+    """How many replies each label may take part in (`allowed`), and how many it has (`spent`, by row)."""
 
     epsilon: float
     delta: float
@@ -73,6 +73,7 @@ class Budget:
 
     @staticmethod
     def plan(epsilon: float, delta: float, allowed: int, rows: int) -> Budget:
+        """A budget of so many replies a row, with the least noise that keeps them within (epsilon, delta)."""
         return Budget(
             epsilon,
             delta,
@@ -86,8 +87,9 @@ class Budget:
         return int(self.spent[rows].max(initial=0)) + replies <= self.allowed
 
     def spend(self, rows: Rows, replies: int = 1) -> None:
+        """Count that many replies about these rows."""
         self.spent[rows] += replies
 
     def epsilon_spent(self) -> float:
-        """Epsilon for the label that was used most."""
+        """Epsilon so far, for the label that was used most."""
         return epsilon_of(self.multiplier, int(self.spent.max(initial=0)), self.delta)

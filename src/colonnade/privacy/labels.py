@@ -1,8 +1,8 @@
-"""Labels that are private before anybody asks: the noise is on the label, and all else is computed from that.
+"""Noise on the labels themselves: everything that is sent later is computed from noisy labels.
 
 A label holder that trains on noisy labels cannot give the true ones away, whatever it sends, to whomever, and
-however often: replies, gradients, the weights of its own model and the moment it stops are functions of what
-was released once. Nothing has to be clipped, counted or trusted about the protocol or the other parties.
+however often: replies, gradients, the weights of its own model and the moment it stops are functions of the
+noisy labels only. Nothing has to be clipped or counted, and no other party has to be trusted.
 
 `randomised` (mechanism = "labels"), once before training: of k classes the true one is kept with probability
 e^epsilon / (e^epsilon + k - 1), else one of the others takes its place, all equally likely. Any label makes
@@ -34,11 +34,11 @@ from colonnade.data.table import Table
 from colonnade.job import LossName, PrivacyTerms
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, Loss
-from colonnade.privacy.noise import Draw, gaussian, uniform
+from colonnade.privacy.mechanisms import Draw, gaussian, uniform
 
 
 def keep_probability(epsilon: float, classes: int) -> float:
-    """How often randomised response tells the truth.
+    """The probability with which randomised response keeps the true class.
 
     >>> round(keep_probability(np.log(9), 10), 3)
     0.5
@@ -47,7 +47,7 @@ def keep_probability(epsilon: float, classes: int) -> float:
 
 
 def randomised(codes: Rows, classes: int, epsilon: float, draw: Draw = uniform) -> Numbers:
-    """Every class 0 ... k - 1 kept, or replaced by one of the others."""
+    """The classes 0 ... k - 1 after randomised response: each is kept, or replaced by one of the others."""
     keep = keep_probability(epsilon, classes)
     u = draw(codes.shape)
     # what is left of the unit interval after `keep`, in equal parts for the other classes
@@ -84,7 +84,7 @@ def delta_of(privacy: PrivacyTerms, loss: LossName) -> float:
 
 
 def label_points(y: Numbers, loss: Loss, clip: float, classes: int | None = None) -> tuple[Numbers, float]:
-    """Labels as points, and how far apart two of them can be."""
+    """Labels as points to which noise can be added, and the largest distance of two of them."""
     match loss.task:
         case "binary":
             return y, 2.0
@@ -95,7 +95,7 @@ def label_points(y: Numbers, loss: Loss, clip: float, classes: int | None = None
 
 @dataclass(frozen=True)
 class NoisyLabels:
-    """The points of some rows with fresh noise: every call is one release of each of them."""
+    """Labels with fresh noise: every call draws anew, and counts as one release of each of its rows."""
 
     points: Numbers
     deviation: float

@@ -1,4 +1,4 @@
-"""What a reply says about the labels of its batch, and how to bound that.
+"""Mechanisms that bound what a reply tells about the labels of its batch, and the noise they use.
 
 Without a mechanism a reply is the mean loss at every point the client asked for. It gives the labels
 away: (h_hat - h) / (c_hat - c) is dL/dc, and its sign is the label.
@@ -12,32 +12,37 @@ directions, so it knows them: there is no amplification by sampling, and every r
 in is counted in full (`privacy.accountant`). The outputs a client sends are its own; only the labels need
 protection from it.
 
-The noise comes from the operating system, never from the job's seed, which every client knows.
+All noise comes from the operating system (`uniform`, `gaussian`), never from the job's seed, which every
+client knows.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import SystemRandom
 
 import numpy as np
+from scipy.special import ndtri
 
 from colonnade.arrays import Numbers
 from colonnade.optim.smoothing import Smoothing
 
 Gauss = Callable[[float, float], float]
+Draw = Callable[[tuple[int, ...]], Numbers]
+"""Draws independent random numbers in an array of this shape."""
 
 
 def mean_losses(losses: Numbers) -> Numbers:
-    """No mechanism: the mean loss at every point, exactly."""
+    """The mean loss at every point, exactly: no mechanism."""
     means: Numbers = losses.mean(axis=1)
     return means
 
 
 @dataclass(frozen=True)
 class NoisyScalars:
-    """K clipped, noisy quotients a batch, with the noise calibrated for all replies together."""
+    """Replies with K clipped, noisy quotients a batch; the noise is calibrated for all replies together."""
 
     smoothing: Smoothing
     clip: float
@@ -55,7 +60,7 @@ class NoisyScalars:
 
 
 def clip_rows(rows: Numbers, length: float) -> Numbers:
-    """Every row scaled down to at most this length; what is not finite counts as nothing.
+    """The rows, each scaled down to at most this length; entries that are not finite count as 0.
 
     >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(2).tolist()
     [[0.6, 0.8], [0.3, 0.4]]
@@ -64,3 +69,17 @@ def clip_rows(rows: Numbers, length: float) -> Numbers:
     norms = np.linalg.norm(safe, axis=1, keepdims=True)
     clipped: Numbers = safe * np.minimum(1.0, length / np.maximum(norms, 1e-300))
     return clipped
+
+
+def uniform(shape: tuple[int, ...]) -> Numbers:
+    """Numbers strictly between 0 and 1, of 53 random bits each."""
+    bits = np.frombuffer(os.urandom(8 * int(np.prod(shape))), dtype=np.uint64) >> np.uint64(11)
+    # doubles have 53 bits: the middles of 2^53 equal parts round to 1 at the upper end, and 1 has no quantile
+    middles: Numbers = np.minimum((bits + 0.5) * 2.0**-53, 1 - 2.0**-53)
+    return middles.reshape(shape)
+
+
+def gaussian(shape: tuple[int, ...]) -> Numbers:
+    """Standard normal numbers, by the inverse of the distribution function."""
+    normal: Numbers = ndtri(uniform(shape))
+    return normal

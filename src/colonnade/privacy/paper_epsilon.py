@@ -25,32 +25,32 @@ from colonnade.arrays import Numbers
 
 @dataclass(frozen=True)
 class Observed:
-    """What the formulas ask of a run: the gradients g_i = df_i/dh_i of single rows, along the way."""
+    """What the formulas need to know of a run, from the gradients g_i = df_i/dh_i of single rows."""
 
     zeta: float  # the largest |g_i|
     trace: float  # the mean of tr Psi, the covariance of an estimate along one direction
 
     @staticmethod
     def of(gradients: Numbers) -> Observed:
-        """From rows of gradients; along a Gaussian direction tr Psi = (d + 1) |g|^2."""
+        """From gradients g_i, one a row; along a Gaussian direction tr Psi = (d + 1) |g|^2."""
         squares = np.square(gradients).sum(axis=1)
         return Observed(float(sqrt(squares.max())), (gradients.shape[1] + 1) * float(squares.mean()))
 
 
 def claimed_epsilon_of_a_reply(seen: Observed, *, rows: int, q: int, d: int, delta: float = 1e-5) -> float:
-    """Theorem C.4 (Equation 15), solved for epsilon: q directions, d outputs, N = `rows` in the data set."""
+    """The claim for one reply: Theorem C.4 (Equation 15), for q directions, d outputs and N = `rows`."""
     return 2 * seen.zeta * sqrt(2 * log(1.25 / delta)) / (rows * sqrt(seen.trace / (q * d)))
 
 
 def claimed_epsilon(
     seen: Observed, *, rows: int, q: int, d: int, step: float, replies: int, delta: float = 1e-5
 ) -> float:
-    """Theorem C.6 (Equation 21, then Lemma C.5) for all T = `replies`, with delta' = delta.
+    """The claim for all T = `replies`: Theorem C.6 (Equation 21, then Lemma C.5), with delta' = delta.
 
     Lemma C.5 is applied as in its source, sqrt(2 T ln(1 / delta')) epsilon + T epsilon (e^epsilon - 1); the
     supplement has epsilon under the root by a misprint.
     """
     one = 2 * seen.zeta * sqrt(2 * log(1.25 / delta)) / (rows * step * seen.trace / (q * d))
     if one > 700:
-        return inf  # of e^epsilon
+        return inf  # e^epsilon overflows
     return sqrt(2 * replies * log(1 / delta)) * one + replies * one * (exp(one) - 1)

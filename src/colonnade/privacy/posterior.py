@@ -1,8 +1,8 @@
-"""What all noisy draws of a label so far say about it: a mean, bounded like a label, and free of charge.
+"""The posterior mean of a label, given all noisy draws of it: bounded like a label, at no cost of privacy.
 
 `NoisyLabels` draws anew for every reply, and the more replies there are the larger is its noise: with three
-epochs or more a draw is many times larger than a label, and a network that follows it is thrown about. But
-whoever holds all earlier draws knows more than the last one says. With S the sum of a row's draws, of noise
+epochs or more a draw is many times larger than a label, and a network that follows it does not settle. But
+all earlier draws together say more than the last one. With S the sum of a row's draws, of noise
 sigma each, and labels that are equally likely before the first draw,
 
     E[one-hot | draws] = softmax(S / sigma^2)        several classes
@@ -24,7 +24,7 @@ from colonnade.privacy.labels import NoisyLabels
 
 
 class Posterior:
-    """Labels to train on: every call draws once for each of the rows, and takes their earlier draws in."""
+    """Labels to train on: every call draws once for each row and returns the mean given all its draws."""
 
     def __init__(self, release: NoisyLabels, loss: Loss, clip: float) -> None:
         self._release, self._task, self._clip = release, loss.task, clip

@@ -7,11 +7,12 @@ can be made on any thread.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -26,7 +27,7 @@ STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "colonnade", "f
 
 
 def loss_figure(runs: Result | Mapping[str, Result], title: str | None = None) -> Figure:
-    """Three panels. Several runs are drawn as one line each under the names they are given."""
+    """A figure of three panels; several runs are one line each, under the names they are given."""
     named = {runs.algorithm: runs} if isinstance(runs, Result) else dict(runs)
     first = next(iter(named.values()))
     with mpl.rc_context(STYLE):
@@ -48,7 +49,7 @@ def loss_figure(runs: Result | Mapping[str, Result], title: str | None = None) -
             for number, (name, result) in enumerate(named.items()):
                 heights = _gaps(result) if log else [moment.loss for moment in result.history]
                 _line(panel, [where(moment) for moment in result.history], heights, name, number)
-            _dress(panel, label, log=log)
+            _style(panel, label, log=log)
         panels[0].set_ylabel("training loss above the optimum" if log else "training loss")
         if not log:
             _optima(panels, named)
@@ -73,6 +74,7 @@ def drawn(figure: Figure, kind: str) -> bytes:
 
 
 def _gaps(result: Result) -> list[float]:
+    """The loss above the pooled optimum at every moment; minus infinity without an optimum."""
     optimum = result.pooled.get("train_loss", float("inf"))
     return [moment.loss - optimum for moment in result.history]
 
@@ -81,7 +83,7 @@ def _when(moment: Moment) -> float:
     return moment.seconds if moment.virtual_seconds is None else moment.virtual_seconds
 
 
-def _line(panel: Any, x: list[float], y: list[float], name: str, number: int) -> None:
+def _line(panel: Axes, x: list[float], y: list[float], name: str, number: int) -> None:
     panel.plot(
         x,
         y,
@@ -94,14 +96,14 @@ def _line(panel: Any, x: list[float], y: list[float], name: str, number: int) ->
     )
 
 
-def _optima(panels: Any, named: Mapping[str, Result]) -> None:
-    """On a linear scale the optimum is a line to compare with."""
+def _optima(panels: Iterable[Axes], named: Mapping[str, Result]) -> None:
+    """Draw the optimum as a dotted line: on a linear scale it is what to compare with."""
     for level in sorted({result.pooled["train_loss"] for result in named.values() if result.pooled}):
         for panel in panels:
             panel.axhline(level, color="#888888", linestyle=":", linewidth=1.2, label="pooled")
 
 
-def _dress(panel: Any, label: str, *, log: bool) -> None:
+def _style(panel: Axes, label: str, *, log: bool) -> None:
     panel.set_xlabel(label)
     panel.set_xlim(0, 1.03 * panel.dataLim.x1)
     panel.xaxis.set_major_locator(MaxNLocator(6))

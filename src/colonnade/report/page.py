@@ -70,7 +70,7 @@ def _side_by_side(runs: Mapping[str, Result]) -> str:
 
 
 def _about(result: Result) -> str:
-    """All there is to say of one run."""
+    """The part of the page about one run: metrics, loss, cost, parties and privacy."""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in result.privacy.notes)
     parties = [
         (party, "yes" if party in result.active else "", summary.size(sent), f"{result.step[party]:.3g}")

@@ -20,7 +20,7 @@ Pair = tuple[str, str]
 
 
 def headline(result: Result) -> str:
-    """What was run, in one line."""
+    """One line about a run: the algorithm, the data, the parties and the world."""
     q, active = len(result.parties), len(result.active)
     holders = "all of them hold" if active == q else f"{active} {'holds' if active == 1 else 'hold'}"
     parties = "1 party, which holds" if q == 1 else f"{q} parties, {holders}"
@@ -39,7 +39,7 @@ OVERVIEW = ("training loss", "above the optimum", "test", "time", "sent", "epsil
 
 
 def overview(result: Result) -> tuple[str, ...]:
-    """One run in the columns of `OVERVIEW`: accuracy on the test rows, or the error of a regression."""
+    """A run as one row under `OVERVIEW`; its test metric is the accuracy, or the RMSE of a regression."""
     cost, metrics = result.cost, result.metrics
     test = next((key for key in ("test_accuracy", "rmse") if key in metrics), "test_loss")
     return (
@@ -53,7 +53,7 @@ def overview(result: Result) -> tuple[str, ...]:
 
 
 def cost_rows(result: Result) -> list[Pair]:
-    """What the run took: time, work and traffic, and how old gradients were when they arrived."""
+    """The cost of a run: time, work and traffic, and how old gradients were when they arrived."""
     cost, late = result.cost, result.staleness
     rows = [("time", duration(cost.seconds))]
     if cost.virtual_seconds is not None:
@@ -75,13 +75,14 @@ def cost_rows(result: Result) -> list[Pair]:
 
 
 def _parts(cost: Cost) -> str:
-    """What the bytes are."""
+    """How many of the bytes are numbers, framing and TLS records."""
     ours = cost.bytes_sent - cost.payload_bytes - cost.sealed_bytes
     sealed = f", {size(cost.sealed_bytes)} TLS records" if cost.sealed_bytes else ""
     return f"{size(cost.payload_bytes)} numbers, {size(ours)} framing{sealed}"
 
 
 def privacy_rows(result: Result) -> list[Pair]:
+    """How scores and labels were protected."""
     privacy = result.privacy
     noise = "none" if privacy.mechanism == "none" else privacy.mechanism
     if privacy.epsilon is not None:
@@ -110,7 +111,8 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """
+    """Seconds as people write them.
+
     >>> duration(0.00234), duration(1.5), duration(75), duration(7322)
     ('2.3 ms', '1.5 s', '1 min 15 s', '2 h 02 min')
     """

@@ -15,11 +15,10 @@ from threadpoolctl import threadpool_limits
 from colonnade.conversations.context import NO_MODELS
 from colonnade.errors import Aborted
 from colonnade.job import FaultPlan
-from colonnade.net.clock import RealClock, VirtualClock
+from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.inprocess.simulated import Faults, Link, Partition, SimulatedHub
-from colonnade.net.inprocess.virtual import run_virtual
 from colonnade.net.network import Clock, Wire
 from colonnade.result import Moment
 from colonnade.run.party import Party, Progress, Share, Work, first_cause, train

@@ -10,7 +10,7 @@ import pytest
 from tests.oracles.modules import Residual, top
 from tests.oracles.tables import random_setting, run
 
-from colonnade.models.network import Layered, Network, network_of
+from colonnade.models.network import Layered, NeuralNetwork, network_of
 from colonnade.run import pooled as comparison
 from colonnade.run.federate import Setting
 
@@ -60,7 +60,7 @@ def test_modules_as_objects_are_the_modules_by_path(algorithm: str) -> None:
     columns = {party: table.X.shape[1] for party, table in setting.train.items()}
     objects = replace(
         setting,
-        models={party: Network(Residual(width, 3)) for party, width in columns.items()},
+        models={party: NeuralNetwork(Residual(width, 3)) for party, width in columns.items()},
         server_model=network_of(top(6, 1)),
     )
     assert isinstance(objects.server_model, Layered)

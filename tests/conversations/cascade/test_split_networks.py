@@ -16,7 +16,7 @@ from colonnade.attacks.transcript import Transcript
 from colonnade.data.table import Table
 from colonnade.errors import JobError
 from colonnade.messages import Reply, Upload
-from colonnade.models.network import Network, mlp
+from colonnade.models.network import NeuralNetwork, mlp
 from colonnade.run import pooled as comparison
 from colonnade.run.federate import Setting, run_tables
 
@@ -47,7 +47,7 @@ def top() -> torch.nn.Sequential:
 def networks() -> Setting:
     """Three parties with networks of their own in double precision, and one on top."""
     setting = random_setting(parties=3, active=1, rows=160)
-    models = {party: Network(bottom(), precision="float64") for party in setting.train}
+    models = {party: NeuralNetwork(bottom(), precision="float64") for party in setting.train}
     return replace(setting, models=models, server_model=mlp(9, (8,), 1, "float64"))
 
 
@@ -55,7 +55,7 @@ def whole(setting: Setting) -> tuple[list[Any], Any]:
     """The same networks at the same first parameters, as torch modules."""
     bottoms, head = [bottom().double() for _ in setting.train], top().double()
     for index, module in enumerate(bottoms):
-        first = Network(bottom(), precision="float64").initial(np.random.default_rng([0, index, 3]))
+        first = NeuralNetwork(bottom(), precision="float64").initial(np.random.default_rng([0, index, 3]))
         split.load(module, first)
     split.load(head, mlp(9, (8,), 1, "float64").initial(np.random.default_rng([0, 0, 4])))
     return bottoms, head
@@ -83,7 +83,7 @@ def test_split_learning_is_the_whole_network_trained_pooled() -> None:
 def test_deltas_by_coordinate_lead_where_the_gradient_leads() -> None:
     # one client: the order in which several are heard depends on what an answer costs
     setting = random_setting(parties=1, active=1, rows=160, columns=4)
-    below: dict[str, Any] = {"party0": Network(bottom(), precision="float64")}
+    below: dict[str, Any] = {"party0": NeuralNetwork(bottom(), precision="float64")}
     setting = replace(setting, models=below, server_model=mlp(3, (8,), 1, "float64"))
     train = {"epochs": 2, "batch": 16, "step": 0.3}
     exact, near = (

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from colonnade.conversations.linear.block import Block, Delays
 from colonnade.conversations.schedule import Schedule
-from colonnade.optim.sgd import Sgd
+from colonnade.optim.estimators import Sgd
 from colonnade.regularizers import REGULARIZERS
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from colonnade.conversations.pooling import AllColumns, Pooled, pooled_optimum
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
-from colonnade.models.blackbox import Differentiable, Model
+from colonnade.models.blackbox import Differentiable, Model, differentiable
 from colonnade.models.build import party_model, server_model
 from colonnade.optim.replies import Head, ValuesClient, ValuesServer, ZerothStep
 from colonnade.optim.smoothing import Smoothing
@@ -29,12 +28,12 @@ from colonnade.regularizers import REGULARIZERS
 RATE = 1e-3  # Adam's own default
 EPOCHS = 10
 STEPS = 1000  # at least, where an epoch has few batches
-STRETCH = 4096
+CHUNK = 4096
 
 
 @dataclass
 class Stack:
-    """All blocks and F0 in one place."""
+    """The models of all parties with their columns, and F0 on top, in one place."""
 
     plan: Plan[CascadeSettings]
     blocks: list[Matrix]
@@ -43,15 +42,17 @@ class Stack:
     head: Head
     w: list[Numbers]
 
-    def embed(self, blocks: Sequence[Matrix], rows: Any) -> Numbers:
+    def embed(self, blocks: Sequence[Matrix], rows: Rows | slice) -> Numbers:
+        """The outputs of all models for these rows, side by side."""
         parts = [m.forward(w[None], X[rows])[0] for m, w, X in zip(self.models, self.w, blocks, strict=True)]
         return np.concatenate(parts, axis=1)
 
     def scores(self, blocks: Sequence[Matrix]) -> Numbers:
+        """The scores of all rows, computed some rows at a time."""
         n = blocks[0].shape[0]
         parts = [
-            self.head.scores(self.head.w[None], self.embed(blocks, slice(start, start + STRETCH)))[0]
-            for start in range(0, n, STRETCH)
+            self.head.scores(self.head.w[None], self.embed(blocks, slice(start, start + CHUNK)))[0]
+            for start in range(0, n, CHUNK)
         ]
         return np.concatenate(parts)
 
@@ -60,6 +61,7 @@ class Stack:
         return self.plan.objective.l2 * sum(regularizer.value(w) for w in self.w)
 
     def metrics(self, blocks: Sequence[Matrix] | None, y: Numbers | None) -> dict[str, float]:
+        """The training loss, and the metrics of the test rows in `blocks` if there are any."""
         loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean()) + self.penalty()
         found = {"train_loss": loss}
         if blocks is not None and y is not None:
@@ -68,7 +70,7 @@ class Stack:
 
 
 def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
-    """Every party's model at its first parameters, the same as in a federation of this seed."""
+    """Every party's model at its initial parameters, which are those of a federation with this seed."""
     train, specs = columns.train, plan.settings.model
     y = train[columns.label_holder].y
     if y is None:
@@ -140,7 +142,7 @@ def _step_by_values(
 
 @dataclass
 class Adam:
-    """Kingma and Ba 2015, for one parameter vector."""
+    """The optimiser of Kingma and Ba (2015) for one parameter vector."""
 
     rate: float
     m: Numbers | float = 0.0
@@ -156,12 +158,11 @@ class Adam:
 
 
 def by_gradient(stack: Stack) -> Stack:
-    """Adam on everything, by back-propagation."""
+    """Train all parameters with Adam, by back-propagation."""
     batch = min(256, stack.plan.pace.batch)
     epochs = max(EPOCHS, -(-STEPS * batch // len(stack.y)))
     head, regularizer = stack.head, REGULARIZERS[stack.plan.objective.regularizer]
-    if not isinstance(head.model, Differentiable):
-        raise TypeError("F0 has no gradient")
+    top, models = differentiable(head.model), [differentiable(model) for model in stack.models]
     steps, own = [Adam(RATE) for _ in stack.w], Adam(RATE)
     widths = [
         m.forward(w[None], X[:1]).shape[2]
@@ -174,16 +175,14 @@ def by_gradient(stack: Stack) -> Stack:
             rows = order[first : first + batch]
             C, y = stack.embed(stack.blocks, rows), stack.y[rows]
             dz = head.dz(C, y)
-            dC = head.model.input_gradient(head.w, C, dz)
-            for m, model in enumerate(stack.models):
-                if not isinstance(model, Differentiable):
-                    raise TypeError("a block has no gradient")
+            dC = top.input_gradient(head.w, C, dz)
+            for m, model in enumerate(models):
                 X = stack.blocks[m][rows]
                 back = model.gradient(stack.w[m], X, dC[:, ends[m] - widths[m] : ends[m]])
                 back = back + stack.plan.objective.l2 * regularizer.gradient(stack.w[m])
                 stack.w[m] = steps[m].step(stack.w[m], back)
             if head.w.size:
-                head.w = own.step(head.w, head.model.gradient(head.w, C, dz))
+                head.w = own.step(head.w, top.gradient(head.w, C, dz))
     return stack
 
 

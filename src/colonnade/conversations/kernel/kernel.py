@@ -41,7 +41,7 @@ from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.window import Window
 from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
-from colonnade.optim.doubly import rate
+from colonnade.optim.steps import step_of_round
 
 
 async def converse(context: Context[KernelSettings]) -> Outcome:
@@ -198,7 +198,7 @@ class KernelConversation:
     async def update(self, number: int, theta: Floats | None) -> None:
         """Lines 9 and 10: the dominator's new coefficients, the decay of the others; later, plain steps."""
         layout, state = self.layout, self.state
-        gamma = rate(self.gamma, self.context.plan.settings.step, number, self.schedule.rounds)
+        gamma = step_of_round(self.gamma, self.context.plan.settings.step, number, self.schedule.rounds)
         values = await self.projections.phi(number)
         if theta is not None:
             await self.context.charge(values.size / MULTIPLICATIONS)

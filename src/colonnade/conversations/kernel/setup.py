@@ -28,8 +28,8 @@ from colonnade.errors import DataError
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample, spread
-from colonnade.models.random_features import KERNELS, Kernel, RandomFeatures
-from colonnade.optim.doubly import function_step
+from colonnade.models.random_features import KERNELS, KernelFunction, RandomFeatures
+from colonnade.optim.steps import kernel_step
 
 PRIVATE, SHARED, PINNED, SAMPLE = 2, 3, 4, 5
 
@@ -130,7 +130,7 @@ def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agr
     step = context.plan.pace.step
     if step != "auto":
         return float(step)
-    return function_step(context.loss, agreed.spread, layout.schedule.largest, layout.block, delay)
+    return kernel_step(context.loss, agreed.spread, layout.schedule.largest, layout.block, delay)
 
 
 def draw_features(
@@ -153,7 +153,7 @@ def draw_features(
 
 
 def draw_directions(
-    rng: np.random.Generator, kernel: Kernel, sigma: float, width: int, layout: FeatureLayout
+    rng: np.random.Generator, kernel: KernelFunction, sigma: float, width: int, layout: FeatureLayout
 ) -> list[Floats]:
     """A party's directions of every owner's features, for its `width` columns."""
     counts = [layout.width(owner) for owner in range(len(layout.owners))]

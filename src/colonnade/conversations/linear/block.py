@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.models.linear import RowKernels, rows_of
-from colonnade.optim.sgd import Estimator
+from colonnade.optim.estimators import Estimator
 from colonnade.regularizers import Regularizer
 
 Thetas = Sequence[tuple[Round, Floats]]

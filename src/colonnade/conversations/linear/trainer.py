@@ -31,9 +31,7 @@ from colonnade.conversations.schedule import Round, Schedule
 from colonnade.conversations.window import Window
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
-from colonnade.optim.saga import Saga
-from colonnade.optim.sgd import Estimator, Sgd
-from colonnade.optim.svrg import Svrg
+from colonnade.optim.estimators import ESTIMATORS, Svrg
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -322,12 +320,7 @@ def _block(context: Context[LinearSettings], schedule: Schedule) -> Block:
     """The party's columns with weights of zero."""
     objective, table = context.plan.objective, context.train
     classes = objective.shape
-    estimators: dict[str, Callable[[], Estimator]] = {
-        "sgd": Sgd,
-        "svrg": Svrg,
-        "saga": lambda: Saga(table.rows, (table.width, *classes), classes),
-    }
-    estimator = estimators[context.plan.settings.estimator]()
+    estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
     return Block(table.X, schedule, estimator, context.regularizer, objective.l2, classes)
 
 

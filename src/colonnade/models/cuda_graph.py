@@ -1,26 +1,31 @@
-"""A computation on a GPU, recorded once and replayed: one copy up, one launch, one copy down.
+"""A computation on a GPU as a CUDA graph, recorded once and replayed: one copy up, one launch, one copy down.
 
 A server's answer is some thirty small kernels, and to start one from Python takes longer than to run it. A
-CUDA graph starts all of them at once; it needs inputs that lie where they lay when it was recorded.
+CUDA graph starts all of them at once. It reads its inputs from where they were when it was recorded, so they
+are copied there first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from colonnade.arrays import Numbers
 from colonnade.models.backend import torch
 
+Flat = TypeVar("Flat", Numbers, torch.Tensor)
+
 WARM_UP = 3  # before recording, so that libraries have chosen their kernels and taken their memory
 
 
-class Replay:
-    """`compute` for arrays of always the same shapes and one type."""
+class CudaGraph:
+    """Evaluates `compute` on the GPU, for NumPy arrays that always have the same shapes and one type."""
 
-    def __init__(self, compute: Callable[..., Any], shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
+    def __init__(
+        self, compute: Callable[..., torch.Tensor], shapes: Sequence[tuple[int, ...]], dtype: torch.dtype
+    ) -> None:
         sizes = [int(np.prod(shape)) for shape in shapes]
         host = torch.zeros(sum(sizes), dtype=dtype, pin_memory=True)
         self._up, self._there = host, host.to("cuda")
@@ -47,7 +52,8 @@ class Replay:
         return np.array(self._down.numpy())
 
 
-def _parts(flat: Any, sizes: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+def _parts(flat: Flat, sizes: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> list[Flat]:
+    """A flat array cut into parts of these sizes, as views of these shapes."""
     ends = np.cumsum(sizes).tolist()
     return [
         flat[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, shapes, strict=True)
