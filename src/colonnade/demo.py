@@ -133,9 +133,9 @@ def run_demo(folder: Path, tell: Tell = lambda event: None) -> Demo:
     with daemons(settings):
         tell(Event("starting four daemons"))
         wait_connected(settings)
-        asyncio.run(_ask(settings[HOLDER], control.Train(terms), tell))
+        asyncio.run(_ask(settings[HOLDER], control.TrainRequest(terms), tell))
         new = _ids(folder / "parties" / HOLDER / "new.csv")
-        found = asyncio.run(_ask(settings[HOLDER], control.Predict(terms.name, [new], "new"), tell))
+        found = asyncio.run(_ask(settings[HOLDER], control.PredictRequest(terms.name, [new], "new"), tell))
     scores = [
         (name, row["probability"], row["label"]) for name, row in zip(new, found["rows"], strict=True) if row
     ]
@@ -224,7 +224,7 @@ def wait_connected(settings: dict[str, Settings]) -> None:
     for each in settings.values():
         while True:
             try:
-                status = asyncio.run(_ask(each, control.Status(), lambda event: None))
+                status = asyncio.run(_ask(each, control.StatusRequest(), lambda event: None))
                 if all(line["up"] and line["version"] for line in status["peers"].values()):
                     break
                 reason = str({peer: line["reason"] for peer, line in status["peers"].items()})
@@ -274,7 +274,7 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
 
 
 def _joined(
-    settings: dict[str, Settings], terms: Terms, stored: dict[str, shares.Share]
+    settings: dict[str, Settings], terms: Terms, stored: dict[str, shares.StoredShare]
 ) -> tuple[dict[str, Table], dict[str, Table], dict[str, int]]:
     """Every department's prepared rows, joined in clear: exactly those that alignment found."""
     brought = {
@@ -294,7 +294,7 @@ def _joined(
     return {p: t[0] for p, t in tables.items()}, {p: t[1] for p, t in tables.items()}, held
 
 
-def _prepared(raw: RawTable, rows: Rows, share: shares.Share) -> Table:
+def _prepared(raw: RawTable, rows: Rows, share: shares.StoredShare) -> Table:
     """These rows with labels and columns as they were in training."""
     part = raw.take(rows)
     y = share.labels.transform(part.y) if share.labels is not None and part.y is not None else None

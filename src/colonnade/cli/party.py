@@ -63,9 +63,9 @@ def _status(settings: Settings, as_json: bool) -> None:
     import json
 
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import Status
+    from colonnade.deploy.control import StatusRequest
 
-    found = ask(settings, Status())
+    found = ask(settings, StatusRequest())
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

@@ -33,7 +33,7 @@ def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: st
       colonnade predict credit new.csv --data applicants --out scores.parquet
     """
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import Predict
+    from colonnade.deploy.control import PredictRequest
     from colonnade.deploy.settings import read_settings
     from colonnade.deploy.shares import find
     from colonnade.errors import DataError
@@ -47,7 +47,7 @@ def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: st
     keys = _keys(settings, find(settings.state / "models", model).terms.parties[settings.name].data, data)
     columns = _read(ids_file, keys)
     with followed() as tell:
-        found = ask(settings, Predict(model, columns, data), tell)
+        found = ask(settings, PredictRequest(model, columns, data), tell)
     _write(out, keys, columns, found["rows"])
     scored = sum(row is not None for row in found["rows"])
     without = f", without {', '.join(found['degraded'])}" if found["degraded"] else ""

@@ -39,14 +39,14 @@ def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
         click.echo(terms.digest())
         return
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import Train
+    from colonnade.deploy.control import TrainRequest
     from colonnade.deploy.settings import read_settings
 
     settings = read_settings(config)
     if not as_json:
         click.echo(f"{terms.name} ({terms.algorithm}) with {', '.join(sorted(terms.parties))}", err=True)
     with followed(quiet=as_json) as tell:
-        found = ask(settings, Train(terms), tell)
+        found = ask(settings, TrainRequest(terms), tell)
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

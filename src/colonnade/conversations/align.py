@@ -61,7 +61,7 @@ class Alignment:
 
 
 @dataclass(frozen=True)
-class Terms:
+class AlignTerms:
     """What all must agree on, and what this party remembers of earlier runs.
 
     `order` decides the common order, `rules` names the normalisation, `commitment` stands for this
@@ -79,11 +79,11 @@ async def align(
     net: Network,
     ids: Digests,
     secrets: Mapping[str, bytes],
-    terms: Terms | None = None,
+    terms: AlignTerms | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Alignment:
     """Find the common rows. All parties call this; `secrets` has one 32-byte secret per peer."""
-    terms = terms or Terms()
+    terms = terms or AlignTerms()
     _check_own(net, ids)
     await net.broadcast(Roster(len(ids), terms.minimum, terms.commitment, terms.rules))
     rosters = await net.gather(Roster)
@@ -117,7 +117,7 @@ def _check_own(net: Network, ids: Digests) -> None:
         )
 
 
-def _check_rosters(me: str, rosters: Mapping[str, Roster], terms: Terms) -> None:
+def _check_rosters(me: str, rosters: Mapping[str, Roster], terms: AlignTerms) -> None:
     for peer, roster in rosters.items():
         if roster.rules != terms.rules:
             raise AlignmentError(f"{peer} normalises ids in another way than {me}; agree on one job")

@@ -22,6 +22,7 @@ import numpy as np
 from colonnade.arrays import Arrays, Floats, Matrix, Rows
 from colonnade.conversations.context import NO_MODELS, GivenModels
 from colonnade.errors import NetworkError
+from colonnade.job import Job
 from colonnade.job.plan import Plan
 from colonnade.messages import Score, Topic, tag_of
 from colonnade.net.network import Network
@@ -58,6 +59,10 @@ class ShareKind(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    def is_sum(self, job: Job) -> bool:
+        """Whether a score is the sum of one part from every party."""
+        ...
 
     def scorer(self, holding: Holding) -> Scorer:
         """The share applied to this party's columns, for a session with the other parties."""

@@ -20,7 +20,7 @@ from colonnade.errors import DataError, suggest
 
 Column: TypeAlias = Floats | NDArray[np.object_]  # numbers, a gap is NaN; or text, a gap is ""
 # One matrix when every column is a number (pixels stay bytes), else one array per column.
-Values: TypeAlias = Matrix | NDArray[np.uint8] | tuple[Column, ...]
+Values: TypeAlias = "Matrix | NDArray[np.uint8] | tuple[Column, ...]"
 
 
 @dataclass(frozen=True, eq=False)

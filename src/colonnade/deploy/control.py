@@ -28,11 +28,13 @@ LIMIT = 2**28
 CHUNK = 2**15  # rows a question
 
 
-class Train(msgspec.Struct, tag=True):
+class TrainRequest(msgspec.Struct, tag="Train"):
+    """Propose this job and take part in it."""
+
     terms: Terms
 
 
-class Predict(msgspec.Struct, tag=True):
+class PredictRequest(msgspec.Struct, tag="Predict"):
     """Score these ids: one list per id column."""
 
     model: str
@@ -40,14 +42,14 @@ class Predict(msgspec.Struct, tag=True):
     data: str | None = None
 
 
-class Status(msgspec.Struct, tag=True):
-    pass
+class StatusRequest(msgspec.Struct, tag="Status"):
+    """Say who is there and what goes on."""
 
 
-Request = Train | Predict | Status
+Request = TrainRequest | PredictRequest | StatusRequest
 
 
-class Outcome(msgspec.Struct, tag=True):
+class LastWord(msgspec.Struct, tag="Outcome"):
     """The last word: a result, or an error with what the command should return."""
 
     result: Any = None
@@ -78,7 +80,7 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
             request: Request = msgspec.json.decode(await _read(reader), type=Request)
         except msgspec.MsgspecError as error:
             text = f"the daemon of {daemon.me} does not know what is asked ({error}); was it upgraded since"
-            _write(writer, Outcome(error=f"{text} it was started? Start it again", code=2))
+            _write(writer, LastWord(error=f"{text} it was started? Start it again", code=2))
             await writer.drain()
             return
 
@@ -90,9 +92,7 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
         gone = asyncio.ensure_future(reader.read(1))  # a command says nothing more; this ends when it does
         await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            for run in list(daemon.runs.values()):
-                if tell in run.listeners:
-                    run.seat.stop(f"{daemon.me} was told to stop by its operator")
+            daemon.stop_for(tell, f"{daemon.me} was told to stop by its operator")
             # before the run has begun there is nothing to tell the peers but that it is withdrawn
             await asyncio.wait([work], timeout=5)
             work.cancel()
@@ -105,27 +105,27 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
         writer.close()
 
 
-def _outcome(work: asyncio.Future[Any]) -> Outcome:
+def _outcome(work: asyncio.Future[Any]) -> LastWord:
     if not work.done() or work.cancelled():
-        return Outcome(error="stopped", code=1)
+        return LastWord(error="stopped", code=1)
     error = work.exception()
     if error is None:
-        return Outcome(work.result())
+        return LastWord(work.result())
     code = error.exit_code if isinstance(error, ColonnadeError) else 1
-    return Outcome(error=str(error) or type(error).__name__, code=code)
+    return LastWord(error=str(error) or type(error).__name__, code=code)
 
 
 async def _act(daemon: Daemon, request: Request, tell: Callable[[Event], None]) -> Any:
     match request:
-        case Train(terms=terms):
+        case TrainRequest(terms=terms):
             return training.describe(await daemon.train(terms, tell))
-        case Predict():
+        case PredictRequest():
             return await _predict(daemon, request, tell)
-        case Status():
+        case StatusRequest():
             return status(daemon)
 
 
-async def _predict(daemon: Daemon, request: Predict, tell: Callable[[Event], None]) -> Any:
+async def _predict(daemon: Daemon, request: PredictRequest, tell: Callable[[Event], None]) -> Any:
     share = shares.load(daemon.settings.state / "models", request.model)
     trained = share.manifest.terms
     keys = daemon.settings.data[request.data or trained.parties[daemon.me].data].keys
@@ -172,15 +172,15 @@ def status(daemon: Daemon) -> dict[str, Any]:
 # -- the command's side -------------------------------------------------------------------------------
 
 
-async def ask(settings: Settings, request: Request) -> AsyncIterator[Heard | Outcome]:
+async def ask(settings: Settings, request: Request) -> AsyncIterator[Heard | LastWord]:
     """Send a request to this party's daemon; events and, last, the outcome."""
     reader, writer = await _connect(settings.socket, settings.name)
     try:
         _write(writer, request)
         while True:
-            message: Heard | Outcome = msgspec.json.decode(await _read(reader), type=Heard | Outcome)
+            message: Heard | LastWord = msgspec.json.decode(await _read(reader), type=Heard | LastWord)
             yield message
-            if isinstance(message, Outcome):
+            if isinstance(message, LastWord):
                 return
     except (EOFError, ConnectionError):
         raise PeerUnreachable(f"the daemon of {settings.name} ended; look at its log") from None

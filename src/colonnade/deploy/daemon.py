@@ -16,27 +16,30 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from colonnade import __version__
+from colonnade.arrays import Digests
 from colonnade.deploy import policy, scoring, shares, training
-from colonnade.deploy.ledger import Ledger, Plan, Spending
+from colonnade.deploy.ledger import Ledger, Spendable, Spending
 from colonnade.deploy.peers import Handler, Lines
-from colonnade.deploy.proposals import consider, read_proposal
+from colonnade.deploy.proposals import ScoringWork, consider, read_proposal
 from colonnade.deploy.rows import Brought
 from colonnade.deploy.run import Run
-from colonnade.deploy.session import Event, Seat, Tell, endpoints, for_peers
+from colonnade.deploy.session import Event, RunSession, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings, address
-from colonnade.deploy.terms import Proposal, Scoring, Terms, check_terms
-from colonnade.errors import Aborted, ColonnadeError, JobError, PeerUnreachable, Refused
+from colonnade.deploy.terms import Contract, Proposal, Scoring, Terms, check_terms
+from colonnade.errors import ColonnadeError, JobError, PeerUnreachable, Refused
 from colonnade.messages import Answer, Begin, Cancel, Message, Progress, Propose
 from colonnade.net.stream.mux import Mux
 from colonnade.result import Moment
+from colonnade.run.party import Party
 
-log = logging.getLogger("colonnade.run.party")
+log = logging.getLogger("colonnade.party")
 
+T = TypeVar("T")
 ANSWER_S = 120.0
 BEGIN_S = 180.0
 MOST_RUNS = 16
@@ -78,7 +81,7 @@ class Daemon:
     async def close(self) -> None:
         """End every run at all its parties, then hang up."""
         for run in list(self.runs.values()):
-            run.seat.stop(f"{self.me} was stopped by its operator")
+            run.session.stop(f"{self.me} was stopped by its operator")
         tasks = [run.task for run in self.runs.values() if run.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=5)
@@ -88,41 +91,43 @@ class Daemon:
 
     async def train(self, terms: Terms, tell: Tell = lambda event: None) -> shares.Manifest:
         """Propose a training run and play this party's part; Refused with everybody's reasons."""
-        check_terms(terms, "job")
+        contract = check_terms(terms, "job")
         if self.me not in terms.parties:
             raise JobError(f"parties: {self.me} proposes this job and is not one of its parties")
         self.lines.require(tuple(terms.parties))
-        policy.check_training(self.settings, self.me, terms)
+        policy.check_training(self.settings, self.me, contract)
         tell(Event("reading data"))
-        brought = await asyncio.to_thread(training.bring, self.settings, terms)
-        manifest: shares.Manifest = await self._propose(Proposal(train=terms), brought, tell)
-        return manifest
+        brought = await asyncio.to_thread(training.bring, self.settings, contract)
+        run = self._begin(self._free_number(), self.me, Proposal(train=terms), contract, brought)
+        program = training.training(contract, lambda moment: self._report(run, moment))
+        return await self._propose(run, program, tell)
 
     async def score(
         self,
-        share: shares.Share,
-        wanted: Any,
-        use: Callable[[scoring.Ready], Awaitable[Any]],
+        share: shares.StoredShare,
+        wanted: Digests | None,
+        use: Callable[[scoring.Ready], Awaitable[T]],
         *,
         data: str | None = None,
         service: bool = False,
         tell: Tell = lambda event: None,
-    ) -> Any:
-        """Open a scoring session with everybody who holds a share of the model."""
+    ) -> T:
+        """Open a scoring session with everybody who holds a share of the model, and use it."""
         trained = share.manifest.terms
         if self.me not in trained.active:
             raise JobError(f"{self.me} holds no label of {share.manifest.model}; ask at {trained.active[0]}")
-        present = self.present(share.manifest)
         terms = Scoring(
             model=share.manifest.model,
             asker=self.me,
-            parties=present,
+            parties=self.present(share.manifest),
             data=data,
             service=service,
             nonce=os.urandom(8).hex(),
         )
         brought = await asyncio.to_thread(scoring.bring, self.settings, share, terms, wanted)
-        return await self._propose(Proposal(score=terms), brought, tell, share, use)
+        work = ScoringWork(terms, share)
+        run = self._begin(self._free_number(), self.me, Proposal(score=terms), work, brought)
+        return await self._propose(run, scoring.asking(share, terms, use), tell)
 
     def present(self, manifest: shares.Manifest) -> tuple[str, ...]:
         """The parties that score: all of them, or those that are there if the job allows that."""
@@ -137,37 +142,33 @@ class Daemon:
             return there
         return parties
 
-    async def _propose(
-        self,
-        proposal: Proposal,
-        brought: Brought,
-        tell: Tell,
-        share: shares.Share | None = None,
-        use: Callable[[scoring.Ready], Awaitable[Any]] | None = None,
-    ) -> Any:
-        # room for the stretches of a run in the low bits; 0 is the daemons' own
-        id_ = int.from_bytes(os.urandom(4), "big") & 0xFFFFFFF0 | 0x10
-        run = self._seat(id_, self.me, proposal, brought)
+    def _free_number(self) -> int:
+        """A number for a run, with room for its stretches in the low bits; 0 is the daemons' own."""
+        return int.from_bytes(os.urandom(4), "big") & 0xFFFFFFF0 | 0x10
+
+    async def _propose(self, run: Run, program: Callable[[RunSession], Awaitable[T]], tell: Tell) -> T:
+        """Ask everybody, and play this party's part once all have agreed."""
+        run.asked_by = tell
         run.listeners.append(tell)
-        peers = run.seat.align.peers
+        peers = run.session.align.peers
         loop = asyncio.get_running_loop()
         run.answers = {peer: loop.create_future() for peer in peers}
-        encoded = msgspec.json.encode(proposal, order="deterministic")
+        encoded = msgspec.json.encode(run.proposal, order="deterministic")
         try:
             self._reserve(run)
             tell(Event("asking", 0, len(peers)))
             for peer in peers:
-                await self.lines.controls[peer].send(peer, Propose(id_, encoded))
+                await self.lines.controls[peer].send(peer, Propose(run.id, encoded))
             await run.agreement(ANSWER_S)
         except BaseException as error:
             reason = str(error) or f"{self.me} withdrew it"
             for peer in peers:
-                await self.lines.send(peer, Cancel(id_, reason[:2000]))
+                await self.lines.send(peer, Cancel(run.id, reason[:2000]))
             await self._forget(run, "refused" if isinstance(error, Refused) else "failed", reason)
             raise
         for peer in peers:
-            await self.lines.send(peer, Begin(id_, run.terms.digest()))
-        return await self._play(run, share, use)
+            await self.lines.send(peer, Begin(run.id, run.terms.digest()))
+        return await self._play(run, program)
 
     # -- being asked --------------------------------------------------------------------------------
 
@@ -194,8 +195,8 @@ class Daemon:
             raise Refused(f"{MOST_RUNS} runs go on or wait here already; try again later")
         if message.run in self.runs or message.run & 0xF:
             raise Refused(f"run {message.run:08x} is not a free number")
-        brought, minimum = await consider(self.settings, self.lines, peer, proposal)
-        run = self._seat(message.run, peer, proposal, brought, minimum)
+        found = await consider(self.settings, self.lines, peer, proposal)
+        run = self._begin(message.run, peer, proposal, found.work, found.brought, found.minimum)
         try:
             self._reserve(run)
         except ColonnadeError as error:
@@ -206,28 +207,34 @@ class Daemon:
         log.info("accepted run %08x of %s", message.run, peer)
         return run.terms.digest()
 
-    def _seat(
-        self, id_: int, proposer: str, proposal: Proposal, brought: Brought, minimum: int | None = None
+    def _begin(
+        self,
+        id_: int,
+        proposer: str,
+        proposal: Proposal,
+        work: Contract | ScoringWork,
+        brought: Brought,
+        minimum: int | None = None,
     ) -> Run:
-        terms = proposal.train or proposal.score
-        assert terms is not None  # noqa: S101  the callers have seen it
-        parties = tuple(sorted(terms.parties))
+        """Make room for a run: from now on this party listens to what its peers say in it."""
         deadline = proposal.train.network.deadline_s if proposal.train else 60.0
-        align, train, close = endpoints(self.mux, id_, parties, deadline)
-        seat = Seat(id_, self.settings, self.credentials, parties, brought, align, train, close)
-        seat.version = self.version
-        seat.minimum = self.settings.policy.min_rows if minimum is None else minimum
-        run = self.runs[id_] = Run(id_, proposer, proposal, seat)
-        seat.tell = run.tell
+        nets = endpoints(self.mux, id_, tuple(sorted(work.terms.parties)), deadline)
+        party = Party(self.credentials, nets, self.version, for_peers)
+        demanded = self.settings.policy.min_rows if minimum is None else minimum
+        session = RunSession(id_, self.settings, party, brought, demanded)
+        run = self.runs[id_] = Run(id_, proposer, proposal, work, session)
+        session.tell = run.tell
         return run
 
     def _reserve(self, run: Run) -> None:
         """Set aside what a run may tell about this party's labels, before anything begins."""
-        terms = run.proposal.train
-        if terms is None or not (member := terms.parties[self.me]).label:
+        if not isinstance(contract := run.work, Contract):
             return
-        label, asked = self.settings.data[member.data].label, Plan.of(terms)
-        assert label is not None  # noqa: S101  the policy has looked
+        terms, member = contract.terms, contract.terms.parties[self.me]
+        label = self.settings.data[member.data].label if member.label else None
+        if label is None:
+            return
+        asked = Spendable.of(contract)
         # once more, since another run may have been accepted while the data was read
         self.ledger.check(self.settings.policy, label, asked)
         number, now = f"{run.id:08x}", shares.now()
@@ -251,16 +258,20 @@ class Daemon:
         if run.expires is not None:
             run.expires.cancel()
         if message.digest != run.terms.digest():
-            run.seat.stop(f"{peer} says go to another job than {self.me} accepted")
-        share = None
-        if (ask := run.proposal.score) is not None:
-            share = shares.load(self.settings.state / "models", ask.model)
+            run.session.stop(f"{peer} says go to another job than {self.me} accepted")
         run.listeners.append(run.log)
-        run.task = asyncio.ensure_future(self._quietly(run, share))
+        run.task = asyncio.ensure_future(self._quietly(run))
 
-    async def _quietly(self, run: Run, share: shares.Share | None) -> None:
+    async def _quietly(self, run: Run) -> None:
+        """Play this party's part in somebody else's run."""
+        program: Callable[[RunSession], Awaitable[Any]]
+        match run.work:
+            case Contract():
+                program = training.training(run.work, lambda moment: self._report(run, moment))
+            case ScoringWork():
+                program = scoring.answering(run.work.share, run.work.terms)
         try:
-            await self._play(run, share, None)
+            await self._play(run, program)
         except ColonnadeError:
             pass  # logged and noted; there is nobody here to raise it to
         except Exception:
@@ -268,35 +279,26 @@ class Daemon:
 
     async def _cancelled(self, peer: str, message: Cancel) -> None:
         run = self.runs.get(message.run)
-        if run is None or peer not in run.seat.parties:
+        if run is None or peer not in run.session.parties:
             return
         if run.state == "proposed":
             await self._forget(run, "withdrawn", f"withdrawn by {peer}: {message.reason}")
         else:
-            run.seat.stop(f"{peer} ended the run: {message.reason}")
+            run.session.stop(f"{peer} ended the run: {message.reason}")
 
     async def _progressed(self, peer: str, message: Progress) -> None:
         run = self.runs.get(message.run)
-        if run is not None and peer in run.seat.parties and run.proposal.train is not None:
+        if run is not None and peer in run.session.parties and run.proposal.train is not None:
             run.tell(Event("training", message.epoch, run.proposal.train.train.epochs, message.loss))
 
     # -- playing ------------------------------------------------------------------------------------
 
-    async def _play(
-        self,
-        run: Run,
-        share: shares.Share | None,
-        use: Callable[[scoring.Ready], Awaitable[Any]] | None,
-    ) -> Any:
+    async def _play(self, run: Run, program: Callable[[RunSession], Awaitable[T]]) -> T:
+        """Play this party's part, and write down how it ended."""
         run.state = "running"
-        if run.proposal.train is not None:
-            program = training.training(run.proposal.train, lambda moment: self._report(run, moment))
-        else:
-            assert share is not None and run.proposal.score is not None  # noqa: S101, PT018  loaded with it
-            program = scoring.scoring(share, run.proposal.score, use or _nothing)
         state, reason = "failed", ""
         try:
-            result = await run.seat.play(program)
+            result = await run.session.play(program)
             state = "done"
             if isinstance(result, shares.Manifest):
                 self.ledger.settle(result.run, result.epsilon)
@@ -313,19 +315,21 @@ class Daemon:
 
     def _report(self, run: Run, moment: Moment) -> None:
         """Called where the loss is known: show it here, and to the others as far as the job allows."""
-        terms = run.proposal.train
-        assert terms is not None  # noqa: S101  only training reports
+        if (terms := run.proposal.train) is None:
+            return
         run.tell(training.as_event(moment, terms.train.epochs))
-        for peer in run.seat.align.peers:
+        for peer in run.session.align.peers:
             seen = terms.use.loss_seen_by == "all" or peer in terms.active
             said = Progress(run.id, moment.epoch, moment.loss if seen else None)
             task = asyncio.ensure_future(self.lines.send(peer, said))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 
-    def stop(self, id_: int, reason: str) -> None:
-        if (run := self.runs.get(id_)) is not None:
-            run.seat.stop(reason)
+    def stop_for(self, listener: Tell, reason: str) -> None:
+        """End the run that somebody asked for and does not wait for any more."""
+        for run in list(self.runs.values()):
+            if run.asked_by is listener:
+                run.session.stop(reason)
 
     def _expire(self, run: Run) -> None:
         run.task = asyncio.ensure_future(
@@ -334,17 +338,17 @@ class Daemon:
 
     def sent_bytes(self) -> int:
         """Of all runs so far, framing included."""
-        return self._sent + sum(run.seat.sent_bytes() for run in self.runs.values())
+        return self._sent + sum(run.session.sent_bytes() for run in self.runs.values())
 
     async def _forget(self, run: Run, state: str, reason: str) -> None:
         if self.runs.pop(run.id, None) is None:
             return
-        self._sent += run.seat.sent_bytes()
+        self._sent += run.session.sent_bytes()
         if run.expires is not None:
             run.expires.cancel()
         if run.state == "proposed":
             self.ledger.release(f"{run.id:08x}")
-            for net in run.seat.nets():
+            for net in run.session.party.nets:
                 await net.close()
         run.state = state
         self.finished[state] += 1
@@ -354,7 +358,3 @@ class Daemon:
 
     def _note(self, text: str) -> None:
         self.latest = [*self.latest[-19:], text]
-
-
-async def _nothing(ready: scoring.Ready) -> None:
-    raise Aborted("nobody asks here")

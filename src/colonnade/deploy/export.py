@@ -11,15 +11,15 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from colonnade.deploy.models import HEAD, OWN
-from colonnade.deploy.shares import Share
+from colonnade.conversations.cascade.predict import HEAD, OWN
+from colonnade.deploy.shares import StoredShare
 from colonnade.errors import JobError, ShareError
 
 Part = Literal["own", "server"]
 VECTOR: dict[Part, str] = {"own": OWN, "server": HEAD}
 
 
-def write(share: Share, out: Path, part: Part | None = None) -> str:
+def write(share: StoredShare, out: Path, part: Part | None = None) -> str:
     """Write the share as the ending of the file says; what was written, in words."""
     if out.exists():
         raise ShareError(f"{out} exists and is not overwritten")
@@ -38,7 +38,7 @@ def write(share: Share, out: Path, part: Part | None = None) -> str:
     return what
 
 
-def as_json(share: Share) -> bytes:
+def as_json(share: StoredShare) -> bytes:
     """Column names beside their weights, and every array."""
     plain: dict[str, Any] = {
         "model": share.manifest.model,
@@ -52,7 +52,7 @@ def as_json(share: Share) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain), indent=2)
 
 
-def tensors_of(share: Share, part: Part) -> dict[str, Any]:
+def tensors_of(share: StoredShare, part: Part) -> dict[str, Any]:
     """What the module's own load_state_dict takes: its parameters by name, and what it keeps beside them."""
     vector = VECTOR[part]
     layout = share.manifest.tensors.get(vector)
@@ -69,7 +69,7 @@ def tensors_of(share: Share, part: Part) -> dict[str, Any]:
     return found | beside
 
 
-def save_tensors(share: Share, part: Part, out: Path) -> None:
+def save_tensors(share: StoredShare, part: Part, out: Path) -> None:
     tensors = tensors_of(share, part)
     try:
         from safetensors.numpy import save_file

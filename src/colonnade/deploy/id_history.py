@@ -15,7 +15,9 @@ from pathlib import Path
 from colonnade.deploy.terms import Member
 
 
-class Memory:
+class IdHistory:
+    """A folder with what is remembered."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

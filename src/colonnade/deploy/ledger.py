@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from colonnade.deploy.settings import Policy
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms import Contract
 from colonnade.errors import Refused, ShareError
 from colonnade.privacy.labels import delta_of
 
@@ -37,17 +37,19 @@ class Spending(msgspec.Struct, frozen=True):
     when: str
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Spendable(msgspec.Struct, frozen=True):
     """What a job may tell about a label at most; epsilon is None where nothing bounds it."""
 
     epsilon: float | None
     delta: float = 0.0
 
     @staticmethod
-    def of(terms: Terms) -> Plan:
-        if terms.privacy.mechanism == "none":
-            return Plan(None)
-        return Plan(terms.privacy.epsilon, delta_of(terms.job()))
+    def of(contract: Contract) -> Spendable:
+        """The most that a contract may tell."""
+        privacy = contract.terms.privacy
+        if privacy.mechanism == "none":
+            return Spendable(None)
+        return Spendable(privacy.epsilon, delta_of(privacy, contract.composition.loss("binary")))
 
 
 class Balance(msgspec.Struct, frozen=True):
@@ -95,7 +97,7 @@ class Ledger:
             left_delta=max(0.0, policy.delta - delta) if limited else None,
         )
 
-    def check(self, policy: Policy, label: str, asked: Plan) -> None:
+    def check(self, policy: Policy, label: str, asked: Spendable) -> None:
         """Refused if such a run could exceed the budget, with what is left of it."""
         if policy.epsilon is None:
             return

@@ -46,7 +46,7 @@ async def _main(settings: Settings) -> None:
             await service.open()
             stack.push_async_callback(service.close)
         await ended.wait()
-        logging.getLogger("colonnade.run.party").info("stopping")
+        logging.getLogger("colonnade.party").info("stopping")
 
 
 def _service(daemon: Daemon, serve: Serve) -> Service:

@@ -18,21 +18,19 @@ import numpy as np
 
 from colonnade import job
 from colonnade.arrays import Arrays, Matrix
-from colonnade.conversations.cascade.client import outputs_of
-from colonnade.conversations.cascade.predict import CascadePart
-from colonnade.conversations.predict import LinearPart, Model
+from colonnade.conversations.cascade.predict import HEAD, OWN, widths
+from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.context import GivenModels
 from colonnade.deploy import model_terms
 from colonnade.deploy.model_terms import CODE, HeadModel, OwnModel
 from colonnade.deploy.settings import Code, Settings
 from colonnade.deploy.terms import Terms
 from colonnade.errors import ModelError, Refused, ShareError
-from colonnade.losses import LOSSES
+from colonnade.job.plan import Plan
 from colonnade.models import blackbox, build
-from colonnade.optim.replies import Head
 
 T = TypeVar("T")
 Layout = list[tuple[str, tuple[int, ...]]]
-OWN, HEAD = "w", "w0"  # the two parameter vectors that a share may hold
 
 
 @runtime_checkable
@@ -108,62 +106,47 @@ def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
     return _guarded(asked, lambda: build.party_model(spec, columns, settings.device))
 
 
-def head_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
+def head_model(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], columns: int) -> blackbox.Model:
     """F0, at the server; `columns` are the server's own. Zero of them: it is only a server."""
     spec = _spec(settings, terms.model.server, job.ServerSpec)
-    width = sum(widths(settings.name, terms, columns).values())
+    width = sum(widths(plan, columns).values())
     return _guarded(
         terms.model.server, lambda: build.server_model(spec, width, terms.scores, settings.device)
     )
 
 
-def widths(server: str, terms: Terms, columns: int) -> dict[str, int]:
-    """Numbers a row from every party that has columns, in the order in which F0 takes them."""
-    clients = [party for party in sorted(terms.parties) if party != server or columns]
-    return {party: terms.model.of(party).outputs for party in clients}
-
-
-def models_for(settings: Settings, terms: Terms, X: Matrix) -> dict[str, blackbox.Model]:
+def models_for(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], X: Matrix) -> GivenModels:
     """The models this party goes into training with, tried on its first rows."""
-    columns, me = int(X.shape[1]), settings.name
-    found: dict[str, blackbox.Model] = {}
+    columns, me, own, head = int(X.shape[1]), settings.name, None, None
     if columns:
-        asked, model = terms.model.of(me), own_model(settings, terms, columns)
-        found[OWN] = model
-        w = model.initial(np.random.default_rng(0))
-        given = _guarded(asked, lambda: model.forward(w[None], X[:2])).shape[2]
+        asked, own = terms.model.of(me), own_model(settings, terms, columns)
+        w, forward = own.initial(np.random.default_rng(0)), own.forward
+        given = _guarded(asked, lambda: forward(w[None], X[:2])).shape[2]
         if given != asked.outputs:
             raise ModelError(f"model of {me}: gives {given} numbers a row, the job says {asked.outputs}")
     if me == terms.server:
-        found[HEAD] = head_model(settings, terms, columns)
-    return found
+        head = head_model(settings, terms, plan, columns)
+    return GivenModels(own, head)
 
 
-def described(models: dict[str, blackbox.Model]) -> tuple[dict[str, Layout], Arrays]:
+def described(models: GivenModels) -> tuple[dict[str, Layout], Arrays]:
     """The names and shapes of tensors in every parameter vector, and what is stored beside it."""
-    named = {part: model for part, model in models.items() if isinstance(model, Named)}
-    beside = {f"{part}.{name}": v for part, model in named.items() for name, v in model.buffers().items()}
-    return {part: model.layout for part, model in named.items()}, beside
+    parts = ((OWN, models.own), (HEAD, models.head))
+    named: list[tuple[str, Named]] = [(part, model) for part, model in parts if isinstance(model, Named)]
+    beside = {f"{part}.{name}": v for part, model in named for name, v in model.buffers().items()}
+    return {part: model.layout for part, model in named}, beside
 
 
-def cascade_part(settings: Settings, terms: Terms, arrays: Arrays, X: Matrix) -> Model:
-    """A stored share applied to this party's columns of some rows."""
-    me, (rows, columns) = settings.name, X.shape
-    precision = terms.cascade.precision
-    outputs = np.zeros((rows, 0))
+def restored_models(
+    settings: Settings, terms: Terms, plan: Plan[CascadeSettings], arrays: Arrays, columns: int
+) -> GivenModels:
+    """The models of a stored share, as they were trained."""
+    own, head = None, None
     if columns:
         own = _restored(own_model(settings, terms, columns), OWN, arrays)
-        outputs = outputs_of(own, arrays[OWN], X, precision)
-    loss = LOSSES[terms.job().train.loss or ""]
-    if terms.model.server.kind == "sum":
-        # a sum needs no server: the asker learns the total and nobody anybody's outputs
-        total = outputs.reshape(rows, -1, terms.scores).sum(axis=1, dtype=np.float64)
-        return LinearPart(total if loss.task == "multiclass" else total[:, 0])
-    if me != terms.server:
-        return CascadePart(outputs, terms.server, {}, None, terms.scores, precision)
-    model = _restored(head_model(settings, terms, columns), HEAD, arrays)
-    head, sent = Head(model, loss, arrays[HEAD]), widths(me, terms, columns)
-    return CascadePart(outputs, me, sent, head, terms.scores, precision)
+    if settings.name == terms.server and terms.model.server.kind != "sum":
+        head = _restored(head_model(settings, terms, plan, columns), HEAD, arrays)
+    return GivenModels(own, head)
 
 
 def _restored(model: blackbox.Model, part: str, arrays: Arrays) -> blackbox.Model:

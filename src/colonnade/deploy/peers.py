@@ -20,7 +20,7 @@ from colonnade.net.stream.mux import Mux
 from colonnade.run.party import first_cause
 from colonnade.secure.keys import compatible
 
-log = logging.getLogger("colonnade.run.party")
+log = logging.getLogger("colonnade.party")
 
 Handler = Callable[[str, Any], Awaitable[None]]
 

@@ -7,12 +7,12 @@ nothing about the party's data beyond what its catalogue offers.
 
 from __future__ import annotations
 
+from colonnade.conversations.conversation import Leak
 from colonnade.deploy import models as modelling
-from colonnade.deploy.ledger import Ledger, Plan
-from colonnade.deploy.settings import Leak, Policy, Rule, Settings
-from colonnade.deploy.terms import Scoring, Terms
+from colonnade.deploy.ledger import Ledger, Spendable
+from colonnade.deploy.settings import Policy, Rule, Settings
+from colonnade.deploy.terms import Contract, Scoring
 from colonnade.errors import Refused
-from colonnade.job.rules import preset_of
 
 MEANING: dict[Leak, str] = {
     "labels": "every party can work out the label of every training row",
@@ -24,16 +24,10 @@ MEANING: dict[Leak, str] = {
 }
 
 
-def leaks(terms: Terms) -> tuple[Leak, ...]:
+def leaks(contract: Contract) -> tuple[Leak, ...]:
     """What the job gives away, whoever looks."""
-    found: list[Leak] = ["scores"]
-    conversation = preset_of(terms.job()).conversation
-    if conversation in ("backward", "cascade") and terms.privacy.mechanism == "none":
-        found.append("labels")
-    if conversation == "cascade":
-        found.append("outputs")
-    if conversation == "kernel":
-        found.append("similarity")
+    terms = contract.terms
+    found: list[Leak] = ["scores", *contract.conversation.leaks(contract.composition.job)]
     if terms.secure.sum != "masked":
         found.append("shares")
     if len(terms.parties) == 2:
@@ -45,8 +39,9 @@ def rule_for(policy: Policy, proposer: str) -> Rule:
     return policy.peers.get(proposer, policy)
 
 
-def check_training(settings: Settings, proposer: str, terms: Terms) -> None:
-    """Raises Refused unless this party may take part."""
+def check_training(settings: Settings, proposer: str, contract: Contract) -> None:
+    """Raise Refused unless this party may take part."""
+    terms = contract.terms
     policy, me = settings.policy, settings.name
     rule = policy if proposer == me else rule_for(policy, proposer)
     if not rule.train:
@@ -63,7 +58,7 @@ def check_training(settings: Settings, proposer: str, terms: Terms) -> None:
         )
     if len(terms.parties) < rule.min_parties:
         raise Refused(f"{len(terms.parties)} parties take part, {rule.min_parties} are demanded here")
-    unaccepted = [leak for leak in leaks(terms) if leak not in rule.accept]
+    unaccepted = [leak for leak in leaks(contract) if leak not in rule.accept]
     if unaccepted:
         raise Refused(
             f"{terms.algorithm} leaks '{unaccepted[0]}' ({MEANING[unaccepted[0]]}), which is not accepted "
@@ -79,9 +74,9 @@ def check_training(settings: Settings, proposer: str, terms: Terms) -> None:
             raise Refused(f"column {column} is never offered here")
         if entry.columns is not None and column not in entry.columns:
             raise Refused(f"{member.data} offers no column {column}; offered: {', '.join(entry.columns)}")
-    check_models(settings, rule, proposer, terms)
+    check_models(settings, rule, proposer, contract)
     if member.label and entry.label is not None:
-        Ledger(settings.state).check(policy, entry.label, Plan.of(terms))
+        Ledger(settings.state).check(policy, entry.label, Spendable.of(contract))
 
 
 def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
@@ -94,11 +89,11 @@ def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
         check_data(settings, rule, proposer, terms.data)
 
 
-def check_models(settings: Settings, rule: Rule, proposer: str, terms: Terms) -> None:
+def check_models(settings: Settings, rule: Rule, proposer: str, contract: Contract) -> None:
     """Code runs here only if this party's own settings name it, and let this proposer ask for it."""
-    if preset_of(terms.job()).conversation != "cascade":
+    if not contract.asks_for_models:
         return
-    for model in modelling.asked_of(settings.name, terms).values():
+    for model in modelling.asked_of(settings.name, contract.terms).values():
         if model.name is not None and rule.models is not None and model.name not in rule.models:
             raise Refused(
                 f"model {model.name} may not be asked for by {proposer} here; "

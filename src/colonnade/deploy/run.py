@@ -1,4 +1,4 @@
-"""One run as a daemon sees it: who proposed what, this party's seat in it, and who listens."""
+"""One run as a daemon sees it: who proposed what, this party's part in it, and who listens."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any
 
-from colonnade.deploy.session import Event, Seat, Tell
-from colonnade.deploy.terms import Proposal, Scoring, Terms
+from colonnade.deploy.proposals import ScoringWork
+from colonnade.deploy.session import Event, RunSession, Tell
+from colonnade.deploy.terms import Contract, Proposal, Scoring, Terms
 from colonnade.errors import Refused
 from colonnade.messages import Answer
 
-log = logging.getLogger("colonnade.run.party")
+log = logging.getLogger("colonnade.party")
 
 
 @dataclass
@@ -20,16 +21,19 @@ class Run:
     id: int
     proposer: str
     proposal: Proposal
-    seat: Seat
+    work: Contract | ScoringWork
+    session: RunSession
     state: str = "proposed"
     answers: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
     task: asyncio.Task[Any] | None = None
     listeners: list[Tell] = field(default_factory=list)
+    asked_by: Tell | None = None  # at the proposer: whose command this run is
     expires: asyncio.TimerHandle | None = None
 
     @property
     def terms(self) -> Terms | Scoring:
-        return self.proposal.train or self.proposal.score  # type: ignore[return-value]
+        """What was proposed."""
+        return self.work.terms
 
     def tell(self, event: Event) -> None:
         for listener in self.listeners:

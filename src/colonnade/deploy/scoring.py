@@ -10,38 +10,38 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.arrays import Floats, Matrix
-from colonnade.conversations import align as alignment
-from colonnade.conversations.kernel.predict import KernelShare
-from colonnade.conversations.predict import KernelPart, LinearPart, Model, Session
-from colonnade.deploy.models import cascade_part, check_unchanged
+from colonnade.arrays import Arrays, Floats, Matrix, Rows
+from colonnade.conversations.align import AlignTerms, align
+from colonnade.conversations.context import GivenModels
+from colonnade.conversations.predict import Holding, Scorer, Session
+from colonnade.deploy.models import check_unchanged, restored_models
 from colonnade.deploy.rows import Brought, load_rows, rules_of
-from colonnade.deploy.session import Event, Seat
+from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
-from colonnade.deploy.shares import Manifest, Share, kind_of
-from colonnade.deploy.terms import Scoring, Terms
+from colonnade.deploy.shares import Manifest, StoredShare
+from colonnade.deploy.terms import Contract, Scoring
 from colonnade.errors import DataError
-from colonnade.losses import LOSSES
-from colonnade.models.linear import rows_of
+from colonnade.job.plan import Plan
+
+T = TypeVar("T")
 
 
-def model_part(settings: Settings, terms: Terms, arrays: dict[str, Any], X: Matrix) -> Model:
+def scorer(settings: Settings, contract: Contract, plan: Plan[Any], arrays: Arrays, X: Matrix) -> Scorer:
     """A share applied to this party's columns of some rows."""
-    match kind_of(terms):
-        case "kernel":
-            return KernelPart(KernelShare.from_arrays(arrays), X)
-        case "cascade":
-            return cascade_part(settings, terms, arrays, X)
-        case _:
-            return LinearPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(arrays["w"])))
+    models = GivenModels()
+    if contract.asks_for_models:
+        models = restored_models(settings, contract.terms, plan, arrays, int(X.shape[1]))
+    return contract.conversation.share.scorer(Holding(plan, settings.name, arrays, X, models))
 
 
-def bring(settings: Settings, share: Share, terms: Scoring, wanted: NDArray[np.uint8] | None) -> Brought:
+def bring(
+    settings: Settings, share: StoredShare, terms: Scoring, wanted: NDArray[np.uint8] | None
+) -> Brought:
     """The rows of the entry that is asked for; at the asker only those it wants scored."""
     trained = share.manifest.terms
     check_unchanged(settings, trained, share.manifest.code)
@@ -71,43 +71,58 @@ class Ready:
     ids: NDArray[np.uint8]
 
 
-def scoring(share: Share, terms: Scoring, use: Callable[[Ready], Awaitable[Any]]) -> Callable[[Seat], Any]:
-    """The program of one session; `use` is what the asker does with it."""
+def asking(
+    share: StoredShare, terms: Scoring, use: Callable[[Ready], Awaitable[T]]
+) -> Callable[[RunSession], Awaitable[T]]:
+    """The asker's program of a session; `use` is what it does with it."""
 
-    async def program(seat: Seat) -> Any:
-        secrets = await seat.secrets(seat.align, terms.digest())
-        rules = rules_of(share.manifest.terms.align.keys)
-        found = await alignment.align(
-            seat.align,
-            seat.brought.ids,
-            secrets,
-            alignment.Terms(order=bytes.fromhex(terms.digest()), rules=rules),
-            progress=lambda done, total: seat.tell(Event("aligning", done, total)),
-        )
-        await seat.align.finish()
-        seat.tell(Event("aligned", len(found.rows), len(seat.brought.ids)))
-        table = await asyncio.to_thread(share.preparation.transform, seat.brought.table.take(found.rows))
-        trained = share.manifest.terms
-        part = await asyncio.to_thread(model_part, seat.settings, trained, share.arrays, table.X)
-        secure = seat.secure_sum(
-            seat.train, await seat.secrets(seat.train, terms.digest()), share.manifest.terms.secure.sum
-        )
-        session = Session(seat.train, secure, terms.asker, part)
-        if seat.me == terms.asker:
-            result = await use(Ready(session, seat.brought.ids[found.rows]))
-            await session.end()
-        else:
-            result = await session.answer()
-        await secure.settle()
-        await seat.train.finish()
+    async def program(session: RunSession) -> T:
+        scoring, rows = await _ready(session, share, terms)
+        result = await use(Ready(scoring, session.brought.ids[rows]))
+        await scoring.end()
+        await session.party.leave(session.train)
         return result
 
     return program
 
 
+def answering(share: StoredShare, terms: Scoring) -> Callable[[RunSession], Awaitable[int]]:
+    """Everybody else's program of a session; it returns how many rows were asked for."""
+
+    async def program(session: RunSession) -> int:
+        scoring, _ = await _ready(session, share, terms)
+        asked = await scoring.answer()
+        await session.party.leave(session.train)
+        return asked
+
+    return program
+
+
+async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tuple[Session, Rows]:
+    """Find the common rows and apply the share to them; the session, and the rows' places here."""
+    contract, trained, digest = Contract.of(share.manifest.terms), share.manifest.terms, terms.digest()
+    secrets = await session.party.join(session.align, digest)
+    found = await align(
+        session.align,
+        session.brought.ids,
+        secrets,
+        AlignTerms(order=bytes.fromhex(digest), rules=rules_of(trained.align.keys)),
+        progress=lambda done, total: session.tell(Event("aligning", done, total)),
+    )
+    await session.align.finish()
+    session.tell(Event("aligned", len(found.rows), len(session.brought.ids)))
+    rows = session.brought.table.take(found.rows)
+    table = await asyncio.to_thread(share.preparation.transform, rows)
+    plan = contract.plan(session.me, table.width, share.manifest.rows["train"])
+    part = await asyncio.to_thread(scorer, session.settings, contract, plan, share.arrays, table.X)
+    secrets = await session.party.join(session.train, digest)
+    secure = session.party.sum(session.train, secrets, trained.secure.sum)
+    return Session(session.train, secure, terms.asker, part), found.rows
+
+
 def outputs(manifest: Manifest, z: Floats) -> list[dict[str, Any]]:
     """Scores in the words of the label: a probability where the loss has one, and the predicted label."""
-    loss = LOSSES[manifest.terms.job().train.loss or ""]
+    loss = Contract.of(manifest.terms).loss
     labels = manifest.labels or {}
     classes = list(labels.get("classes", ()))
     if loss.task == "regression":

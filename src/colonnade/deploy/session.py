@@ -1,4 +1,4 @@
-"""A seat in a run: what the daemon hands to the program of one run, and how a run ends.
+"""A session: this party's part in one run, as its daemon hands it to the program of the run.
 
 A run has three stretches, each with an endpoint of its own on the standing lines: align, train, close. They
 are made before a party accepts, so that nothing is sent to somebody who does not listen yet. When anything
@@ -8,27 +8,18 @@ one: the text for the operator may quote the data.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 
-from colonnade import __version__
 from colonnade.deploy.rows import Brought
 from colonnade.deploy.settings import Settings
 from colonnade.errors import Aborted, ColonnadeError, DataError, ModelError, ShareError
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.mux import Mux
-from colonnade.run.party import first_cause
-from colonnade.secure.keys import agree
-from colonnade.secure.masked import MaskedSum
-from colonnade.secure.plain import PlainSum
-from colonnade.secure.protocol import SecureSum
-from colonnade.secure.tree import TreeSum
+from colonnade.run.party import Party
 
 T = TypeVar("T")
 STRETCHES = 3
@@ -47,78 +38,58 @@ Tell = Callable[[Event], None]
 
 
 @dataclass
-class Seat:
+class RunSession:
+    """One party in one run. `minimum` is how many common rows this party demands."""
+
     run: int
     settings: Settings
-    credentials: Credentials
-    parties: tuple[str, ...]
+    party: Party
     brought: Brought
-    align: Endpoint
-    train: Endpoint
-    close: Endpoint
-    minimum: int = 1  # common rows that this party demands
+    minimum: int
     tell: Tell = lambda event: None
-    version: str = __version__
-    sums: list[SecureSum] = field(default_factory=list)
 
     @property
     def me(self) -> str:
         return self.settings.name
 
-    async def play(self, program: Callable[[Seat], Awaitable[T]]) -> T:
-        """Run the program; whatever happens, every peer hears of the end, and nothing stays behind."""
-        try:
-            return await program(self)
-        except BaseException as error:
-            cause = first_cause(error)
-            known = cause if isinstance(cause, ColonnadeError) else Aborted(f"{self.me} stopped")
-            words = for_peers(known)
-            # all at once: each waits a moment for its last words to be taken
-            await asyncio.gather(*(net.abort(words) for net in self.nets()), return_exceptions=True)
-            if cause is error:
-                raise  # a cancelled task stays cancelled
-            raise cause from error
-        finally:
-            for secure in self.sums:
-                with suppress(ColonnadeError):
-                    await secure.close()
-            for net in self.nets():
-                await net.close()
+    @property
+    def parties(self) -> tuple[str, ...]:
+        return self.align.parties
 
-    def nets(self) -> tuple[Endpoint, ...]:
-        return self.align, self.train, self.close
+    @property
+    def align(self) -> Endpoint:
+        return self.party.nets[0]
+
+    @property
+    def train(self) -> Endpoint:
+        return self.party.nets[1]
+
+    @property
+    def close(self) -> Endpoint:
+        return self.party.nets[2]
+
+    async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
+        """Run the program; whatever happens, every peer hears of the end, and nothing stays behind."""
+        async with self.party:
+            return await program(self)
 
     def sent_bytes(self) -> int:
-        return sum(net.meter.bytes() + net.meter.bytes(evaluation=True) for net in self.nets())
+        """All bytes of the run that left this party, framing included."""
+        return sum(net.meter.bytes() + net.meter.bytes(evaluation=True) for net in self.party.nets)
 
     def stop(self, reason: str) -> None:
         """End the run here and, by that, everywhere."""
-        for net in self.nets():
+        for net in self.party.nets:
             net.fail(Aborted(reason))
 
-    async def secrets(self, net: Endpoint, digest: str) -> dict[str, bytes]:
-        return await agree(net, self.credentials, version=self.version, job=digest)
 
-    def secure_sum(self, net: Endpoint, secrets: dict[str, bytes], kind: str) -> SecureSum:
-        kinds: dict[str, Callable[[], SecureSum]] = {
-            "masked": lambda: MaskedSum(net, secrets),
-            "tree": lambda: TreeSum(net),
-            "plain": lambda: PlainSum(net),
-        }
-        self.sums.append(made := kinds[kind]())
-        return made
-
-
-def endpoints(
-    mux: Mux, run: int, parties: tuple[str, ...], deadline: float
-) -> tuple[Endpoint, Endpoint, Endpoint]:
-    """The endpoints of a run; PeerUnreachable when a party is away."""
-    align, train, close = (mux.endpoint(run + k, parties, deadline=deadline) for k in range(STRETCHES))
-    return align, train, close
+def endpoints(mux: Mux, run: int, parties: tuple[str, ...], deadline: float) -> tuple[Endpoint, ...]:
+    """The endpoints of a run, one a stretch; PeerUnreachable when a party is away."""
+    return tuple(mux.endpoint(run + k, parties, deadline=deadline) for k in range(STRETCHES))
 
 
 def for_peers(error: ColonnadeError) -> ColonnadeError:
-    """The same without what it may quote of this party's data."""
+    """The same error without what it may quote of this party's data."""
     if isinstance(error, DataError):
         return DataError("its data cannot be used as the job asks; its operator sees why")
     if isinstance(error, ModelError):

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from colonnade.conversations.conversation import Leak
 from colonnade.errors import JobError
 from colonnade.job import Device, Section, read_toml, readable, refuse_unknown
 from colonnade.net.stream.certificates import Credentials
@@ -41,9 +42,6 @@ class Code(Section, frozen=True):
     path: str | None = None
     command: tuple[str, ...] | None = None
     parameters: int | None = None
-
-
-Leak = Literal["labels", "scores", "shares", "outputs", "similarity", "two-parties"]
 
 
 class Rule(Section, frozen=True):

@@ -26,7 +26,6 @@ from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.deploy.terms import Terms
 from colonnade.errors import ShareError
-from colonnade.job.rules import preset_of
 
 FORMAT = 1
 
@@ -54,7 +53,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     weights: str  # sha256 of weights.npz
 
 
-class Share(msgspec.Struct, frozen=True):
+class StoredShare(msgspec.Struct, frozen=True):
+    """A share as it was stored: what it is, and its arrays."""
+
     manifest: Manifest
     arrays: Arrays
 
@@ -73,10 +74,6 @@ def versions() -> dict[str, str]:
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def kind_of(terms: Terms) -> str:
-    return {"kernel": "kernel", "cascade": "cascade"}.get(preset_of(terms.job()).conversation, "linear")
 
 
 def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:
@@ -104,7 +101,7 @@ def keep_books(state: Path, model: str, content: bytes) -> None:
     (folder / f"{model}.json").write_bytes(content)
 
 
-def load(models: Path, model: str) -> Share:
+def load(models: Path, model: str) -> StoredShare:
     """The share of this model, or the newest of this name; everything about it checked."""
     manifest = find(models, model)
     path = models / manifest.model / "weights.npz"
@@ -115,7 +112,7 @@ def load(models: Path, model: str) -> Share:
     if hashlib.sha256(content).hexdigest() != manifest.weights:
         raise ShareError(f"{path}: is not the file its manifest describes; restore it from a backup")
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        return Share(manifest, {name: stored[name] for name in stored.files})
+        return StoredShare(manifest, {name: stored[name] for name in stored.files})
 
 
 def find(models: Path, model: str) -> Manifest:

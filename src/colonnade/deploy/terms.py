@@ -7,11 +7,14 @@ the spelling: two files with the same digest ask for the same thing, and one dif
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from colonnade.conversations.conversation import Conversation
 from colonnade.deploy.model_terms import ModelTerms, check_models, refuse_code
 from colonnade.errors import JobError
 from colonnade.job import (
@@ -25,11 +28,10 @@ from colonnade.job import (
     refuse_unknown,
     with_defaults,
 )
-from colonnade.job.presets import PRESETS
-from colonnade.job.rules import batches_in_flight, preset_of
-from colonnade.secure.hosts import unsafe_reason
+from colonnade.job.plan import Facts, Plan
+from colonnade.losses import LOSSES, Loss
+from colonnade.run.resolve import Composition, check_tree, compose, resolve
 
-SUPPORTED = ("backward", "pull", "kernel", "cascade")
 MOST = 8
 MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
 
@@ -120,11 +122,51 @@ class Terms(Training, frozen=True, kw_only=True):
             missing=prepare.missing,
             intercept=prepare.intercept,
         )
-        preset = PRESETS.get(self.algorithm)
-        usual = "smooth_hinge" if preset is not None and preset.conversation == "kernel" else "logistic"
         alike = {name: getattr(self, name) for name in Training.__struct_fields__}
-        train = msgspec.structs.replace(self.train, loss=self.train.loss or usual)
-        return Job(**{**alike, "train": train}, world="network", data=data, model=self.model.for_job())
+        return Job(**alike, world="network", data=data, model=self.model.for_job())
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Terms that go together, and the algorithm that they ask for."""
+
+    terms: Terms
+    composition: Composition
+
+    @staticmethod
+    def of(terms: Terms) -> Contract:
+        """A contract of terms that were checked before, as those of a stored share."""
+        return Contract(terms, compose(terms.job()))
+
+    @property
+    def conversation(self) -> Conversation[Any]:
+        return self.composition.conversation
+
+    @property
+    def loss(self) -> Loss:
+        """The loss that is trained; where the terms do not say, labels are two classes."""
+        return LOSSES[self.composition.loss("binary")]
+
+    @property
+    def asks_for_models(self) -> bool:
+        """Whether parties bring models of their own."""
+        return "model" in self.conversation.understands
+
+    def is_bare_server(self, party: str) -> bool:
+        """Whether a party may come with the label and no columns."""
+        return self.composition.has("server") and party == self.terms.server
+
+    def plan(self, party: str, columns: int, rows: int) -> Plan[Any]:
+        """What all parties of the run go by; each knows its own number of columns and nobody else's."""
+        terms = self.terms
+        facts = Facts(
+            columns={name: columns if name == party else 1 for name in sorted(terms.parties)},
+            label_holders=terms.active,
+            rows=rows,
+            task=self.loss.task,
+            classes=terms.train.classes or 0,
+        )
+        return resolve(self.composition, facts)
 
 
 class Scoring(Section, frozen=True, kw_only=True):
@@ -147,7 +189,7 @@ class Proposal(Section, frozen=True, kw_only=True):
 
 
 def read_terms(path: Path) -> Terms:
-    """The terms in a TOML file."""
+    """The terms in a TOML file, if they can be meant."""
     plain = read_toml(path, "there is no such job file")
     refuse_code(plain, str(path))
     refuse_unknown(plain, Terms, str(path))
@@ -159,12 +201,29 @@ def read_terms(path: Path) -> Terms:
     return terms
 
 
-def check_terms(terms: Terms, where: str) -> None:
-    """Refuse what cannot work, whoever wrote it."""
+def check_terms(terms: Terms, where: str) -> Contract:
+    """The contract that the terms make; JobError if they cannot work, whoever wrote them."""
 
     def refuse(text: str) -> None:
         raise JobError(f"{where}: {text}")
 
+    _check_who_and_how(terms, refuse)
+    check_models(terms.model, terms.parties, refuse)
+    job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
+    contract = Contract(terms, compose(job))
+    _check_algorithm(contract, refuse)
+    if contract.loss.task == "multiclass" and terms.train.classes is None:
+        refuse("train.classes: say how many classes there are, every party needs to know")
+    contract.composition.ahead(len(terms.active))
+    try:
+        check_tree(job, len(terms.parties))
+    except JobError as error:
+        refuse(str(error))
+    return contract
+
+
+def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
+    """Who takes part, how ids are compared, rows split and messages carried."""
     if not terms.name or not all(c.isalnum() or c in "-_." for c in terms.name) or terms.name[0] == ".":
         refuse(f"name: {terms.name!r}; use letters, digits, '-', '_' and '.'")
     if not 2 <= len(terms.parties) <= MOST:
@@ -178,29 +237,30 @@ def check_terms(terms: Terms, where: str) -> None:
         refuse("split: test and validation are parts of the rows, above 0 and together below 1")
     if terms.train.target is not None:
         refuse("train.target: the optimum is only known where data is pooled; drop it")
-    if terms.train.loss == "softmax" and terms.train.classes is None:
-        refuse("train.classes: say how many classes there are, every party needs to know")
-    check_models(terms.model, terms.parties, refuse)
-    job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
-    preset = preset_of(job)
-    if preset.conversation not in SUPPORTED:
+    if terms.network.transport != "tls":
         refuse(
-            f"algorithm: {preset.name} is a comparator that keeps the whole kernel matrix at one party, and "
-            "no shares; use fdskl"
+            f"network.transport = {terms.network.transport!r}: daemons keep lines over TLS with each other, "
+            "whatever a job says; drop it"
         )
-    if preset.conversation == "pull" and len(terms.active) < len(terms.parties):
-        lacking = sorted(set(terms.parties) - set(terms.active))
-        refuse(
-            f"algorithm: {preset.name} trains the blocks of label holders only; {', '.join(lacking)} would "
-            "learn nothing. Use vfb2-svrg, or give label = true where the label is known"
-        )
-    if terms.use.degraded and (preset.conversation == "kernel" or terms.model.server.kind != "sum"):
-        refuse("use.degraded: only scores that are a sum over parties have a mean part each; drop it")
     if terms.privacy.mechanism not in ("none", "labels") and terms.use.loss_seen_by == "all":
         refuse("use.loss_seen_by = 'all': the exact loss tells about labels what the noise hides; drop it")
     if terms.cascade.directions > MOST_DIRECTIONS:
         refuse(f"cascade.directions: {terms.cascade.directions}; at most {MOST_DIRECTIONS} between companies")
-    batches_in_flight(job, len(terms.active))
-    reason = unsafe_reason(len(terms.parties)) if terms.secure.sum == "tree" else None
-    if reason and not terms.secure.accept_leak:
-        refuse(f"secure.sum = 'tree': {reason}; use sum = 'masked', or set accept_leak = true")
+
+
+def _check_algorithm(contract: Contract, refuse: Callable[[str], None]) -> None:
+    """Whether every party gets something out of this algorithm, and what its scores are made of."""
+    terms, composition, name = contract.terms, contract.composition, contract.composition.preset.name
+    if composition.has("no-share"):
+        refuse(
+            f"algorithm: {name} is a comparator that keeps the whole kernel matrix at one party, and "
+            "no shares; use fdskl"
+        )
+    if composition.has("labels-everywhere") and len(terms.active) < len(terms.parties):
+        lacking = sorted(set(terms.parties) - set(terms.active))
+        refuse(
+            f"algorithm: {name} trains the blocks of label holders only; {', '.join(lacking)} would "
+            "learn nothing. Use vfb2-svrg, or give label = true where the label is known"
+        )
+    if terms.use.degraded and not contract.conversation.share.is_sum(composition.job):
+        refuse("use.degraded: only scores that are a sum over parties have a mean part each; drop it")

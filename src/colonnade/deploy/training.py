@@ -7,33 +7,33 @@ the loss seen and the metrics known.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from colonnade.arrays import Rows
-from colonnade.conversations import align as alignment
-from colonnade.conversations.predict import Session
+from colonnade.arrays import Arrays, Floats, Rows
+from colonnade.conversations.align import Alignment, AlignTerms, align
+from colonnade.conversations.context import GivenModels
+from colonnade.conversations.predict import Session, SummedPart
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
-from colonnade.data.table import Table
-from colonnade.deploy import models as modelling
-from colonnade.deploy import shares
-from colonnade.deploy.id_history import Memory
+from colonnade.data.table import RawTable, Table
+from colonnade.deploy import models, shares
+from colonnade.deploy.id_history import IdHistory
 from colonnade.deploy.rows import Brought, commitment, load_rows, rules_of, split_rows
-from colonnade.deploy.scoring import model_part
-from colonnade.deploy.session import Event, Seat, for_peers
+from colonnade.deploy.scoring import scorer
+from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
-from colonnade.deploy.terms import Terms
-from colonnade.errors import DataError
-from colonnade.losses import LOSSES
+from colonnade.deploy.terms import Contract, Terms
+from colonnade.errors import DataError, JobError
+from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.result import Moment
-from colonnade.run.party import Assignment, Party, Share
+from colonnade.run.party import Share, Work, train
 
 
 class Books(msgspec.Struct, kw_only=True):
@@ -44,9 +44,10 @@ class Books(msgspec.Struct, kw_only=True):
     train: Share
 
 
-def bring(settings: Settings, terms: Terms) -> Brought:
+def bring(settings: Settings, contract: Contract) -> Brought:
     """Read this party's data for the job and see that it can be prepared at all."""
-    member = terms.parties[settings.name]
+    terms, me = contract.terms, settings.name
+    member = terms.parties[me]
     brought = load_rows(
         settings,
         member.data,
@@ -54,18 +55,19 @@ def bring(settings: Settings, terms: Terms) -> Brought:
         columns=member.columns,
         categorical=terms.prepare.categorical,
         label=member.label,
-        bare=shares.kind_of(terms) == "cascade" and settings.name == terms.server,
+        bare=contract.is_bare_server(me),
     )
     # types and gaps are found now, before anybody waits for anybody
     prepared(brought.table, terms, intercept=False)
-    if shares.kind_of(terms) == "cascade":
-        modelling.check_code(settings, terms)
+    if contract.asks_for_models:
+        models.check_code(settings, terms)
     if member.label:
-        labels_for(brought.table.y, terms, brought.table.name)
+        labels_for(brought.table, contract)
     return brought
 
 
-def prepared(raw: Any, terms: Terms, *, intercept: bool) -> Preparation:
+def prepared(raw: RawTable, terms: Terms, *, intercept: bool) -> Preparation:
+    """How this party prepares its columns, learnt from these rows."""
     prepare = terms.prepare
     return Preparation.fit(
         raw,
@@ -76,154 +78,182 @@ def prepared(raw: Any, terms: Terms, *, intercept: bool) -> Preparation:
     )
 
 
-def labels_for(y: Any, terms: Terms, name: str) -> Labels:
-    task = LOSSES[terms.job().train.loss or ""].task
-    labels = Labels.fit(y, task, positive=terms.prepare.positive, name=name)
+def labels_for(raw: RawTable, contract: Contract) -> Labels:
+    """How labels become numbers, learnt from these rows of a label holder."""
+    terms = contract.terms
+    if raw.y is None:
+        raise DataError(f"{raw.name}: holds no label")
+    labels = Labels.fit(raw.y, contract.loss.task, positive=terms.prepare.positive, name=raw.name)
     if terms.train.classes is not None and len(labels.classes) != terms.train.classes:
-        raise DataError(f"{name}: {len(labels.classes)} classes, the job says {terms.train.classes}")
+        raise DataError(f"{raw.name}: {len(labels.classes)} classes, the job says {terms.train.classes}")
     return labels
 
 
-def training(terms: Terms, report: Callable[[Moment], None]) -> Callable[[Seat], Any]:
-    """The program of one run."""
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """This party's common rows, and which of them are for what."""
 
-    async def program(seat: Seat) -> shares.Manifest:
-        found = await _align(seat, terms)
-        aligned = seat.align.clock.now()
-        ids, raw = seat.brought.ids[found.rows], seat.brought.table.take(found.rows)
+    raw: RawTable
+    train: Rows
+    validation: Rows
+    test: Rows
+    preparation: Preparation
+    labels: Labels | None
+
+    @staticmethod
+    def of(session: RunSession, contract: Contract, rows: Rows) -> Aligned:
+        """Split the common rows and learn the preparation from those to train on."""
+        terms, me = contract.terms, session.me
+        ids, raw = session.brought.ids[rows], session.brought.table.take(rows)
         train, validation, test = split_rows(ids, terms.split, terms.seed)
         if not len(train) or not len(test):
             raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
-        active, me = terms.active, seat.me
-        labels = labels_for(raw.y[train], terms, raw.name) if me in active and raw.y is not None else None
-        preparation = prepared(raw.take(train), terms, intercept=terms.prepare.intercept and me == active[0])
+        known = raw.take(train)
+        labels = labels_for(known, contract) if me in terms.active else None
+        intercept = terms.prepare.intercept and me == terms.active[0]
+        return Aligned(raw, train, validation, test, prepared(known, terms, intercept=intercept), labels)
 
-        def table(rows: Rows) -> Table:
-            part = raw.take(rows)
-            y = (
-                labels.transform(part.y, name=raw.name, origin=part.origin)
-                if labels and part.y is not None
-                else None
-            )
-            return preparation.transform(replace(part, y=None, ids=None), y)
+    def table(self, rows: Rows) -> Table:
+        """Some of the rows as numbers."""
+        part = self.raw.take(rows)
+        y = None
+        if self.labels is not None and part.y is not None:
+            y = self.labels.transform(part.y, name=self.raw.name, origin=part.origin)
+        return self.preparation.transform(replace(part, y=None, ids=None), y)
 
-        seat.tell(Event("training", 0, terms.train.epochs))
-        tables = table(train), table(test)
-        models, code = {}, {}
-        if shares.kind_of(terms) == "cascade":
-            code = modelling.fingerprints(seat.settings, terms)
-            models = await asyncio.to_thread(modelling.models_for, seat.settings, terms, tables[0].X)
-        assignment = Assignment(
-            terms.job(),
-            *tables,
-            active,
-            model=models.get(modelling.OWN),
-            server_model=models.get(modelling.HEAD),
-        )
-        party = Party(seat.train, seat.credentials, assignment, progress=report, for_peers=for_peers)
-        try:
-            share = await party.run()
-        finally:
-            for secure in party._sums:
-                await secure.close()
-        metrics, means = await _close(seat, terms, share.weights, table, train, validation)
-        tensors, beside = modelling.described(models)
-        manifest = shares.Manifest(
-            model=f"{terms.name}-{seat.run:08x}",
-            run=f"{seat.run:08x}",
-            party=me,
-            kind=shares.kind_of(terms),
-            terms=terms,
-            digest=terms.digest(),
-            columns=list(raw.columns),
-            preparation=preparation.to_dict(),
-            labels=labels.to_dict() if labels else None,
-            rows={"common": len(ids), "train": len(train), "validation": len(validation), "test": len(test)},
+    def counts(self) -> dict[str, int]:
+        return {
+            "common": self.raw.rows,
+            "train": len(self.train),
+            "validation": len(self.validation),
+            "test": len(self.test),
+        }
+
+
+def training(
+    contract: Contract, report: Callable[[Moment], None]
+) -> Callable[[RunSession], Awaitable[shares.Manifest]]:
+    """The program of one run."""
+
+    async def program(session: RunSession) -> shares.Manifest:
+        terms, settings = contract.terms, session.settings
+        found = await _align(session, terms)
+        aligned_after = session.align.clock.now()
+        rows = Aligned.of(session, contract, found.rows)
+        session.tell(Event("training", 0, terms.train.epochs))
+        train_table, test_table = rows.table(rows.train), rows.table(rows.test)
+        plan = contract.plan(session.me, train_table.width, train_table.rows)
+        given, code = GivenModels(), {}
+        if contract.asks_for_models:
+            code = models.fingerprints(settings, terms)
+            given = await asyncio.to_thread(models.models_for, settings, terms, plan, train_table.X)
+        work = Work(plan, train_table, test_table, None, given, report, digest=terms.digest())
+        share = await train(session.party, work, session.train)
+        metrics, means = await _close(session, contract, plan, share.weights, rows)
+        tensors, beside = models.described(given)
+        manifest = _manifest(session, contract, share, rows)
+        manifest = msgspec.structs.replace(
+            manifest,
             alignment=found.digest,
             metrics={**share.metrics, **metrics},
             means=means,
-            created=shares.now(),
-            versions=shares.versions(),
             code=code,
             tensors=tensors,
-            epsilon=share.epsilon,
-            weights="",
         )
         stored = {**share.weights, **beside}
-        await asyncio.to_thread(shares.save, seat.settings.state / "models", manifest, stored)
-        books = Books(align_bytes=seat.align.meter.bytes(), align_seconds=aligned, train=share)
+        await asyncio.to_thread(shares.save, settings.state / "models", manifest, stored)
+        books = Books(align_bytes=session.align.meter.bytes(), align_seconds=aligned_after, train=share)
         share.weights = {}
-        shares.keep_books(seat.settings.state, manifest.model, msgspec.json.encode(books))
+        shares.keep_books(settings.state, manifest.model, msgspec.json.encode(books))
         return manifest
 
     return program
 
 
-async def _align(seat: Seat, terms: Terms) -> alignment.Alignment:
-    memory = Memory(seat.settings.state / "memory")
-    scope = memory.scope(terms.parties)
-    secrets = await seat.secrets(seat.align, terms.digest())
-    found = await alignment.align(
-        seat.align,
-        seat.brought.ids,
+def _manifest(session: RunSession, contract: Contract, share: Share, rows: Aligned) -> shares.Manifest:
+    """What a share is, as far as it is known when training ends."""
+    terms, run = contract.terms, f"{session.run:08x}"
+    return shares.Manifest(
+        model=f"{terms.name}-{run}",
+        run=run,
+        party=session.me,
+        kind=contract.conversation.share.name,
+        terms=terms,
+        digest=terms.digest(),
+        columns=list(rows.raw.columns),
+        preparation=rows.preparation.to_dict(),
+        labels=rows.labels.to_dict() if rows.labels else None,
+        rows=rows.counts(),
+        alignment="",
+        created=shares.now(),
+        versions=shares.versions(),
+        epsilon=share.epsilon,
+        weights="",
+    )
+
+
+async def _align(session: RunSession, terms: Terms) -> Alignment:
+    history = IdHistory(session.settings.state / "memory")
+    scope = history.scope(terms.parties)
+    secrets = await session.party.join(session.align, terms.digest())
+    found = await align(
+        session.align,
+        session.brought.ids,
         secrets,
-        alignment.Terms(
+        AlignTerms(
             order=bytes.fromhex(terms.digest()),
             rules=rules_of(terms.align.keys),
-            minimum=max(terms.align.minimum, seat.minimum),
-            commitment=commitment(seat.brought.ids, memory.salt()),
-            expected={} if terms.align.changed == "accept" else memory.recall(scope),
+            minimum=max(terms.align.minimum, session.minimum),
+            commitment=commitment(session.brought.ids, history.salt()),
+            expected={} if terms.align.changed == "accept" else history.recall(scope),
         ),
-        progress=lambda done, total: seat.tell(Event("aligning", done, total)),
+        progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
-    await seat.align.finish()
-    memory.remember(scope, {p: c for p, c in found.commitments.items() if p != seat.me})
-    seat.tell(Event("aligned", len(found.rows), len(seat.brought.ids)))
+    await session.align.finish()
+    history.remember(scope, {p: c for p, c in found.commitments.items() if p != session.me})
+    session.tell(Event("aligned", len(found.rows), len(session.brought.ids)))
     return found
 
 
 async def _close(
-    seat: Seat,
-    terms: Terms,
-    weights: dict[str, Any],
-    table: Callable[[Rows], Table],
-    train: Rows,
-    validation: Rows,
+    session: RunSession, contract: Contract, plan: Plan[Any], weights: Arrays, rows: Aligned
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Validation metrics at the first label holder; every party's mean part where the job allows its use."""
-    net, root = seat.close, terms.active[0]
-    secrets = await seat.secrets(net, terms.digest())
+    net, terms = session.close, contract.terms
+    secrets = await session.party.join(net, terms.digest())
     metrics: dict[str, float] = {}
-    if len(validation):
-        rows = table(validation)
-        part = model_part(seat.settings, terms, weights, rows.X)
-        session = Session(net, seat.secure_sum(net, secrets, terms.secure.sum), root, part)
-        z = await session.score_all()
-        if z is not None and rows.y is not None:
-            loss = LOSSES[terms.job().train.loss or ""]
-            found = metrics_of(loss, z, rows.y, 0.0)
+    if len(rows.validation):
+        table = rows.table(rows.validation)
+        part = scorer(session.settings, contract, plan, weights, table.X)
+        secure = session.party.sum(net, secrets, terms.secure.sum)
+        z = await Session(net, secure, terms.active[0], part).score_all()
+        if z is not None and table.y is not None:
+            found = metrics_of(contract.loss, z, table.y, 0.0)
             metrics = {key.replace("test_", "validation_"): value for key, value in found.items()}
     means: dict[str, list[float]] = {}
     if terms.use.degraded:
-        part = model_part(seat.settings, terms, weights, table(train).X)
-        mean = np.atleast_1d(part.part.mean(axis=0))  # type: ignore[attr-defined]
-        tag = tag_of(Topic.PREDICT, 0)
-        if seat.me in terms.active:
-            for peer in terms.active:
-                if peer != seat.me:
-                    await net.send(peer, Announce(tag, mean))
-            told = await net.gather(Announce, tag)
-            means = {peer: announced.values.tolist() for peer, announced in told.items()}
-        else:
-            for peer in terms.active:
-                await net.send(peer, Announce(tag, mean))
-    for secure in seat.sums:
-        await secure.settle()
-    await net.finish()
+        part = scorer(session.settings, contract, plan, weights, rows.table(rows.train).X)
+        if not isinstance(part, SummedPart):
+            raise JobError("use.degraded: these scores are no sum over parties")
+        means = await _mean_parts(session, terms, np.atleast_1d(part.part.mean(axis=0)))
+    await session.party.leave(net)
     return metrics, means
 
 
+async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[str, list[float]]:
+    """Every other party's mean part of a score, at label holders; the others only tell their own."""
+    net, tag = session.close, tag_of(Topic.PREDICT, 0)
+    for peer in terms.active:
+        if peer != session.me:
+            await net.send(peer, Announce(tag, mean))
+    if session.me not in terms.active:
+        return {}
+    told = await net.gather(Announce, tag)
+    return {peer: announced.values.tolist() for peer, announced in told.items()}
+
+
 def as_event(moment: Moment, epochs: int) -> Event:
+    """A measurement as operators see it."""
     return Event("training", moment.epoch, epochs, moment.loss)
 
 

@@ -163,12 +163,13 @@ class Work:
     target_loss: float | None = None
     models: GivenModels = NO_MODELS
     progress: Progress = lambda moment: None
+    digest: str = ""  # what the parties agree on, where that is more than the plan
 
 
 async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
     """Run the plan's conversation to its end; `measuring` is a network for measurements, if there is one."""
     plan = work.plan
-    secrets = await party.join(net, plan.digest())
+    secrets = await party.join(net, work.digest or plan.digest())
     secure = party.sum(net, secrets, plan.secure_sum)
     # the same sum serves both where they share a network: topics keep their tags apart
     beside = secure if measuring is None else party.sum(measuring, secrets, plan.secure_sum)

@@ -191,7 +191,8 @@ async def send_first_outputs(context: Cascade, client: Client) -> None:
     tag, outputs = tag_of(Topic.TRAIN, 0), client.outputs(context.train)
     client.uplink = client.codec.uplink(outputs)
     await context.net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
-    await send_rows(context.net, context.evaluator, client.codec.up, tag, 0, outputs)
+    # with chances of its own: the client's roundings begin with its first question
+    await send_rows(context.net, context.evaluator, codec_of(context).up, tag, 0, outputs)
 
 
 async def first_outputs(context: Cascade, client: Client | None) -> LatestOutputs:

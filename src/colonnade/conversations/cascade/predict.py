@@ -23,6 +23,7 @@ from colonnade.conversations.cascade.client import outputs_of, receive_rows, sen
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
 from colonnade.errors import MalformedMessage
+from colonnade.job import Job
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce
@@ -94,6 +95,9 @@ class CascadeShares:
     """Shares of a cascade: parameter vectors of the models below, and at the server of the one on top."""
 
     name = "cascade"
+
+    def is_sum(self, job: Job) -> bool:
+        return job.model.server.kind == "sum"
 
     def scorer(self, holding: Holding) -> Scorer:
         plan: Plan[CascadeSettings] = holding.plan

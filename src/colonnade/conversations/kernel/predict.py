@@ -18,6 +18,7 @@ import numpy as np
 
 from colonnade.arrays import Arrays, Floats, Matrix, Rows
 from colonnade.conversations.predict import Holding, Session
+from colonnade.job import Job
 from colonnade.messages import Announce
 from colonnade.models.random_features import RandomFeatures, phi
 from colonnade.net.network import Network
@@ -100,6 +101,9 @@ class KernelShares:
     """Shares of a kernel machine."""
 
     name = "kernel"
+
+    def is_sum(self, job: Job) -> bool:
+        return False
 
     def scorer(self, holding: Holding) -> KernelScorer:
         return KernelScorer(KernelShare.from_arrays(holding.arrays), holding.X)

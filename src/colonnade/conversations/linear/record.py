@@ -37,6 +37,9 @@ class LinearShares:
 
     name = "linear"
 
+    def is_sum(self, job: Job) -> bool:
+        return True
+
     def scorer(self, holding: Holding) -> SummedPart:
         X = holding.X
         return SummedPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(holding.arrays["w"])))

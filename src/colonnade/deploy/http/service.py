@@ -49,7 +49,7 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
 class Service:
     def __init__(self, daemon: Daemon, serve: Serve) -> None:
         self._daemon, self._serve = daemon, serve
-        self._share: shares.Share | None = None
+        self._share: shares.StoredShare | None = None
         self._token = self._read_token()
         self._places: dict[bytes, int] = {}
         self._away: list[str] = []
