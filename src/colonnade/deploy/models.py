@@ -131,8 +131,11 @@ def models_for(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], X:
 
 def described(models: GivenModels) -> tuple[dict[str, Layout], Arrays]:
     """The names and shapes of tensors in every parameter vector, and what is stored beside it."""
-    parts = ((OWN, models.own), (HEAD, models.head))
-    named: list[tuple[str, Named]] = [(part, model) for part, model in parts if isinstance(model, Named)]
+    named: list[tuple[str, Named]] = []
+    if isinstance(models.own, Named):
+        named.append((OWN, models.own))
+    if isinstance(models.head, Named):
+        named.append((HEAD, models.head))
     beside = {f"{part}.{name}": v for part, model in named for name, v in model.buffers().items()}
     return {part: model.layout for part, model in named}, beside
 
