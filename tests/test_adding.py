@@ -11,14 +11,10 @@ import numpy as np
 import pytest
 from tests.oracles.tables import pooled, random_setting, run, weights
 
-from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.evaluate import Mark
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES
-from colonnade.messages import Announce, Topic, tag_of
 from colonnade.optim.estimators import ESTIMATORS, Remembered
-from colonnade.run import party
-from colonnade.run import pooled as comparison
+from colonnade.run.registry import CONVERSATIONS
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-an-algorithm.md"
 
@@ -26,9 +22,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "adding-an-algorithm.md"
 def shown(name: str) -> Any:
     """What the page's code block that defines `name` makes of it."""
     blocks = re.findall(r"(?:^(?:    .*)?\n)+", PAGE.read_text("utf-8"), re.MULTILINE)
-    (block,) = [block for block in blocks if re.search(rf"^    (?:class|async def) {name}\b", block, re.M)]
-    known = {"np": np, "Context": Context, "Outcome": Outcome, "Mark": Mark, "Announce": Announce}
-    space: dict[str, Any] = {**known, "Topic": Topic, "tag_of": tag_of, "Remembered": Remembered}
+    (block,) = [block for block in blocks if re.search(rf"^    (?:class )?{name}\b", block, re.M)]
+    space: dict[str, Any] = {"np": np, "Remembered": Remembered}
     exec(textwrap.dedent(block), space)  # noqa: S102  our own documentation
     return space[name]
 
@@ -51,11 +46,11 @@ def test_a_new_estimator_is_three_methods(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("world", ["simulated", "local"])
-def test_a_new_conversation_is_one_function(monkeypatch: pytest.MonkeyPatch, world: str) -> None:
-    row: Any = Preset("mine", "gradient descent", "none", "descent", "sync")  # type: ignore[arg-type]
+def test_a_new_conversation_is_one_file_and_two_rows(monkeypatch: pytest.MonkeyPatch, world: str) -> None:
+    row = Preset("mine", "gradient descent", "none", "descent", "sync")
+    assert 'Preset("mine", "gradient descent", "none", "descent", "sync")' in PAGE.read_text("utf-8")
     monkeypatch.setitem(PRESETS, "mine", row)
-    monkeypatch.setitem(party.CONVERSATIONS, "descent", shown("converse"))
-    monkeypatch.setitem(comparison.POOLED, "descent", comparison.POOLED["backward"])
+    monkeypatch.setitem(CONVERSATIONS, "descent", shown("DESCENT"))
     setting = random_setting(test_rows=60)
     done = run(setting, "mine", world=world, train={"epochs": 50, "step": 1.0, "l2": 0.01})
     X, y = pooled(setting)

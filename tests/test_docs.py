@@ -15,11 +15,11 @@ from tests.test_layers import RANK
 from colonnade.cli import main
 from colonnade.deploy.policy import check_training
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.terms import Terms, read_terms
+from colonnade.deploy.terms import Terms, check_terms, read_terms
 from colonnade.errors import JobError
 from colonnade.job import Job, Section, read_job, refuse_unknown
 from colonnade.job.presets import PRESETS
-from colonnade.job.rules import preset_of
+from colonnade.run.resolve import compose
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -142,7 +142,7 @@ def test_keys_in_the_text_exist(page: Path) -> None:
 def test_the_files_of_the_examples_are_read_without_complaint() -> None:
     examples = ROOT / "examples"
     job = read_job(examples / "black_box" / "job.toml")
-    preset_of(job)
+    compose(job)
     terms = read_terms(examples / "deploy" / "credit.toml")
     for party, member in terms.parties.items():
         settings = read_settings(examples / "deploy" / f"{party}.toml")
@@ -150,7 +150,7 @@ def test_the_files_of_the_examples_are_read_without_complaint() -> None:
         assert settings.peers.keys() == terms.parties.keys() - {party}
         assert member.data in settings.data
         proposer = min(settings.peers)
-        check_training(settings, proposer, terms)
+        check_training(settings, proposer, check_terms(terms, "job"))
 
 
 def test_every_algorithm_has_a_page() -> None:

@@ -261,7 +261,7 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     plan, data = plan_for(job, Tables("patients", train, test, terms.active))
     trained = {party: book.train for party, book in books.items()}
     pooled = compare(Launch(plan, data))
-    run = Finished(plan, result_of("breast cancer, four departments", plan, trained, pooled), trained)
+    run = Finished(job, plan, result_of("breast cancer, four departments", plan, trained, pooled), trained)
     return Demo(
         run=run,
         columns={party: len(share.manifest.columns) for party, share in stored.items()},

@@ -8,16 +8,16 @@ from tests.oracles.tables import random_job, random_setting
 
 from colonnade.arrays import Floats
 from colonnade.attacks.linear_system import error, guessed_directions, solve
-from colonnade.conversations.kernel.setup import plan_of
+from colonnade.conversations.kernel.setup import layout_of
 from colonnade.messages import Topic, topic_of
-from colonnade.run.federate import Run, run_tables
+from colonnade.run.federate import Finished, run_tables
 from colonnade.secure.masked import MaskedSum
 
 ROWS, COLUMNS, FEATURES = 120, 12, 64
 SIGMA = 3.0  # in the job, or announced to everybody
 
 
-def transcript(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[Run, Floats]:
+def transcript(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[Finished, Floats]:
     """A run, and what the masked sum told the only active party in training, in the order of the rows."""
     setting = random_setting(parties=4, active=1, rows=ROWS, columns=COLUMNS)
     job = random_job(
@@ -38,10 +38,10 @@ def transcript(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[Run, Floats
 
     monkeypatch.setattr(MaskedSum, "sum", overheard)
     done = run_tables(job, setting)
-    plan = plan_of(job, ROWS, setting.active)
+    layout = layout_of(done.plan, ROWS)
     totals = np.empty((ROWS, FEATURES))
     for number, tag in enumerate(sorted(heard)):
-        totals[plan.rows(number)] = heard[tag]
+        totals[layout.rows(number)] = heard[tag]
     return done, totals
 
 
@@ -53,9 +53,8 @@ def attacked(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[float, float]
     me, others = names[0], names[1:]
     share = done.shares[me].weights
     own = setting.train[me].X @ share[f"omega.{me}"]
-    plan = plan_of(done.job, ROWS, setting.active)
     widths = {names.index(name): setting.train[name].width for name in others}
-    directions = guessed_directions(done.job, plan, SIGMA, 0, widths)
+    directions = guessed_directions(done.plan, layout_of(done.plan, ROWS), SIGMA, 0, widths)
     truth = np.hstack([np.asarray(setting.train[name].X) for name in others])
     found = solve(totals, own, np.vstack([directions[names.index(name)] for name in others]))
     guess = np.random.default_rng(0).standard_normal(truth.shape)

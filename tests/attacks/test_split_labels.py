@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from scipy.special import ndtr
 from tests.oracles.tables import random_job, random_setting
 
@@ -14,8 +15,7 @@ from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import Recovery
 from colonnade.privacy.accountant import multiplier_for
 from colonnade.privacy.labels import keep_probability
-from colonnade.run.launch import run_local
-from colonnade.run.party import Assignment
+from colonnade.run.federate import run_tables
 
 CLIENT, ROWS = "party1", 1500
 MODEL = {"outputs": 3, "server": {"kind": "linear"}}
@@ -26,11 +26,10 @@ def attack(algorithm: str, **sections: Any) -> Recovery:
     train = {"evaluate_every": 0, "step": 0.01, "batch": 50, "epochs": 3}
     job = random_job(setting, algorithm, world="local", train=train, model=MODEL, **sections)
     transcript = Transcript(CLIENT)
-    given = {party: Assignment(job, table, None, setting.active) for party, table in setting.train.items()}
-    run_local(given, lambda moment: None, transcript.tap)
+    plan = run_tables(structs.replace(job, compare=False), setting, tap=transcript.tap).plan
     y = setting.train["party0"].y
     assert y is not None
-    return judge_sides(sides(transcript, job, sorted(setting.train), ROWS), y)
+    return judge_sides(sides(transcript, plan, ROWS), y)
 
 
 @pytest.mark.parametrize("algorithm", ["vafl", "split", "czofo-coord"])

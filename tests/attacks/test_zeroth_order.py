@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.oracles.tables import random_job, random_setting
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Probe, Recovery, judge, passive, read_off
-from colonnade.conversations.cascade.client import Passes, Walk
+from colonnade.conversations.cascade.client import Walk, passes_of
 from colonnade.job import Job
-from colonnade.job.rules import batch_of
 from colonnade.messages import Embeddings, Reply, Upload
 from colonnade.models.blackbox import Model
-from colonnade.run.federate import Setting
-from colonnade.run.launch import run_local
-from colonnade.run.party import Assignment
+from colonnade.run.federate import Tables, plan_for, run_tables
 
 CLIENT = "party1"
 PRIVATE = {"mechanism": "scalar", "epsilon": 1.0}
 
 
-def attack(setting: Setting, job: Job, *, probing: bool = False) -> tuple[Recovery, Transcript]:
-    names, rows = sorted(setting.train), setting.train[CLIENT].rows
+def attack(setting: Tables, job: Job, *, probing: bool = False) -> tuple[Recovery, Transcript]:
+    rows, (plan, _) = setting.train[CLIENT].rows, plan_for(job, setting)
     transcript = Transcript(CLIENT)
     models: dict[str, Model] = {}
     if probing:
-        walk = Walk(Passes(rows, batch_of(job, rows), (job.seed, names.index(CLIENT) + 1)))
+        walk = Walk(passes_of(plan, CLIENT, rows))
         private = job.privacy.mechanism != "none"
         probe = Probe(walk, rows, job.cascade.directions + 1, 1 if private else DIGITS)
         models[CLIENT] = probe
-    given = {
-        party: Assignment(job, table, None, setting.active, model=models.get(party))
-        for party, table in setting.train.items()
-    }
-    run_local(given, lambda moment: None, transcript.tap)
-    score = read_off(probe, transcript, job, names) if probing else passive(transcript, job, names, rows)
+    run_tables(structs.replace(job, compare=False), replace(setting, models=models), tap=transcript.tap)
+    score = read_off(probe, transcript, plan) if probing else passive(transcript, plan, rows)
     y = setting.train["party0"].y
     assert y is not None
     return judge(score, y), transcript
 
 
-def setting_and_job(rows: int = 300, **sections: Any) -> tuple[Setting, Job]:
+def setting_and_job(rows: int = 300, **sections: Any) -> tuple[Tables, Job]:
     setting = random_setting(parties=3, active=1, rows=rows)
     train = {"evaluate_every": 0, "step": 0.05, **sections.pop("train", {})}
     return setting, random_job(setting, "asyrevel-gau", world="local", train=train, **sections)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colonnade.data.table import Table
-from colonnade.run.federate import Setting
+from colonnade.run.federate import Tables
 from colonnade_bench.asyrevel.asyrevel import TABLE_3, TABLE_4, panels_of, time_to
 from colonnade_bench.asyrevel.line import line_times
 from colonnade_bench.asyrevel.privacy import CLIENT, privacy
@@ -41,7 +41,7 @@ def test_the_private_part_of_the_bench_shows_leak_and_protection() -> None:
 
     bench = Bench("asyrevel", "test", quick=True)
     said: list[str] = []
-    setting = Setting("made", tables(slice(160)), tables(slice(160, 200)), ("party-0",))
+    setting = Tables("made", tables(slice(160)), tables(slice(160, 200)), ("party-0",))
     assert CLIENT in setting.train
     privacy(bench, said.append, setting=setting, quick=True)
     accuracy, attacks = bench.grids

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from colonnade.cli.bench import bench as command
 from colonnade.data.table import RawTable
-from colonnade.job.rules import preset_of
+from colonnade.run.resolve import compose
 from colonnade_bench.common import Bench
 from colonnade_bench.czofo import case as czofo_case
 from colonnade_bench.czofo import czofo
@@ -129,7 +129,7 @@ def test_a_table_has_the_papers_figures_beside_ours() -> None:
 def test_every_case_is_a_job_and_one_of_each_part_runs_between_processes(part: str, quick: bool) -> None:
     cases = cases_of(part, quick=quick)
     for case in cases:
-        preset_of(job_of(case, 2 if part in ("a9a", "gmsc") else 10))
+        compose(job_of(case, 2 if part in ("a9a", "gmsc") else 10))
     assert len({case.slug for case in cases}) == len(cases)
     assert [case.name for case in cases if case.world == "network"] == ["czofo, network"]
     assert set(FRAMEWORKS[part]) <= {case.name for case in cases}

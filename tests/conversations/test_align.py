@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from colonnade.conversations import align as module
-from colonnade.conversations.align import Alignment, Terms, align
+from colonnade.conversations.align import Alignment, AlignTerms, align
 from colonnade.errors import AlignmentError, ChangedIds, ColonnadeError, DuplicateIds, EmptyIntersection
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
@@ -31,7 +31,7 @@ def secret(one: str, other: str) -> bytes:
 
 
 def together(
-    sets: Sequence[Sequence[Any]], terms: Sequence[Terms] | None = None, heard: list[bytes] | None = None
+    sets: Sequence[Sequence[Any]], terms: Sequence[AlignTerms] | None = None, heard: list[bytes] | None = None
 ) -> list[Alignment]:
     """Align these sets in one process; the first real error of any party is raised."""
 
@@ -51,7 +51,9 @@ def together(
         async def one(k: int) -> Alignment:
             pairs = {peer: secret(names[k], peer) for peer in nets[k].peers}
             try:
-                return await align(nets[k], digests(sets[k]), pairs, terms[k] if terms else Terms(order=b"o"))
+                return await align(
+                    nets[k], digests(sets[k]), pairs, terms[k] if terms else AlignTerms(order=b"o")
+                )
             except BaseException as error:
                 cause = first_cause(error)
                 if isinstance(cause, ColonnadeError):
@@ -100,7 +102,7 @@ def test_the_order_depends_on_the_job_and_not_on_the_files() -> None:
     one = together([list(range(50)), list(range(50))])
     other = together([list(range(49, -1, -1)), list(range(50))])
     assert (one[1].rows == other[1].rows).all()
-    elsewhere = together([list(range(50))] * 2, [Terms(order=b"p")] * 2)
+    elsewhere = together([list(range(50))] * 2, [AlignTerms(order=b"p")] * 2)
     assert (one[1].rows != elsewhere[1].rows).any()
 
 
@@ -135,17 +137,17 @@ def test_nothing_in_common() -> None:
 
 def test_too_little_in_common() -> None:
     with pytest.raises(EmptyIntersection, match="2 ids are common to all parties, 10 are needed"):
-        together([["a", "b"], ["b", "a", "c"]], [Terms(minimum=10)] * 2)
+        together([["a", "b"], ["b", "a", "c"]], [AlignTerms(minimum=10)] * 2)
 
 
 def test_a_set_that_changed_is_refused() -> None:
-    mine, theirs = Terms(commitment=b"1", expected={"bee": b"before"}), Terms(commitment=b"2")
+    mine, theirs = AlignTerms(commitment=b"1", expected={"bee": b"before"}), AlignTerms(commitment=b"2")
     with pytest.raises(ChangedIds, match="bee brings other ids than in the run before"):
         together([["a"], ["a"]], [mine, theirs])
-    same = Terms(commitment=b"1", expected={"bee": b"2"})
+    same = AlignTerms(commitment=b"1", expected={"bee": b"2"})
     assert len(together([["a"], ["a"]], [same, theirs])[0].rows) == 1
 
 
 def test_rules_must_agree() -> None:
     with pytest.raises(AlignmentError, match="normalises ids in another way"):
-        together([["a"], ["a"]], [Terms(rules="lower"), Terms(rules="keep")])
+        together([["a"], ["a"]], [AlignTerms(rules="lower"), AlignTerms(rules="keep")])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colonnade.conversations.predict import LinearPart, Session
+from colonnade.conversations.predict import Session, SummedPart
 from colonnade.errors import NetworkError
 from colonnade.messages import Score
 from colonnade.net.clock import RealClock
@@ -33,7 +33,7 @@ def together(parts: list[Any], ask: Asker) -> list[Any]:
             pairs = {
                 peer: hashlib.sha256(repr(sorted((net.me, peer))).encode()).digest() for peer in net.peers
             }
-            return Session(net, MaskedSum(net, pairs), NAMES[0], LinearPart(part))
+            return Session(net, MaskedSum(net, pairs), NAMES[0], SummedPart(part))
 
         async def first() -> Any:
             mine = session(nets[0], parts[0])

@@ -21,7 +21,7 @@ from colonnade.deploy import control, export, shares
 from colonnade.deploy import models as modelling
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Proposal
+from colonnade.deploy.terms import Contract, Proposal
 from colonnade.errors import ColonnadeError, ModelError, Refused
 from colonnade.job import with_defaults
 from colonnade.job.presets import PRESETS
@@ -37,7 +37,7 @@ async def trained_and_scored(
     for name in NAMES[1:]:
         await settled(daemons[name])
     ids = ids_of(root / "bank" / "applicants.csv", "id")[:20]
-    asked = control.Predict(terms.name, [ids], "applicants")
+    asked = control.PredictRequest(terms.name, [ids], "applicants")
     found = await control._predict(daemons[asker], asked, lambda event: None)
     return manifest, found["rows"]
 
@@ -59,7 +59,9 @@ def joined_scores(root: Path) -> Any:
     wanted = ids_of(root / "bank" / "applicants.csv", "id")[:20]
     C = np.concatenate([outputs_at(root, name, wanted) for name in NAMES], axis=1)
     share = shares.load(root / "bank" / "runs" / "models", "repaid")
-    head = modelling.head_model(read_settings(root / "bank" / "party.toml"), share.manifest.terms, 1)
+    terms, settings = share.manifest.terms, read_settings(root / "bank" / "party.toml")
+    plan = Contract.of(terms).plan("bank", 1, 100)
+    head = modelling.head_model(settings, terms, plan, 1)
     return head.forward(share.arrays["w0"][None], C)[0][:, 0]
 
 
@@ -153,7 +155,7 @@ def test_what_a_module_keeps_beside_its_parameters_is_stored_restored_and_export
     async def once_more(daemons: dict[str, Daemon]) -> Any:
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:20]
         return await control._predict(
-            daemons["bank"], control.Predict("repaid", [ids], "applicants"), lambda event: None
+            daemons["bank"], control.PredictRequest("repaid", [ids], "applicants"), lambda event: None
         )
 
     found = together(consortium, once_more)["rows"]
@@ -172,7 +174,7 @@ def test_every_cascade_can_be_deployed(tmp_path: Path, algorithm: str) -> None:
         await daemons["shop"].train(job(names, **plain))
         await settled(daemons["bank"])
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")
-        asked = control.Predict("repaid", [ids], "applicants")
+        asked = control.PredictRequest("repaid", [ids], "applicants")
         return await control._predict(daemons["bank"], asked, lambda event: None)
 
     rows = together(lay_out(tmp_path, names), program)["rows"]
@@ -252,7 +254,7 @@ def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
 
     async def again(daemons: dict[str, Daemon]) -> tuple[str, str]:
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:5]
-        asked = control.Predict("repaid", [ids], "applicants")
+        asked = control.PredictRequest("repaid", [ids], "applicants")
         with pytest.raises(Refused) as told:
             await control._predict(daemons["bank"], asked, lambda event: None)
         return str(told.value), "; ".join(daemons["shop"].latest)

@@ -13,7 +13,7 @@ from tests.deploy.companies import job, lay_out, settle, settled, together, unti
 
 from colonnade.cli import main
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.ledger import Ledger, Plan, Spending
+from colonnade.deploy.ledger import Ledger, Spendable, Spending
 from colonnade.deploy.settings import Policy
 from colonnade.errors import ColonnadeError, Refused, ShareError
 
@@ -34,7 +34,7 @@ def spending(run: str, epsilon: float | None, **more: Any) -> Spending:
 
 def test_spendings_add_up_and_what_is_left_is_named(tmp_path: Path) -> None:
     ledger, policy = Ledger(tmp_path), Policy(epsilon=3.0, delta=1e-4)
-    ask = Plan(1.0, 1e-5)
+    ask = Spendable(1.0, 1e-5)
     ledger.check(policy, "repaid", ask)
     ledger.reserve(spending("10", 1.5))
     ledger.reserve(spending("20", 0.5, state="reserved"))
@@ -49,10 +49,10 @@ def test_spendings_add_up_and_what_is_left_is_named(tmp_path: Path) -> None:
     found = ledger.balance(policy, "repaid")
     assert (found.epsilon, found.reserved, found.left) == (1.625, 0.0, 1.375)
     with pytest.raises(Refused, match=r"delta 0.0001 would exceed .*: 8e-05 of 0.0001 is left"):
-        ledger.check(policy, "repaid", Plan(0.1, 1e-4))
+        ledger.check(policy, "repaid", Spendable(0.1, 1e-4))
     with pytest.raises(Refused, match="this job has no mechanism"):
-        ledger.check(policy, "repaid", Plan(None))
-    ledger.check(Policy(), "repaid", Plan(None))  # no budget, nothing to refuse
+        ledger.check(policy, "repaid", Spendable(None))
+    ledger.check(Policy(), "repaid", Spendable(None))  # no budget, nothing to refuse
     assert Ledger(tmp_path).balance(policy, "repaid") == found  # it is on disk
 
 
@@ -61,7 +61,7 @@ def test_a_damaged_ledger_is_no_empty_one(tmp_path: Path) -> None:
     ledger.reserve(spending("10", 1.0))
     (tmp_path / "ledger.json").write_text("[{")
     with pytest.raises(ShareError, match="is not a readable ledger"):
-        ledger.check(Policy(epsilon=3.0), "repaid", Plan(1.0, 1e-5))
+        ledger.check(Policy(epsilon=3.0), "repaid", Spendable(1.0, 1e-5))
 
 
 def test_private_runs_spend_until_a_proposal_is_refused_at_both_ends(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def files(root: Path) -> dict[str, Path]:
 
 
 async def scores_of(daemon: Daemon, ids: list[str], data: str | None = None) -> Any:
-    return await control._predict(daemon, control.Predict("repaid", [ids], data), lambda event: None)
+    return await control._predict(daemon, control.PredictRequest("repaid", [ids], data), lambda event: None)
 
 
 def test_four_files_to_a_model_that_equals_the_pooled_one(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_scoring_while_a_party_is_away(tmp_path: Path, algorithm: str) -> None:
         part = await scores_of(daemons["bank"], applicants, "applicants")
         with pytest.raises(PeerUnreachable) as told:
             await control._predict(
-                daemons["bank"], control.Predict("strict", [applicants], "applicants"), lambda e: None
+                daemons["bank"], control.PredictRequest("strict", [applicants], "applicants"), lambda e: None
             )
         return whole, part, str(told.value)
 

@@ -46,7 +46,7 @@ def test_service(tmp_path: Path) -> None:
         await daemons["bank"].train(job(use={"degraded": True}))
         for name in ("shop", "telecom"):
             await settled(daemons[name])
-        request = control.Predict("repaid", [applicants], "applicants")
+        request = control.PredictRequest("repaid", [applicants], "applicants")
         batch = await control._predict(daemons["bank"], request, lambda event: None)
         service = Service(daemons["bank"], serve)
         await service.open()

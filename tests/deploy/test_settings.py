@@ -8,7 +8,7 @@ import pytest
 
 from colonnade.deploy.policy import check_training
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import read_terms
+from colonnade.deploy.terms import check_terms, read_terms
 from colonnade.errors import JobError
 
 PARTY = """name = "bank"
@@ -126,6 +126,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "deploy"
 def test_the_examples_are_read_and_go_together() -> None:
     settings = {name: read_settings(EXAMPLES / f"{name}.toml") for name in ("bank", "shop")}
     terms = read_terms(EXAMPLES / "credit.toml")
-    check_training(settings["shop"], "bank", terms)
-    check_training(settings["bank"], "bank", terms)
+    contract = check_terms(terms, "job")
+    check_training(settings["shop"], "bank", contract)
+    check_training(settings["bank"], "bank", contract)
     assert set(terms.parties) == set(settings)

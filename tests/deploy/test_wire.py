@@ -83,7 +83,7 @@ def test_no_value_id_or_label_of_a_marked_row_crosses_the_wire(
         for name in ("shop", "telecom"):
             await settled(daemons[name])
         scoring_began.append(len(said))
-        asked = control.Predict("repaid", [[MARKER]], "applicants")
+        asked = control.PredictRequest("repaid", [[MARKER]], "applicants")
         return await control._predict(daemons["bank"], asked, lambda event: None)
 
     found = together(consortium, program)

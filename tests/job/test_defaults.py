@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from colonnade.job import Job, job_from
+from colonnade.job.plan import Facts
 from colonnade.job.presets import PRESETS
-from colonnade.job.rules import batch_of
 from colonnade.run.federate import federate
+from colonnade.run.resolve import compose, resolve
 
-LINEAR = sorted(name for name, preset in PRESETS.items() if preset.linear)
+LINEAR = sorted(name for name, preset in PRESETS.items() if preset.conversation in ("backward", "pull"))
 
 
 def job(algorithm: str, dataset: str, **train: Any) -> Job:
@@ -55,8 +56,10 @@ def test_no_batch_is_so_short_that_its_noise_spoils_the_automatic_step(name: str
     ],
 )
 def test_the_usual_batch_suits_the_number_of_rows(name: str, rows: int, batch: int) -> None:
-    assert batch_of(job(name, "breast-cancer"), rows) == batch
-    assert batch_of(job(name, "breast-cancer", batch=31), rows) == 31
+    names = ("party-0", "party-1", "party-2")
+    facts = Facts(columns=dict.fromkeys(names, 10), label_holders=names, rows=rows, task="binary")
+    assert resolve(compose(job(name, "breast-cancer")), facts).pace.batch == batch
+    assert resolve(compose(job(name, "breast-cancer", batch=31)), facts).pace.batch == 31
 
 
 def test_linear_models_have_more_passes_unless_told() -> None:

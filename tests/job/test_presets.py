@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from tests.oracles.tables import random_setting, run
 
+from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.errors import JobError
 from colonnade.job import Job, job_from
+from colonnade.job.plan import Facts
 from colonnade.job.presets import PRESETS
-from colonnade.job.rules import batches_in_flight, choices_of, pairs_of, preset_of
+from colonnade.run.resolve import compose, resolve
 
 
 def job(algorithm: str, terms: dict[str, Any] | None = None, **train: Any) -> Job:
@@ -25,10 +27,23 @@ NOT_LINEAR = sorted(set(PRESETS) - {*PULL, *BACKWARD})
 SYNCHRONOUS = sorted(name for name, preset in PRESETS.items() if preset.schedule == "sync")
 
 
+def settings(job: Job) -> LinearSettings:
+    """What a linear job leaves open, answered."""
+    names = job.data.party_names
+    facts = Facts(columns=dict.fromkeys(names, 2), label_holders=names, rows=1000, task="binary")
+    chosen: LinearSettings = resolve(compose(job), facts).settings
+    return chosen
+
+
+def choices(job: Job) -> tuple[str, str]:
+    found = settings(job)
+    return found.estimator, "plain" if found.pairs == "none" else "lbfgs"
+
+
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_every_preset_goes_by_its_own_name_and_says_in_one_line_what_it_is(name: str) -> None:
     preset = PRESETS[name]
-    assert preset_of(job(name)) is preset
+    assert compose(job(name)).preset is preset
     assert preset.name == name
     assert preset.summary
     assert "\n" not in preset.summary
@@ -37,26 +52,26 @@ def test_every_preset_goes_by_its_own_name_and_says_in_one_line_what_it_is(name:
 
 def test_an_unknown_algorithm_suggests_the_nearest() -> None:
     with pytest.raises(JobError, match=r"^algorithm: there is no 'vfb2-sdg'; did you mean vfb2-sgd\?$"):
-        preset_of(job("vfb2-sdg"))
+        compose(job("vfb2-sdg"))
 
 
 def test_an_algorithm_like_no_other_points_to_the_list() -> None:
     with pytest.raises(JobError, match="there is no 'qqq'; `colonnade algorithms` lists them"):
-        preset_of(job("qqq"))
+        compose(job("qqq"))
 
 
 @pytest.mark.parametrize("name", SYNCHRONOUS)
 def test_a_synchronous_algorithm_has_one_batch_in_flight_and_refuses_more(name: str) -> None:
     with pytest.raises(JobError, match=f"train.ahead: {name} is synchronous.*drop ahead"):
-        preset_of(job(name, ahead=2))
-    assert batches_in_flight(job(name, ahead=1), active=3) == 1
-    assert batches_in_flight(job(name, max_delay=0), active=3) == 1
+        compose(job(name, ahead=2))
+    assert compose(job(name, ahead=1)).ahead(3) == 1
+    assert compose(job(name, max_delay=0)).ahead(3) == 1
 
 
 @pytest.mark.parametrize("active", [1, 2, 5])
 def test_an_asynchronous_algorithm_has_one_batch_per_dominator_in_flight_unless_told(active: int) -> None:
-    assert batches_in_flight(job("vfb2-sgd"), active) == active
-    assert batches_in_flight(job("vfb2-sgd", ahead=7), active) == 7
+    assert compose(job("vfb2-sgd")).ahead(active) == active
+    assert compose(job("vfb2-sgd", ahead=7)).ahead(active) == 7
 
 
 @pytest.mark.parametrize(("ahead", "max_delay"), [(2, 1), (3, 3), (9, 15), (2, 0)])
@@ -64,11 +79,11 @@ def test_more_in_flight_than_the_delay_allows_is_refused_and_both_ways_out_work(
     ahead: int, max_delay: int
 ) -> None:
     with pytest.raises(JobError, match=f"can be {2 * (ahead - 1)} updates late, over max_delay") as caught:
-        batches_in_flight(job("vfb2-sgd", ahead=ahead, max_delay=max_delay), active=1)
+        compose(job("vfb2-sgd", ahead=ahead, max_delay=max_delay)).ahead(1)
     fewer, later = max_delay // 2 + 1, 2 * (ahead - 1)
     assert f"set ahead = {fewer} or max_delay = {later}" in str(caught.value)
-    assert batches_in_flight(job("vfb2-sgd", ahead=fewer, max_delay=max_delay), active=1) == fewer
-    assert batches_in_flight(job("vfb2-sgd", ahead=ahead, max_delay=later), active=1) == ahead
+    assert compose(job("vfb2-sgd", ahead=fewer, max_delay=max_delay)).ahead(1) == fewer
+    assert compose(job("vfb2-sgd", ahead=ahead, max_delay=later)).ahead(1) == ahead
 
 
 # -- estimators, directions, labels -------------------------------------------------------------------
@@ -77,44 +92,44 @@ def test_more_in_flight_than_the_delay_allows_is_refused_and_both_ways_out_work(
 @pytest.mark.parametrize("name", [*PULL, *BACKWARD])
 def test_a_job_may_choose_another_estimator_or_direction_than_its_algorithm_s(name: str) -> None:
     preset = PRESETS[name]
-    assert choices_of(job(name)) == (preset.estimator, preset.direction)
-    assert choices_of(job(name, estimator="saga")) == ("saga", preset.direction)
-    assert choices_of(job(name, direction="lbfgs")) == (preset.estimator, "lbfgs")
-    assert choices_of(job(name, direction="plain")) == (preset.estimator, "plain")
+    assert choices(job(name)) == (preset.estimator, preset.direction)
+    assert choices(job(name, estimator="saga")) == ("saga", preset.direction)
+    assert choices(job(name, direction="lbfgs")) == (preset.estimator, "lbfgs")
+    assert choices(job(name, direction="plain")) == (preset.estimator, "plain")
 
 
 @pytest.mark.parametrize("name", NOT_LINEAR)
 @pytest.mark.parametrize("choice", [{"estimator": "saga"}, {"direction": "lbfgs"}])
 def test_estimators_and_directions_are_for_linear_scores_only(name: str, choice: dict[str, Any]) -> None:
     with pytest.raises(JobError, match=f"{name} is not an algorithm of linear scores"):
-        preset_of(job(name, **choice))
+        compose(job(name, **choice))
 
 
 @pytest.mark.parametrize("name", NOT_LINEAR)
 def test_one_order_for_all_epochs_is_for_linear_scores_only(name: str) -> None:
     with pytest.raises(JobError, match=r"train.reshuffle = False: .* drop it"):
-        preset_of(job(name, reshuffle=False))
+        compose(job(name, reshuffle=False))
 
 
 @pytest.mark.parametrize("name", PULL)
 def test_one_h_over_all_blocks_is_refused_where_parties_step_for_themselves(name: str) -> None:
     with pytest.raises(JobError, match=r"direction.pairs = 'joint'.*at its own pace; use 'hvp' or 'batch'"):
-        preset_of(job(name, {"pairs": "joint"}, direction="lbfgs"))
-    assert pairs_of(job(name)) == "hvp"
-    assert pairs_of(job(name, {"pairs": "batch"}, direction="lbfgs")) == "batch"
+        compose(job(name, {"pairs": "joint"}, direction="lbfgs"))
+    assert settings(job(name, direction="lbfgs")).pairs == "hvp"
+    assert settings(job(name, {"pairs": "batch"}, direction="lbfgs")).pairs == "batch"
 
 
 @pytest.mark.parametrize("name", BACKWARD)
 def test_one_h_over_all_blocks_is_the_rule_where_all_step_on_the_same_batch(name: str) -> None:
-    assert pairs_of(job(name, direction="lbfgs")) == "joint"
+    assert settings(job(name, direction="lbfgs")).pairs == "joint"
 
 
 @pytest.mark.parametrize("terms", [{"pairs": "hvp"}, {"memory": 5}, {"step": 0.1}])
 @pytest.mark.parametrize("name", ["vfb2-svrg", "afsgd-vp", "fd-svrg"])
 def test_terms_of_a_direction_that_is_not_taken_are_refused(name: str, terms: dict[str, Any]) -> None:
     with pytest.raises(JobError, match=r"direction: .* set train.direction = 'lbfgs' as well"):
-        preset_of(job(name, terms))
-    preset_of(job(name, terms, direction="lbfgs"))
+        compose(job(name, terms))
+    compose(job(name, terms, direction="lbfgs"))
 
 
 @pytest.mark.parametrize(
@@ -134,18 +149,18 @@ def test_terms_of_a_direction_that_mean_nothing_are_refused(terms: dict[str, Any
 @pytest.mark.parametrize("labels_at", [0, -1, 5])
 def test_as_many_label_holders_as_there_are_parties_at_most_and_one_at_least(labels_at: int) -> None:
     with pytest.raises(JobError, match=f"train.labels_at: {labels_at} of 4 parties; give 1 to 4"):
-        preset_of(job("afsvrg-vp", labels_at=labels_at))
+        compose(job("afsvrg-vp", labels_at=labels_at))
 
 
 @pytest.mark.parametrize("name", sorted(set(PRESETS) - set(PULL)))
 def test_labels_at_is_refused_where_the_data_says_who_holds_the_label(name: str) -> None:
     with pytest.raises(JobError, match=r"train.labels_at: .*data.active says who holds the label"):
-        preset_of(job(name, labels_at=2))
+        compose(job(name, labels_at=2))
 
 
 def test_a_number_of_classes_goes_with_softmax_and_softmax_with_a_number_of_classes() -> None:
     with pytest.raises(JobError, match=r"train.classes: logistic has one score per row"):
-        preset_of(job("vfb2-saga", loss="logistic", classes=3))
+        compose(job("vfb2-saga", loss="logistic", classes=3))
     with pytest.raises(JobError, match=r"train.classes: 1 is less than two"):
         job("vfb2-saga", loss="softmax", classes=1)
     with pytest.raises(JobError, match=r"train.classes: softmax has a score per class"):

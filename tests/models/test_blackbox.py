@@ -14,8 +14,7 @@ from scipy.sparse import csr_array
 
 from colonnade.arrays import Numbers
 from colonnade.errors import DataError, JobError, ModelError
-from colonnade.job import ModelSpec
-from colonnade.job import ServerSpec
+from colonnade.job import ModelSpec, ServerSpec
 from colonnade.models.blackbox import Differentiable, Function, Linear, Model, Replacing, Sum
 from colonnade.models.build import load, party_model, server_model
 from colonnade.models.network import mlp

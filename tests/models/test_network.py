@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,20 @@ import torch
 from tests.oracles import split
 from tests.oracles.tables import random_setting, run
 
+from colonnade.conversations.cascade.record import CASCADE
+from colonnade.conversations.pooling import Pooled
 from colonnade.errors import JobError
 from colonnade.losses import LOSSES
 from colonnade.models import backend
 from colonnade.models.network import Layered, cnn, mlp, network_of
-from colonnade.run import pooled as comparison
+from colonnade.run.registry import CONVERSATIONS
 
 
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """These runs are judged by other means, and Adam on all columns takes seconds."""
-    monkeypatch.setitem(comparison.POOLED, "cascade", lambda job, setting: comparison.Pooled(0.0, {}))
+    unpooled = replace(CASCADE, pooled=lambda plan, columns: Pooled(0.0, {}))
+    monkeypatch.setitem(CONVERSATIONS, "cascade", unpooled)
 
 
 NETWORKS: dict[str, Any] = {

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from colonnade.arrays import Floats
 from colonnade.data.table import Table
 from colonnade.job import Job, job_from
-from colonnade.run.federate import Run, Setting, run_tables
+from colonnade.run.federate import Finished, Tables, run_tables
 
 
 def random_setting(
@@ -24,7 +24,7 @@ def random_setting(
     classes: int | None = None,
     test_rows: int = 0,
     seed: int = 0,
-) -> Setting:
+) -> Tables:
     """Columns of unit variance (a third of them filled where sparse), and a noisy linear label.
 
     With `classes` the label is the largest of as many noisy linear scores.
@@ -56,10 +56,10 @@ def random_setting(
         }
 
     train = tables(slice(rows))
-    return Setting("random", train, tables(slice(rows, None)) if test_rows else None, labelled)
+    return Tables("random", train, tables(slice(rows, None)) if test_rows else None, labelled)
 
 
-def pooled(setting: Setting) -> tuple[Floats, Floats]:
+def pooled(setting: Tables) -> tuple[Floats, Floats]:
     """All columns of all parties side by side, dense, with the label."""
     blocks = [
         table.X if isinstance(table.X, np.ndarray) else table.X.toarray() for table in setting.train.values()
@@ -69,12 +69,12 @@ def pooled(setting: Setting) -> tuple[Floats, Floats]:
     return np.hstack(blocks), y
 
 
-def weights(run: Run) -> Floats:
+def weights(run: Finished) -> Floats:
     """The weights of all parties side by side, in the order of the pooled columns."""
     return np.concatenate([share.weights["w"] for share in run.shares.values()])
 
 
-def random_job(setting: Setting, algorithm: str = "vfb2-sgd", **sections: Any) -> Job:
+def random_job(setting: Tables, algorithm: str = "vfb2-sgd", **sections: Any) -> Job:
     """A job for such a setting; `train`, `network` and `secure` are its sections."""
     sections.setdefault("world", "simulated")
     train = {"loss": "logistic", "batch": 16, "epochs": 2, "step": 0.1, **sections.pop("train", {})}
@@ -82,5 +82,5 @@ def random_job(setting: Setting, algorithm: str = "vfb2-sgd", **sections: Any) -
     return job_from({"algorithm": algorithm, "data": data, "train": train, **sections})
 
 
-def run(setting: Setting, algorithm: str = "vfb2-sgd", **sections: Any) -> Run:
+def run(setting: Tables, algorithm: str = "vfb2-sgd", **sections: Any) -> Finished:
     return run_tables(random_job(setting, algorithm, **sections), setting)

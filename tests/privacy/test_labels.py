@@ -22,6 +22,7 @@ from colonnade.privacy.labels import (
     randomised,
 )
 from colonnade.privacy.mechanisms import gaussian, uniform
+from colonnade.run.federate import plan_for
 
 
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 1.0), (10, 1.0), (10, 4.0), (3, 0.1)])
@@ -92,19 +93,19 @@ def test_a_number_is_clipped_before_it_gets_noise() -> None:
 def test_labels_are_replaced_at_their_holder_alone_and_only_if_asked_for() -> None:
     setting = random_setting(parties=2, active=1, rows=2000)
     terms = {"mechanism": "labels", "epsilon": 1.0}
-    job = random_job(setting, "vafl", privacy=terms)
+    plan, _ = plan_for(random_job(setting, "vafl", privacy=terms), setting)
     holder, other = setting.train["party0"], setting.train["party1"]
-    assert private_table(other, job) is other
-    assert private_table(holder, random_job(setting, "vafl")) is holder
-    told = private_table(holder, job)
+    assert private_table(other, plan) is other
+    assert private_table(holder, plan_for(random_job(setting, "vafl"), setting)[0]) is holder
+    told = private_table(holder, plan)
     assert told.y is not None and holder.y is not None  # noqa: PT018
     assert told.X is holder.X
     assert set(np.unique(told.y)) == {-1.0, 1.0}
     assert (told.y == holder.y).mean() == pytest.approx(keep_probability(1.0, 2), abs=0.05)
-    again = private_table(holder, job)
+    again = private_table(holder, plan)
     assert again.y is not None
     assert not np.array_equal(told.y, again.y)  # the job's seed has no part in it
-    assert delta_of(job) == 0.0
+    assert delta_of(plan.privacy, plan.objective.loss) == 0.0
 
 
 def test_numbers_get_gaussian_noise_once() -> None:
@@ -115,12 +116,13 @@ def test_numbers_get_gaussian_noise_once() -> None:
         train={"loss": "squared"},
         privacy={"mechanism": "labels", "epsilon": 2.0, "clip": 3.0},
     )
+    plan, _ = plan_for(job, setting)
     y = setting.train["party0"].y
-    told = private_table(setting.train["party0"], job).y
+    told = private_table(setting.train["party0"], plan).y
     assert y is not None and told is not None  # noqa: PT018
     expected = multiplier_for(2.0, 1e-5, 1) * 6.0
     assert (told - np.clip(y, -3, 3)).std() == pytest.approx(expected, rel=0.06)
-    assert delta_of(job) == 1e-5
+    assert delta_of(plan.privacy, plan.objective.loss) == 1e-5
 
 
 def test_classes_that_no_row_has_are_possible_answers() -> None:
@@ -129,7 +131,8 @@ def test_classes_that_no_row_has_are_possible_answers() -> None:
     holder = replace(holder, y=np.zeros(500))
     train = {"loss": "softmax", "classes": 4}
     job = random_job(setting, "vafl", train=train, privacy={"mechanism": "labels", "epsilon": 0.1})
-    told = private_table(holder, job).y
+    plan, _ = plan_for(job, setting)
+    told = private_table(holder, plan).y
     assert told is not None
     assert set(told.tolist()) == {0.0, 1.0, 2.0, 3.0}
 

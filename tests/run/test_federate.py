@@ -24,13 +24,13 @@ from colonnade.errors import (
 from colonnade.job import job_from
 from colonnade.net.frame import CHECKSUM
 from colonnade.result import Moment, Result, read_result
-from colonnade.run.federate import Run, federate, run_tables
+from colonnade.run.federate import Finished, federate, run_tables
 
 SETTING = random_setting(rows=64)
 
 
 @functools.cache
-def fault_free(secure: str) -> Run:
+def fault_free(secure: str) -> Finished:
     return run(SETTING, "vfb-sgd", secure={"sum": secure})
 
 

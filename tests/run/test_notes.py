@@ -5,18 +5,24 @@ from __future__ import annotations
 import pytest
 from tests.oracles.tables import random_job, random_setting
 
+from colonnade.conversations.linear.record import THETA
 from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES
-from colonnade.run.notes import THETA, disclosures
+from colonnade.run.federate import plan_for
+from colonnade.run.notes import notes
 
 
 @pytest.mark.parametrize("algorithm", PRESETS)
 def test_every_algorithm_gives_something_away_unless_it_is_alone(algorithm: str) -> None:
     privacy = {"mechanism": "gradient", "epsilon": 1.0} if algorithm == "vafl-dp" else {}
-    job = random_job(random_setting(parties=4), algorithm, privacy=privacy)
-    assert disclosures(job, 4)
-    assert disclosures(job, 1) == ["one party: nothing is sent to anybody"]
-    told_theta = any("theta" in note for note in disclosures(job, 4))
+    found = {}
+    for parties in (1, 4):
+        setting = random_setting(parties=parties, active=1)
+        plan, _ = plan_for(random_job(setting, algorithm, privacy=privacy), setting)
+        found[parties] = notes(plan)
+    assert found[4]
+    assert found[1] == ["one party: nothing is sent to anybody"]
+    told_theta = any("theta" in note for note in found[4])
     assert told_theta == (PRESETS[algorithm].conversation == "backward")
 
 

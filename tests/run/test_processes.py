@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.data.assign import Assigned, assign
 from colonnade.job import Job, job_from
 from colonnade.net.stream.certificates import issue
-from colonnade.run.federate import federate
-from colonnade.run.launch import run_id
+from colonnade.run.federate import federate, prepare
 from colonnade.run.processes import lay_out, start, stop_all
+from colonnade.run.resolve import compose
+from colonnade.run.world import Launch
 
 DEADLINE = 5.0
 
@@ -38,14 +38,14 @@ def job(**train: object) -> Job:
     )
 
 
-def assigned(job: Job) -> Assigned:
-    return assign(job.data, label_holders=("party-0",), task="binary", intercept=None, seed=job.seed)
+def ordered(job: Job) -> Launch:
+    return prepare(compose(job))[1]
 
 
 @contextmanager
 def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Callable[[], dict[str, int]]]]:
     """Every party's folder and process; the second value waits for all and gives their exit codes."""
-    folders = lay_out(job, assigned(job), None, out, out / "authority")
+    folders = lay_out(ordered(job), out, out / "authority")
     running: dict[str, subprocess.Popen[bytes]] = {}
 
     def run() -> dict[str, int]:
@@ -136,8 +136,8 @@ def test_a_certificate_that_is_not_the_pinned_one_is_refused_at_both_ends(tmp_pa
 
 def test_a_stranger_and_its_garbage_do_not_disturb_a_run(tmp_path: Path) -> None:
     with parties(job(epochs=60), tmp_path) as (folders, run):
-        post = json.loads((folders["party-2"] / "post.json").read_text())
-        host, port = post["addresses"]["party-2"]
+        told = json.loads((folders["party-2"] / "instructions.json").read_text())
+        host, port = told["addresses"]["party-2"]
         stop = threading.Event()
 
         def pester() -> None:
@@ -163,12 +163,12 @@ def test_a_stranger_and_its_garbage_do_not_disturb_a_run(tmp_path: Path) -> None
 @pytest.mark.parametrize("key", ["run", "job"])
 def test_a_party_of_another_run_or_job_is_refused_by_name(tmp_path: Path, key: str) -> None:
     with parties(job(), tmp_path) as (folders, run):
-        post = json.loads((folders["party-1"] / "post.json").read_text())
+        told = json.loads((folders["party-1"] / "instructions.json").read_text())
         if key == "run":
-            post["run"] = (run_id(job()) + 1) % 2**32
+            told["run"] = (told["run"] + 1) % 2**32
         else:
-            post["job"]["train"]["l2"] = 0.5
-        (folders["party-1"] / "post.json").write_text(json.dumps(post))
+            told["plan"]["objective"]["l2"] = 0.5
+        (folders["party-1"] / "instructions.json").write_text(json.dumps(told))
         codes = run()
         assert all(code != 0 for code in codes.values())
         assert set(errors(folders)) == set(folders)
@@ -181,7 +181,7 @@ def test_a_party_of_another_run_or_job_is_refused_by_name(tmp_path: Path, key: s
 
 def test_a_party_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
     endless = job(epochs=100_000, evaluate_every=0)
-    folders = lay_out(endless, assigned(endless), None, tmp_path, tmp_path / "authority")
+    folders = lay_out(ordered(endless), tmp_path, tmp_path / "authority")
     running = {name: start(folder) for name, folder in folders.items()}
     try:
         deadline = time.monotonic() + 30

@@ -32,8 +32,9 @@ from colonnade.run.world import Launch, WireTap, untapped
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished federation: its plan, its result, and every party's share."""
+    """A finished federation: its job, the plan it became, its result, and every party's share."""
 
+    job: Job
     plan: Plan[Any]
     result: Result
     shares: dict[str, Share]
@@ -56,6 +57,12 @@ def federate(
 ) -> Finished:
     """Run the job from its files to its result."""
     composition = job if isinstance(job, Composition) else compose(job)
+    dataset, order = prepare(composition)
+    return conclude(composition.job, dataset, replace(order, progress=progress, out=out))
+
+
+def prepare(composition: Composition) -> tuple[str, Launch]:
+    """Read a job's files: what the data is called, and the run that is to be made of it."""
     job = composition.job
     names = job.data.party_names
     assigned = assign(
@@ -72,8 +79,7 @@ def federate(
         task=assigned.labels.task,
         classes=len(assigned.labels.classes),
     )
-    order = Launch(resolve(composition, facts), assigned.parties, progress=progress, out=out)
-    return conclude(job, assigned.dataset, order)
+    return assigned.dataset, Launch(resolve(composition, facts), assigned.parties)
 
 
 def run_tables(
@@ -136,7 +142,7 @@ def conclude(job: Job, dataset: str, order: Launch) -> Finished:
     if pooled is not None and target is not None:
         order = replace(order, target_loss=pooled.optimum + target)
     shares = launch(order)
-    return Finished(order.plan, result_of(dataset, order.plan, shares, pooled), shares)
+    return Finished(job, order.plan, result_of(dataset, order.plan, shares, pooled), shares)
 
 
 def compare(order: Launch) -> Pooled:

@@ -32,7 +32,7 @@ from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
 from colonnade.run.party import Progress, Share
 from colonnade.run.worker import Instructions
-from colonnade.run.world import Launch
+from colonnade.run.world import Launch, run_id
 
 # how long the others may take to notice that one has failed, on top of the job's own deadline
 GRACE_S = 10.0
@@ -80,6 +80,7 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
             party=party,
             conversation=plan.conversation,
             plan=encoded,
+            run=run_id(plan),
             addresses=addresses,
             target_loss=order.target_loss,
         )

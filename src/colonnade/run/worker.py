@@ -27,7 +27,6 @@ from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
 from colonnade.run.party import Party, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
-from colonnade.run.world import run_id
 
 
 class Instructions(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +35,7 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True):
     party: str
     conversation: str
     plan: msgspec.Raw
+    run: int
     addresses: dict[str, tuple[str, int]]
     target_loss: float | None
 
@@ -68,7 +68,7 @@ async def _serve(folder: Path) -> Share:
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
     prepared = store.load(folder / "data").prepare()
     wire = network_wire(network.transport, me, told.addresses, credentials, network.deadline_s)
-    net = Endpoint(me, parties, wire, RealClock(), run=run_id(plan), deadline=network.deadline_s)
+    net = Endpoint(me, parties, wire, RealClock(), run=told.run, deadline=network.deadline_s)
     work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
     orphaned = asyncio.ensure_future(_parent_gone(net))
     try:

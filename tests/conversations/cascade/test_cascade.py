@@ -15,16 +15,16 @@ from colonnade.errors import Diverged, JobError, PeerLost
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Function, Linear
 from colonnade.regularizers import REGULARIZERS
-from colonnade.run.federate import Run, Setting
+from colonnade.run.federate import Finished, Tables
 
 EXACT: dict[str, Any] = {"precision": "float64", "decay": "none"}
 
 
-def blocks_of(setting: Setting) -> list[Any]:
+def blocks_of(setting: Tables) -> list[Any]:
     return [setting.train[party].X for party in sorted(setting.train)]
 
 
-def weights_of(done: Run) -> list[Any]:
+def weights_of(done: Finished) -> list[Any]:
     return [done.shares[party].weights["w"] for party in sorted(done.shares)]
 
 
@@ -159,7 +159,7 @@ def test_a_server_of_its_own_holds_labels_and_no_columns() -> None:
     rows, y = setting.train["party0"].rows, setting.train["party0"].y
     server = Table("hub", (), np.zeros((rows, 0)), y)
     clients = {party: replace(table, y=None) for party, table in setting.train.items()}
-    apart = Setting("apart", {"hub": server, **clients}, None, ("hub",))
+    apart = Tables("apart", {"hub": server, **clients}, None, ("hub",))
     done = run(apart, "asyrevel-gau", train={"epochs": 20, "batch": 32, "step": "auto", "l2": 1e-2})
     assert set(done.shares["hub"].weights) == {"w0"}
     assert done.result.cost.updates_by_party["hub"] == 0
@@ -209,7 +209,7 @@ def test_any_python_object_with_parameters_and_a_forward_call_is_a_model() -> No
 
     # F0 too: a score that saturates, with a weight of its own for every client
     top = Function(lambda w, C: 3 * np.tanh(C @ w), 3, "top", start=lambda rng: np.ones(3))
-    mixed = replace(setting, models={"party1": Function(stepped, d + 1)}, server_model=top)
+    mixed = replace(setting, models={"party1": Function(stepped, d + 1)}, head=top)
     done = run(mixed, "asyrevel-gau", train={"epochs": 15, "batch": 32, "step": 0.3})
     assert calls
     assert done.shares["party1"].weights["w"].shape == (d + 1,)

@@ -27,18 +27,20 @@ def test_payload_between_processes_is_that_of_the_formula() -> None:
     per_pass = -(-rows // BATCH)
     assert server.rounds == 2 * EPOCHS * per_pass
     # one byte a number and the range, down for every answer, up for every question
-    assert server.payload_by_kind["reply"] == server.rounds * (DIRECTIONS + RANGE)
+    assert server.traffic.payload_by_kind["reply"] == server.rounds * (DIRECTIONS + RANGE)
     for client in clients:
         # a client that is quicker than the other gets more of the answers, and the last is an empty one
         questions = client.updates + 1
         passes, more = divmod(questions, per_pass)
-        assert client.payload_by_kind["upload"] == (
+        assert client.traffic.payload_by_kind["upload"] == (
             questions * RANGE + OUTPUTS * (passes * rows + min(more * BATCH, rows))
         )
-        assert client.payload_by_kind["embeddings"] == rows * OUTPUTS + RANGE  # the first pass over all rows
+        assert (
+            client.traffic.payload_by_kind["embeddings"] == rows * OUTPUTS + RANGE
+        )  # the first pass over all rows
     assert sum(client.updates for client in clients) == server.rounds
     # what is on top: frames, TLS records and the heads of arrays
     for share, kind in ((server, "reply"), (clients[0], "upload")):
         messages = share.rounds if share is server else share.updates + 1
-        on_top = share.bytes_by_kind[kind] - share.payload_by_kind[kind]
+        on_top = share.traffic.bytes_by_kind[kind] - share.traffic.payload_by_kind[kind]
         assert 0 < on_top / messages < 100

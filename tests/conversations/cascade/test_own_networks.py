@@ -10,9 +10,11 @@ import pytest
 from tests.oracles.modules import Residual, top
 from tests.oracles.tables import random_setting, run
 
+from colonnade.conversations.cascade.record import CASCADE
+from colonnade.conversations.pooling import Pooled
 from colonnade.models.network import Layered, NeuralNetwork, network_of
-from colonnade.run import pooled as comparison
-from colonnade.run.federate import Setting
+from colonnade.run.federate import Tables
+from colonnade.run.registry import CONVERSATIONS
 
 FRAMEWORKS = ("czofo", "czofo-central", "czofo-coord", "split", "vafl", "c-vfl", "zoo-vfl", "syn-zoo-vfl")
 TASKS = {"logistic": {}, "softmax": {"classes": 3}, "squared": {"regression": True}}
@@ -28,10 +30,11 @@ BROUGHT: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """These runs are judged by other means, and Adam on all columns takes seconds."""
-    monkeypatch.setitem(comparison.POOLED, "cascade", lambda job, setting: comparison.Pooled(0.0, {}))
+    unpooled = replace(CASCADE, pooled=lambda plan, columns: Pooled(0.0, {}))
+    monkeypatch.setitem(CONVERSATIONS, "cascade", unpooled)
 
 
-def trained(setting: Setting, algorithm: str, loss: str, model: dict[str, Any]) -> Any:
+def trained(setting: Tables, algorithm: str, loss: str, model: dict[str, Any]) -> Any:
     step = 0.02 if algorithm == "c-vfl" or "zoo" in algorithm else 0.05
     train = {"loss": loss, "epochs": 4, "batch": 32, "step": step, "evaluate_every": 1}
     cascade: dict[str, Any] = {"directions": 10, "server_step": 0.05}
@@ -61,9 +64,9 @@ def test_modules_as_objects_are_the_modules_by_path(algorithm: str) -> None:
     objects = replace(
         setting,
         models={party: NeuralNetwork(Residual(width, 3)) for party, width in columns.items()},
-        server_model=network_of(top(6, 1)),
+        head=network_of(top(6, 1)),
     )
-    assert isinstance(objects.server_model, Layered)
+    assert isinstance(objects.head, Layered)
     named, given = (
         trained(setting, algorithm, "logistic", model),
         trained(objects, algorithm, "logistic", {}),

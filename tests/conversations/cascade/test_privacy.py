@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.oracles.tables import random_job, random_setting, run
 
 from colonnade.errors import Diverged, JobError
@@ -17,8 +18,7 @@ from colonnade.privacy import accountant, labels
 from colonnade.privacy.accountant import Budget
 from colonnade.privacy.labels import NoisyLabels
 from colonnade.privacy.posterior import Posterior
-from colonnade.run.launch import run_local
-from colonnade.run.party import Assignment
+from colonnade.run.federate import run_tables
 
 TERMS = {"mechanism": "scalar", "epsilon": 2.0, "delta": 1e-5, "clip": 1.0}
 
@@ -175,8 +175,7 @@ def test_a_run_never_computes_with_true_labels(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(Logistic, "dz", noted)
     monkeypatch.setattr(labels, "randomised", lambda codes, classes, epsilon: 0 * codes)
-    given = {party: Assignment(job, table, None, setting.active) for party, table in setting.train.items()}
-    run_local(given, lambda moment: None)
+    run_tables(structs.replace(job, compare=False, world="local"), setting)
     assert seen
     assert all((y == -1).all() for y in seen)
 
@@ -235,6 +234,6 @@ def test_a_private_run_does_not_end_because_of_a_loss_that_a_client_can_make_dep
 
 
 def test_an_f0_with_weights_given_as_an_object_is_refused_as_well() -> None:
-    setting = replace(random_setting(parties=2, active=1), server_model=Linear(2, 1))
+    setting = replace(random_setting(parties=2, active=1), head=Linear(2, 1))
     with pytest.raises(JobError, match="own weights would carry labels"):
         run(setting, "asyrevel-gau", privacy=TERMS)

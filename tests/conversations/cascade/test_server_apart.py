@@ -11,7 +11,7 @@ import pytest
 from colonnade.errors import ColonnadeError, DataError, JobError
 from colonnade.job import job_from
 from colonnade.report.page import page
-from colonnade.run.federate import Run, federate
+from colonnade.run.federate import Finished, federate
 
 ROWS = 240
 COLUMNS = ("a", "b", "c", "d")
@@ -42,7 +42,9 @@ def pieces(table: Path, holders: dict[str, list[str]]) -> dict[str, str]:
     return files
 
 
-def run(data: dict[str, Any], algorithm: str = "asyrevel-gau", world: str = "simulated", **more: Any) -> Run:
+def run(
+    data: dict[str, Any], algorithm: str = "asyrevel-gau", world: str = "simulated", **more: Any
+) -> Finished:
     plain = {
         "algorithm": algorithm,
         "world": world,
@@ -54,7 +56,7 @@ def run(data: dict[str, Any], algorithm: str = "asyrevel-gau", world: str = "sim
     return federate(job_from(plain))
 
 
-def check(done: Run, server: str, clients: set[str]) -> None:
+def check(done: Finished, server: str, clients: set[str]) -> None:
     result = done.result
     assert set(result.parties) == {server, *clients}
     assert result.active == [server]

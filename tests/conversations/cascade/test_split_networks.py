@@ -13,12 +13,14 @@ from tests.oracles.tables import pooled, random_job, random_setting, run
 from tests.oracles.zeroth import batches
 
 from colonnade.attacks.transcript import Transcript
+from colonnade.conversations.cascade.record import CASCADE
+from colonnade.conversations.pooling import Pooled
 from colonnade.data.table import Table
 from colonnade.errors import JobError
 from colonnade.messages import Reply, Upload
 from colonnade.models.network import NeuralNetwork, mlp
-from colonnade.run import pooled as comparison
-from colonnade.run.federate import Setting, run_tables
+from colonnade.run.federate import Tables, run_tables
+from colonnade.run.registry import CONVERSATIONS
 
 EXACT: dict[str, Any] = {"precision": "float64", "decay": "none"}
 NETWORKS: dict[str, Any] = {
@@ -33,7 +35,8 @@ FRAMEWORKS = ("czofo", "czofo-central", "czofo-coord", "split", "vafl", "c-vfl")
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """These runs are judged by other means, and Adam on all columns takes seconds."""
-    monkeypatch.setitem(comparison.POOLED, "cascade", lambda job, setting: comparison.Pooled(0.0, {}))
+    unpooled = replace(CASCADE, pooled=lambda plan, columns: Pooled(0.0, {}))
+    monkeypatch.setitem(CONVERSATIONS, "cascade", unpooled)
 
 
 def bottom() -> torch.nn.Sequential:
@@ -44,14 +47,14 @@ def top() -> torch.nn.Sequential:
     return torch.nn.Sequential(torch.nn.Linear(9, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
 
 
-def networks() -> Setting:
+def networks() -> Tables:
     """Three parties with networks of their own in double precision, and one on top."""
     setting = random_setting(parties=3, active=1, rows=160)
     models = {party: NeuralNetwork(bottom(), precision="float64") for party in setting.train}
-    return replace(setting, models=models, server_model=mlp(9, (8,), 1, "float64"))
+    return replace(setting, models=models, head=mlp(9, (8,), 1, "float64"))
 
 
-def whole(setting: Setting) -> tuple[list[Any], Any]:
+def whole(setting: Tables) -> tuple[list[Any], Any]:
     """The same networks at the same first parameters, as torch modules."""
     bottoms, head = [bottom().double() for _ in setting.train], top().double()
     for index, module in enumerate(bottoms):
@@ -84,7 +87,7 @@ def test_deltas_by_coordinate_lead_where_the_gradient_leads() -> None:
     # one client: the order in which several are heard depends on what an answer costs
     setting = random_setting(parties=1, active=1, rows=160, columns=4)
     below: dict[str, Any] = {"party0": NeuralNetwork(bottom(), precision="float64")}
-    setting = replace(setting, models=below, server_model=mlp(3, (8,), 1, "float64"))
+    setting = replace(setting, models=below, head=mlp(3, (8,), 1, "float64"))
     train = {"epochs": 2, "batch": 16, "step": 0.3}
     exact, near = (
         run(setting, name, train=train, cascade={**EXACT, "mu": 1e-4, **bits})
@@ -146,12 +149,12 @@ def test_four_bits_cost_little_and_the_seed_repeats_a_run() -> None:
     assert runs[0].cost.bytes_sent < 0.35 * runs[2].cost.bytes_sent
 
 
-def apart(rows: int) -> Setting:
+def apart(rows: int) -> Tables:
     """A server that only serves, and two clients."""
     setting = random_setting(parties=2, active=1, rows=rows)
     server = Table("hub", (), np.zeros((rows, 0)), setting.train["party0"].y)
     clients = {party: replace(table, y=None) for party, table in setting.train.items()}
-    return Setting("apart", {"hub": server, **clients}, None, ("hub",))
+    return Tables("apart", {"hub": server, **clients}, None, ("hub",))
 
 
 ROWS, BATCH, WIDTH = 60_000, 64, 64

@@ -11,20 +11,21 @@ from tests.oracles.tables import pooled, random_job, random_setting, run
 
 from colonnade.arrays import Floats
 from colonnade.baselines.svc import median_bandwidth
-from colonnade.conversations.kernel.setup import plan_of
+from colonnade.conversations.kernel.setup import layout_of
 from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
 from colonnade.job import job_from
-from colonnade.job.rules import batch_of
+from colonnade.job.plan import Facts
 from colonnade.losses import LOSSES
 from colonnade.privacy import labels
-from colonnade.run.federate import Run, Setting, federate, run_tables
+from colonnade.run.federate import Finished, Tables, federate, run_tables
+from colonnade.run.resolve import compose, resolve
 
 # a projection is off by at most q half steps of the fixed point, and a coefficient is a short sum of such
 FIXED_POINT = 1e-8
 
 
-def model(done: Run) -> tuple[Floats, Floats, Floats]:
+def model(done: Finished) -> tuple[Floats, Floats, Floats]:
     """omega of all columns, b and alpha of all owners' features in the order of the rounds."""
     owners = done.result.active
     parts = [
@@ -47,7 +48,7 @@ def model(done: Run) -> tuple[Floats, Floats, Floats]:
     return np.hstack(omega), np.concatenate(b), np.concatenate(alpha)
 
 
-def oracle(done: Run, setting: Setting) -> Floats:
+def oracle(done: Finished, setting: Tables) -> Floats:
     """The same rows and features on pooled columns."""
     omega, b, _ = model(done)
     X, y = pooled(setting)
@@ -60,7 +61,7 @@ def oracle(done: Run, setting: Setting) -> Floats:
         b,
         l2=train.l2,
         step=float(train.step),
-        batch=batch_of(done.job, len(y)),
+        batch=done.plan.pace.batch,
         block=kernel.block,
         epochs=train.epochs,
         seed=done.job.seed,
@@ -69,7 +70,7 @@ def oracle(done: Run, setting: Setting) -> Floats:
     )
 
 
-def trained(setting: Setting, *, kernel: dict[str, Any] | None = None, **sections: Any) -> Run:
+def trained(setting: Tables, *, kernel: dict[str, Any] | None = None, **sections: Any) -> Finished:
     train = {"step": 0.5, "batch": 8, "l2": 1e-2, **sections.pop("train", {})}
     return run(
         setting, "fdskl", train=train, kernel={"block": 4, "features": 40, **(kernel or {})}, **sections
@@ -104,7 +105,7 @@ def test_blocks_and_a_cap_equal_the_pooled_algorithm(loss: str, kind: str, spars
     np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
 
 
-def classes_setting(classes: int = 3) -> Setting:
+def classes_setting(classes: int = 3) -> Tables:
     setting = random_setting(parties=3, active=2, rows=60, test_rows=30, regression=True)
 
     def coded(tables: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def classes_setting(classes: int = 3) -> Setting:
         }  # fmt: skip
 
     assert setting.test is not None
-    return Setting("classes", coded(setting.train), coded(setting.test), setting.active)
+    return Tables("classes", coded(setting.train), coded(setting.test), setting.active)
 
 
 def test_several_classes_have_a_coefficient_each() -> None:
@@ -199,7 +200,7 @@ def test_the_chosen_bandwidth_is_that_of_the_pooled_rows() -> None:
             for i in range(2)
         }
         done = trained(
-            Setting("plane", tables, None, ("party0",)), kernel={"features": 4000, "fraction": "auto"}
+            Tables("plane", tables, None, ("party0",)), kernel={"features": 4000, "fraction": "auto"}
         )
         omega, *_ = model(done)
         chosen.append(median_bandwidth(X, y, "auto", seed=0))
@@ -214,7 +215,7 @@ def test_rows_that_are_all_alike_are_refused_with_what_to_do() -> None:
         for name, table in setting.train.items()
     }
     with pytest.raises(DataError, match=r"set kernel\.sigma"):
-        trained(Setting("alike", alike, None, setting.active))
+        trained(Tables("alike", alike, None, setting.active))
 
 
 def test_a_target_ends_the_run_early() -> None:
@@ -229,9 +230,9 @@ def test_a_target_ends_the_run_early() -> None:
 def test_the_automatic_cap_follows_memory_and_a_cache_too_large_is_refused() -> None:
     def features(rows: int, **kernel: Any) -> int:
         data = {"train": "x", "parties": 2}
-        return plan_of(
-            job_from({"algorithm": "fdskl", "data": data, "kernel": kernel}), rows, ("a",)
-        ).features
+        job = job_from({"algorithm": "fdskl", "data": data, "kernel": kernel})
+        facts = Facts(columns={"a": 2, "b": 2}, label_holders=("a",), rows=rows, task="binary")
+        return layout_of(resolve(compose(job), facts), rows).features
 
     assert features(10_000) == 8192
     assert 50 <= features(1_000_000) <= 100
@@ -304,7 +305,7 @@ def test_private_and_shared_directions_give_the_same_errors() -> None:
     assert max(private.mean(), shared.mean()) < 0.25  # a linear model is wrong on almost half of the rows
 
 
-def ring(rows: int, test_rows: int) -> Setting:
+def ring(rows: int, test_rows: int) -> Tables:
     """Gaussian rows in four dimensions, labelled by whether their norm is above its median."""
     X = np.random.default_rng(5).standard_normal((rows + test_rows, 4))
     norm = np.linalg.norm(X, axis=1)
@@ -316,7 +317,7 @@ def ring(rows: int, test_rows: int) -> Setting:
             for i in range(4)
         }
 
-    return Setting("ring", tables(slice(rows)), tables(slice(rows, None)), ("party0", "party1"))
+    return Tables("ring", tables(slice(rows)), tables(slice(rows, None)), ("party0", "party1"))
 
 
 @pytest.mark.parametrize("fraction", ["auto", 0.5])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +14,16 @@ from tests.secure.parties import masked
 from colonnade import VerticalClassifier, split_columns
 from colonnade.arrays import Floats
 from colonnade.conversations.kernel import predict as kernel_predict
-from colonnade.conversations.kernel.predict import KernelShare, predict, together
+from colonnade.conversations.kernel.predict import KernelScorer, KernelShare, KernelShares
+from colonnade.conversations.predict import Session
 from colonnade.errors import JobError
-from colonnade.messages import Topic, tag_of
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
-from colonnade.run.federate import Run, Setting
+from colonnade.run.federate import Finished, Tables
 
 
-def naive(done: Run, X: Floats) -> Floats:
+def naive(done: Finished, X: Floats) -> Floats:
     f = np.zeros(len(X))
     for owner in done.result.active:
         omega = np.vstack([share.weights[f"omega.{owner}"] for share in done.shares.values()])
@@ -34,7 +33,7 @@ def naive(done: Run, X: Floats) -> Floats:
     return f
 
 
-def stored(done: Run, folder: Path) -> dict[str, KernelShare]:
+def stored(done: Finished, folder: Path) -> dict[str, KernelShare]:
     """Every party's share after a journey through its own file."""
     shares = {}
     for party, share in done.shares.items():
@@ -44,7 +43,7 @@ def stored(done: Run, folder: Path) -> dict[str, KernelShare]:
     return shares
 
 
-def federated(shares: dict[str, KernelShare], setting: Setting, root: str) -> dict[str, Floats | None]:
+def federated(shares: dict[str, KernelShare], setting: Tables, root: str) -> dict[str, Floats | None]:
     """Every party's end of one prediction over the masked sum."""
     names = list(shares)
 
@@ -54,15 +53,8 @@ def federated(shares: dict[str, KernelShare], setting: Setting, root: str) -> di
         nets = [Endpoint(name, tuple(names), hub.wire(name), clock, run=1) for name in names]
 
         async def take_part(net: Endpoint) -> Floats | None:
-            numbers = count()
-            return await predict(
-                shares[net.me],
-                setting.train[net.me].X,
-                net=net,
-                secure=masked(net),
-                root=root,
-                next_tag=lambda: tag_of(Topic.PREDICT, next(numbers)),
-            )
+            scorer = KernelScorer(shares[net.me], setting.train[net.me].X)
+            return await Session(net, masked(net), root, scorer).score_all()
 
         scores = await asyncio.gather(*(take_part(net) for net in nets))
         for net in nets:
@@ -117,7 +109,7 @@ def test_scores_in_one_process_are_the_naive_sum(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(kernel_predict, "CHUNK", 100)
     setting = random_setting(parties=3, active=2, rows=40)
     done = run(setting, "fdskl", train={"loss": "logistic", "epochs": 2}, kernel={"block": 8, "features": 32})
-    shares = {name: KernelShare.from_arrays(share.weights) for name, share in done.shares.items()}
     X, _ = pooled(setting)
-    found = together(shares, {name: table.X for name, table in setting.train.items()})
+    arrays = {name: share.weights for name, share in done.shares.items()}
+    found = KernelShares().together(arrays, {name: table.X for name, table in setting.train.items()})
     np.testing.assert_allclose(found, naive(done, X), atol=1e-12)

@@ -13,19 +13,18 @@ import pytest
 from tests.oracles.sgd import SCALAR_LOSSES, objective, pooled_sgd
 from tests.oracles.tables import pooled, random_setting, run, weights
 
-from colonnade.job.rules import batch_of
 from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS
-from colonnade.run.federate import Run, Setting
+from colonnade.run.federate import Finished, Tables
 
 STEP = 2.0**-32  # of the fixed-point sums
 
 
-def synchronous(setting: Setting, **sections: Any) -> Run:
+def synchronous(setting: Tables, **sections: Any) -> Finished:
     return run(setting, "vfb-sgd", **sections)
 
 
-def oracle(setting: Setting, done: Run, steps: list[float] | None = None) -> tuple[Any, float]:
+def oracle(setting: Tables, done: Finished, steps: list[float] | None = None) -> tuple[Any, float]:
     """Pooled mini-batch SGD for the same job: its weights and its objective."""
     X, y = pooled(setting)
     train = done.job.train
@@ -37,7 +36,7 @@ def oracle(setting: Setting, done: Run, steps: list[float] | None = None) -> tup
         regularizer,
         l2=train.l2,
         step=steps or done.result.step[setting.active[0]],
-        batch=batch_of(done.job, len(y)),
+        batch=done.plan.pace.batch,
         epochs=train.epochs,
         seed=done.job.seed,
         reshuffle=train.reshuffle,
@@ -45,7 +44,7 @@ def oracle(setting: Setting, done: Run, steps: list[float] | None = None) -> tup
     return w, objective(X, y, w, loss, regularizer, train.l2)
 
 
-def assert_equals_pooled(setting: Setting, done: Run, steps: list[float] | None = None) -> None:
+def assert_equals_pooled(setting: Tables, done: Finished, steps: list[float] | None = None) -> None:
     w, value = oracle(setting, done, steps)
     np.testing.assert_allclose(weights(done), w, atol=1e-6)
     assert done.result.metrics["train_loss"] == pytest.approx(value, abs=1e-6)
@@ -203,7 +202,7 @@ def test_labels_that_the_columns_do_not_explain_leave_automatic_steps_better_tha
     assert done.result.metrics["train_loss"] < float((y**2).mean()) / 2
 
 
-def without_real_time(done: Run) -> bytes:
+def without_real_time(done: Finished) -> bytes:
     plain = json.loads(msgspec.json.encode(done.result))
     del plain["cost"]["seconds"]
     for moment in plain["history"]:

@@ -15,13 +15,13 @@ from tests.oracles.variance_reduced import QuasiNewton, hessian_times, pooled_sv
 from colonnade.arrays import Floats
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
-from colonnade.run.federate import Run, Setting
+from colonnade.run.federate import Finished, Tables
 
 TERMS: dict[str, Any] = {"pairs": "joint", "every": 6, "memory": 4, "step": 0.3}
 TRAIN: dict[str, Any] = {"direction": "lbfgs", "epochs": 9, "batch": 20, "step": 0.3, "l2": 0.01}
 
 
-def quasi_newton(setting: Setting, algorithm: str = "vfb-svrg", **sections: Any) -> Run:
+def quasi_newton(setting: Tables, algorithm: str = "vfb-svrg", **sections: Any) -> Finished:
     train, terms = TRAIN | sections.pop("train", {}), TERMS | sections.pop("direction", {})
     return run(setting, algorithm, direction=terms, train=train, **sections)
 
@@ -68,8 +68,8 @@ def joints(monkeypatch: pytest.MonkeyPatch) -> Joints:
 
     async def noted_pin(self: Joint) -> None:
         await pin(self)
-        pinned = self.memory.vectors[: 2 * self.memory.pinned]
-        made.noted.setdefault(self.context.me, []).append((pinned, self.memory.gamma))
+        pinned = self.state.memory.vectors[: 2 * self.state.memory.pinned]
+        made.noted.setdefault(self.context.me, []).append((pinned, self.state.memory.gamma))
 
     monkeypatch.setattr(Joint, "__post_init__", noted)
     monkeypatch.setattr(Joint, "pin", noted_pin)
@@ -79,7 +79,7 @@ def joints(monkeypatch: pytest.MonkeyPatch) -> Joints:
 # -- one H over all blocks --------------------------------------------------------------------------
 
 
-def assert_equals_pooled(setting: Setting, done: Run, joints: Joints) -> None:
+def assert_equals_pooled(setting: Tables, done: Finished, joints: Joints) -> None:
     """Pooled quasi-Newton SVRG with the same pinned directions; those are looked at below."""
     terms = done.job.direction
     problem = problem_of(setting, done)
@@ -126,14 +126,14 @@ def test_all_parties_keep_the_same_table_whatever_their_delays(
     setting = random_setting(rows=200)
     train = {"ahead": ahead, "step": "auto"}
     quasi_newton(setting, algorithm, network=SLOW, train=train, direction={"step": "auto"})
-    first, *others = (joint.memory for joint in joints)
+    first, *others = (joint.state.memory for joint in joints)
     assert len(others) == 3
     assert (first.pairs, first.pinned) == (8, 4)
     for memory in others:
         np.testing.assert_array_equal(memory.products, first.products)
         assert memory.gamma == first.gamma
     # and the table is that of the vectors, whose parts never left their parties
-    whole = np.hstack([np.array(joint.memory.vectors) for joint in joints])
+    whole = np.hstack([np.array(joint.state.memory.vectors) for joint in joints])
     np.testing.assert_allclose(whole @ whole.T, first.products, atol=1e-7)
 
 
@@ -244,7 +244,7 @@ def test_a_hessian_vector_product_of_one_party_alone_is_the_pooled_pair(
         )
         for pairs in ("hvp", "joint")
     ]
-    for memory, done in zip((curvatures[0].memory, joints[0].memory), runs, strict=True):
+    for memory, done in zip((curvatures[0].memory, joints[0].state.memory), runs, strict=True):
         s, y = memory.vectors[-2:]
         assert np.linalg.norm(s) > 0
         expected = hessian_times(problem_of(setting, done), weights(done), s)

@@ -15,7 +15,7 @@ from tests.conversations.linear.test_variance_reduced import SLOW, gap
 from tests.oracles.tables import pooled, random_setting, run, weights
 
 from colonnade.baselines.pooled import fit_pooled
-from colonnade.conversations.linear.pull import PullConversation
+from colonnade.conversations.linear.pull import PullConversation, PullState
 from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded, Diverged, FixedPointOverflow, PeerLost
 from colonnade.job import job_from
 from colonnade.job.presets import PRESETS
@@ -181,11 +181,11 @@ def test_a_word_to_stop_that_comes_before_its_stint_is_not_forgotten() -> None:
 
     async def play() -> None:
         conversation = object.__new__(PullConversation)
-        conversation.stint, conversation.net = 0, Line()  # type: ignore[assignment]
-        conversation.stops = defaultdict(asyncio.Event)
+        conversation.state, conversation.net = PullState({}), Line()  # type: ignore[assignment]
+        conversation.stops, conversation.moved = defaultdict(asyncio.Event), asyncio.Event()
         await conversation.heed()
         assert not conversation.stopping.is_set()
-        conversation.stint = 1
+        conversation.state.stint = 1
         assert conversation.stopping.is_set()
 
     asyncio.run(play())
@@ -219,7 +219,7 @@ def test_what_fails_at_one_party_ends_the_run_everywhere(
     step = PullConversation.step
 
     async def broken(self: PullConversation, *arguments: Any) -> None:
-        if self.net.me == "party2" and self.done == 5:
+        if self.net.me == "party2" and self.state.done == 5:
             raise Diverged("party2 has had enough")
         await step(self, *arguments)
 

@@ -12,17 +12,19 @@ from scipy.sparse import csr_array
 from tests.oracles.sgd import SCALAR_LOSSES
 
 from colonnade.arrays import Floats
-from colonnade.conversations.context import Context
+from colonnade.conversations.context import Context, Measuring
+from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.tune import MARGIN, Tuner
 from colonnade.data.table import Table
 from colonnade.job import job_from
-from colonnade.job.rules import preset_of
+from colonnade.job.plan import Facts
 from colonnade.losses import LOSSES, Loss
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.inprocess.simulated import SimulatedHub
 from colonnade.optim.steps import Smoothness
+from colonnade.run.resolve import compose, resolve
 from colonnade.secure.masked import MaskedSum
 
 Runner = Callable[[Coroutine[Any, Any, list[Smoothness]]], list[Smoothness]]
@@ -52,6 +54,10 @@ def tuned(
         }
     )
 
+    columns_of = {name: block.shape[1] for name, block in zip(names, blocks, strict=True)}
+    facts = Facts(columns=columns_of, label_holders=(names[-1],), rows=rows, task=loss.task)
+    plan = resolve(compose(job), facts)
+
     async def main() -> list[Smoothness]:
         ends = [Endpoint(name, names, hub.wire(name), VirtualClock(), run=1) for name in names]
 
@@ -60,18 +66,12 @@ def tuned(
             secure = MaskedSum(ends[i], secrets)
             label = (np.ones(rows) if y is None else y) if i == len(names) - 1 else None
             columns = tuple(f"c{j}" for j in range(blocks[i].shape[1]))
-            context = Context(
-                job=job,
-                preset=preset_of(job),
+            context: Context[LinearSettings] = Context(
+                plan=plan,
                 net=ends[i],
                 sum=secure,
-                evaluation_net=ends[i],
-                evaluation_sum=secure,
+                measuring=Measuring(ends[i], secure),
                 train=Table(names[i], columns, blocks[i], label),
-                test=None,
-                active=(names[-1],),
-                target_loss=None,
-                progress=lambda moment: None,
             )
             tuner = Tuner(context, np.arange(rows))
             found = await tuner.measure()

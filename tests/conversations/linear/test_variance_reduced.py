@@ -10,16 +10,15 @@ from tests.oracles.sgd import objective
 from tests.oracles.tables import pooled, random_setting, run, weights
 from tests.oracles.variance_reduced import Problem, pooled_saga, pooled_svrg
 
-from colonnade.job.rules import batch_of
 from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS
-from colonnade.run.federate import Run, Setting
+from colonnade.run.federate import Finished, Tables
 
 ORACLES = {"vfb-saga": pooled_saga, "vfb-svrg": pooled_svrg, "fd-svrg": pooled_svrg}
 SLOW = {"latency_ms": 5, "bandwidth_mbps": 20, "speeds": [1, 1, 0.3, 1]}
 
 
-def problem_of(setting: Setting, done: Run) -> Problem:
+def problem_of(setting: Tables, done: Finished) -> Problem:
     X, y = pooled(setting)
     train = done.job.train
     classes = (train.classes,) if train.classes else ()
@@ -30,20 +29,20 @@ def problem_of(setting: Setting, done: Run) -> Problem:
         REGULARIZERS[train.regularizer],
         l2=train.l2,
         step=float(train.step),
-        batch=batch_of(done.job, len(y)),
+        batch=done.plan.pace.batch,
         seed=done.job.seed,
         classes=classes,
     )
 
 
-def assert_equals_pooled(setting: Setting, done: Run) -> None:
+def assert_equals_pooled(setting: Tables, done: Finished) -> None:
     w = ORACLES[done.job.algorithm](problem_of(setting, done), done.job.train.epochs)
     assert np.abs(w).max() > 0.1
     np.testing.assert_allclose(weights(done), w, atol=1e-6)
     assert done.result.cost.epochs == done.job.train.epochs
 
 
-def gap(setting: Setting, done: Run) -> float:
+def gap(setting: Tables, done: Finished) -> float:
     """Sub-optimality from the weights themselves: what is reported has been through fixed point."""
     X, y = pooled(setting)
     train = done.job.train

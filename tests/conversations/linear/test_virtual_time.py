@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.oracles.tables import random_setting, run
 
-from colonnade.run.federate import Run, Setting
+from colonnade.run.federate import Finished, Tables
 
 ROWS, BATCH, COLUMNS, PARTIES = 128, 16, 12, 4
 ROUNDS = ROWS // BATCH
@@ -19,17 +19,19 @@ TICK = 1e-6
 """The virtual clock's resolution: every event may be rounded to it."""
 
 
-def setting(active: int = 2) -> Setting:
+def setting(active: int = 2) -> Tables:
     return random_setting(parties=PARTIES, active=active, rows=ROWS, columns=COLUMNS)
 
 
-def timed(algorithm: str, *, ahead: int | None = None, active: int = 2, epochs: int = 1, **net: Any) -> Run:
+def timed(
+    algorithm: str, *, ahead: int | None = None, active: int = 2, epochs: int = 1, **net: Any
+) -> Finished:
     network = {"us_per_call": PER_CALL * 1e6, "ns_per_value": PER_VALUE * 1e9, **net}
     train = {"ahead": ahead, "batch": BATCH, "epochs": epochs, "step": 0.01}
     return run(setting(active), algorithm, network=network, train=train)
 
 
-def virtual_seconds(done: Run) -> float:
+def virtual_seconds(done: Finished) -> float:
     assert done.result.cost.virtual_seconds is not None
     return done.result.cost.virtual_seconds
 
