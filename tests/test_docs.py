@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 import pytest
-from tests.test_layers import RANK
+from tests.test_layers import RANK, RUN_RANK
 
 from colonnade.cli import main
 from colonnade.deploy.policy import check_training
@@ -163,11 +163,30 @@ def test_every_algorithm_has_a_page() -> None:
 def test_the_map_has_every_part_in_the_order_of_the_layers() -> None:
     """Words of a line of the map up to the first gap of three spaces are parts of the package."""
     text = TEXTS[ROOT / "docs" / "architecture.md"].partition("## Layers")[2].partition("## ")[0]
-    lines = re.findall(r"^ {4}(\S.*?) {3}", text, re.M)
-    named = [word.rstrip("/") for line in lines for word in line.split()]
-    assert sorted(named) == sorted(RANK)
-    ranks = [RANK[name] for name in named]
-    assert ranks == sorted(ranks)
+    whole, _, within_run = text.partition("Within `run/`")
+    for part, ranks in ((whole, RANK), (within_run, RUN_RANK)):
+        lines = re.findall(r"^ {4}(\S.*?) {3}", part, re.M)
+        named = [word.rstrip("/") for line in lines for word in line.split()]
+        assert sorted(named) == sorted(ranks)
+        assert [ranks[name] for name in named] == sorted(ranks[name] for name in named)
+
+
+def test_files_that_a_change_touches_exist() -> None:
+    """The table of changes names files and functions as they are."""
+    text = (
+        TEXTS[ROOT / "docs" / "architecture.md"].partition("## If you want to change")[2].partition("## ")[0]
+    )
+    rows = [row.split("|")[2] for row in text.splitlines() if row.startswith("| ")][1:]
+    assert len(rows) >= 12
+    for row in rows:
+        named = re.findall(r"`([^`]+)`", row)
+        assert named, row
+        for name in named:
+            found = [path for path in SOURCE if path.endswith(name) or path.startswith(name)]
+            defined = [
+                name for path in ROOT.glob("src/colonnade/**/*.py") if f"{name}" in path.read_text("utf-8")
+            ]
+            assert found or (ROOT / name).exists() or (name.isidentifier() and defined), name
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -31,6 +31,19 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("__main__",),
 )
+# and within `run`, from the table of conversations down to files -> result
+RUN_LAYERS: tuple[tuple[str, ...], ...] = (
+    ("registry",),
+    ("rules", "notes"),
+    ("resolve",),
+    ("party",),
+    ("world",),
+    ("worker",),
+    ("inprocess", "processes"),
+    ("launch",),
+    ("federate",),
+)
+RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 TOUCH_DISK = {"job", "data", "net", "result", "run", "deploy", "report", "demo", "cli"}
@@ -71,6 +84,26 @@ def test_a_module_imports_only_from_layers_above_it(path: Path) -> None:
     assert part in RANK, f"{part} has no layer yet: give it one in LAYERS"
     below = {other for other in parts_imported(path) if RANK[other] >= RANK[part]}
     assert not below, f"{part} is above or beside {sorted(below)} and must not import it"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "run").glob("[a-z]*.py")), ids=lambda path: str(path.name))
+def test_within_run_a_module_imports_only_from_those_above_it(path: Path) -> None:
+    found = {name.split(".")[2] for name in imports(path) if name.startswith("colonnade.run.")}
+    below = {other for other in found if RUN_RANK[other] >= RUN_RANK[path.stem]}
+    assert not below, f"{path.stem} is above or beside {sorted(below)} and must not import it"
+
+
+def test_nobody_outside_the_records_asks_which_conversation_it_has() -> None:
+    names = {"backward", "pull", "kernel", "gram", "cascade"}
+    for path in MODULES:
+        if part_of(path) == "conversations":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+                assert not words & names, f"{path.relative_to(ROOT)}:{node.lineno}"
+            if isinstance(node, ast.MatchValue) and isinstance(node.value, ast.Constant):
+                assert node.value.value not in names, f"{path.relative_to(ROOT)}:{node.lineno}"
 
 
 def test_every_part_of_the_package_has_exactly_one_layer() -> None:

@@ -28,15 +28,15 @@ def transcript(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[Finished, F
         secure={"sum": "masked"},
     )
     heard: dict[int, Floats] = {}
-    real = MaskedSum.sum
+    real = MaskedSum.collect
 
-    async def overheard(self: MaskedSum, piece: Floats, *, root: str, tag: int) -> Floats | None:
-        total = await real(self, piece, root=root, tag=tag)
-        if total is not None and topic_of(tag) == Topic.TRAIN:
+    async def overheard(self: MaskedSum, piece: Floats, *, tag: int) -> Floats:
+        total = await real(self, piece, tag=tag)
+        if topic_of(tag) == Topic.TRAIN:
             heard[tag] = total.copy()
         return total
 
-    monkeypatch.setattr(MaskedSum, "sum", overheard)
+    monkeypatch.setattr(MaskedSum, "collect", overheard)
     done = run_tables(job, setting)
     layout = layout_of(done.plan, ROWS)
     totals = np.empty((ROWS, FEATURES))

@@ -120,7 +120,7 @@ def test_a_later_stop_does_not_undo_an_earlier_one() -> None:
     window = Window(1, 10)
     window.stop_at(4)
     window.stop_at(7)
-    assert window.stop == 4
+    assert window.state.stop == 4
 
 
 def test_a_mark_is_reached_when_every_round_before_it_is_finished() -> None:

@@ -9,8 +9,8 @@ done together, then the gate is lifted.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
 
 from colonnade.errors import JobError
 
@@ -26,18 +26,40 @@ def check_delay(ahead: int, max_delay: int | None) -> int:
     return ahead
 
 
+@dataclass
+class WindowState:
+    """How far a party is: `base` is the first unfinished round, those in `beyond` are finished all the same."""
+
+    gates: list[int]  # still to come
+    stop: int  # no round from here on
+    base: int = 0
+    finished: int = 0
+    begun: int = 0
+    beyond: set[int] = field(default_factory=set)
+
+
 class Window:
     """The rounds of one run at one party."""
 
     def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
         self.ahead = ahead
-        self._gates = deque(sorted(set(gates)))
-        self.stop = rounds
-        self.base = 0
-        self.finished = 0
-        self.begun = 0
-        self._beyond: set[int] = set()
+        self.state = WindowState(sorted(set(gates)), rounds)
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+
+    @property
+    def base(self) -> int:
+        """The first round that is not finished."""
+        return self.state.base
+
+    @property
+    def finished(self) -> int:
+        """How many rounds are finished."""
+        return self.state.finished
+
+    @property
+    def begun(self) -> int:
+        """The round after the last one that was begun."""
+        return self.state.begun
 
     @property
     def delay_bound(self) -> int:
@@ -52,44 +74,44 @@ class Window:
 
     def open_to(self, number: int, extra: int = 0) -> bool:
         """Whether the round may begin now; `extra` rounds beyond the window are for a party that lags."""
-        if number >= self.stop or not self._may_begin(number, extra):
+        if number >= self.state.stop or not self._may_begin(number, extra):
             return False
-        self.begun = max(self.begun, number + 1)
+        self.state.begun = max(self.state.begun, number + 1)
         return True
 
     def _may_begin(self, number: int, extra: int) -> bool:
-        gate = self._gates[0] if self._gates else number + 1
-        return number < min(self.base + self.ahead + extra, gate) or number >= self.stop
+        gate = self.state.gates[0] if self.state.gates else number + 1
+        return number < min(self.state.base + self.ahead + extra, gate) or number >= self.state.stop
 
     async def gates(self) -> AsyncIterator[int]:
         """Every gate when it is reached; it is lifted when the next one is asked for."""
-        while self._gates:
-            if not await self.reaches(self._gates[0]) or self._gates[0] >= self.stop:
+        while self.state.gates:
+            if not await self.reaches(self.state.gates[0]) or self.state.gates[0] >= self.state.stop:
                 return
-            yield self._gates[0]
-            self._gates.popleft()
+            yield self.state.gates[0]
+            self.state.gates.pop(0)
             self._wake()
 
     async def reaches(self, number: int) -> bool:
         """Wait until every round before `number` is finished; False if the run stops before that."""
-        await self._until(lambda: self.base >= min(number, self.stop))
-        return self.base >= number
+        await self._until(lambda: self.state.base >= min(number, self.state.stop))
+        return self.state.base >= number
 
     async def ends(self) -> None:
-        await self._until(lambda: self.base >= self.stop)
+        await self._until(lambda: self.state.base >= self.state.stop)
 
     def finish(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            self._beyond.add(number)
-            self.finished += 1
-        while self.base in self._beyond:
-            self._beyond.remove(self.base)
-            self.base += 1
+            self.state.beyond.add(number)
+            self.state.finished += 1
+        while self.state.base in self.state.beyond:
+            self.state.beyond.remove(self.state.base)
+            self.state.base += 1
         self._wake()
 
     def stop_at(self, number: int) -> None:
         """Compute no round from `number` on."""
-        self.stop = min(self.stop, number)
+        self.state.stop = min(self.state.stop, number)
         self._wake()
 
     async def _until(self, holds: Callable[[], bool]) -> None:

@@ -116,7 +116,7 @@ async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tup
     plan = contract.plan(session.me, table.width, share.manifest.rows["train"])
     part = await asyncio.to_thread(scorer, session.settings, contract, plan, share.arrays, table.X)
     secrets = await session.party.join(session.train, digest)
-    secure = session.party.sum(session.train, secrets, trained.secure.sum)
+    secure = session.party.secure_sum(session.train, secrets, trained.secure.sum)
     return Session(session.train, secure, terms.asker, part), found.rows
 
 

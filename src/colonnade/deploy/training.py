@@ -225,7 +225,7 @@ async def _close(
     if len(rows.validation):
         table = rows.table(rows.validation)
         part = scorer(session.settings, contract, plan, weights, table.X)
-        secure = session.party.sum(net, secrets, terms.secure.sum)
+        secure = session.party.secure_sum(net, secrets, terms.secure.sum)
         z = await Session(net, secure, terms.active[0], part).score_all()
         if z is not None and table.y is not None:
             found = metrics_of(contract.loss, z, table.y, 0.0)

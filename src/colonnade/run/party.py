@@ -80,7 +80,7 @@ class Party:
         """Agree with every peer on the version, on what the run is about, and on one secret each."""
         return await agree(net, self.identity, version=self.version, job=digest)
 
-    def sum(self, net: Endpoint, secrets: Secrets, kind: SumName) -> SecureSum:
+    def secure_sum(self, net: Endpoint, secrets: Secrets, kind: SumName) -> SecureSum:
         """A secure sum over a network."""
         secure: SecureSum
         match kind:
@@ -170,9 +170,9 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     """Run the plan's conversation to its end; `measuring` is a network for measurements, if there is one."""
     plan = work.plan
     secrets = await party.join(net, work.digest or plan.digest())
-    secure = party.sum(net, secrets, plan.secure_sum)
+    secure = party.secure_sum(net, secrets, plan.secure_sum)
     # the same sum serves both where they share a network: topics keep their tags apart
-    beside = secure if measuring is None else party.sum(measuring, secrets, plan.secure_sum)
+    beside = secure if measuring is None else party.secure_sum(measuring, secrets, plan.secure_sum)
     outcome = await CONVERSATIONS[plan.conversation].converse(
         Context(
             plan=plan,

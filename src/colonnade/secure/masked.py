@@ -23,7 +23,7 @@ from colonnade.errors import SumError
 from colonnade.messages import Piece
 from colonnade.net.network import Network
 from colonnade.secure import ring
-from colonnade.secure.protocol import UsedTags, add_up
+from colonnade.secure.protocol import UsedTags
 
 _BLOCK = 16
 
@@ -56,9 +56,6 @@ class MaskedSum:
                 )
             share += received.values
         return ring.decode(share).reshape(piece.shape)
-
-    async def sum(self, piece: Floats, *, root: str, tag: int) -> Floats | None:
-        return await add_up(self, self._net.me, piece, root=root, tag=tag)
 
     async def settle(self) -> None:
         """Return at once: no sum of others needs this party."""

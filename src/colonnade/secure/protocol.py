@@ -23,10 +23,6 @@ class SecureSum(Protocol):
         """The total of this party's piece and those that all others give."""
         ...
 
-    async def sum(self, piece: Floats, *, root: str, tag: int) -> Floats | None:
-        """`collect` at the root, `give` elsewhere."""
-        ...
-
     async def settle(self) -> None:
         """Wait until no sum needs this party any more: only then may it leave."""
         ...
@@ -34,14 +30,6 @@ class SecureSum(Protocol):
     async def close(self) -> None:
         """Give up whatever is still under way."""
         ...
-
-
-async def add_up(secure: SecureSum, me: str, piece: Floats, *, root: str, tag: int) -> Floats | None:
-    """The total if `me` is the root, None elsewhere: for callers that may be either."""
-    if me == root:
-        return await secure.collect(piece, tag=tag)
-    await secure.give(piece, root=root, tag=tag)
-    return None
 
 
 class UsedTags:

@@ -30,7 +30,7 @@ from colonnade.errors import FixedPointOverflow, SumError
 from colonnade.messages import TOPIC_SHIFT, Branch
 from colonnade.net.network import Network
 from colonnade.secure.hosts import Hop, TreePair, choose_trees
-from colonnade.secure.protocol import UsedTags, add_up
+from colonnade.secure.protocol import UsedTags
 
 VALUES, MASKS = 0, 1
 FRACTION_BITS = 37
@@ -97,9 +97,6 @@ class TreeSum:
         xi1 = await self._value(pair, VALUES, top, own, tag)
         xi2 = await self._value(pair, MASKS, top, own, tag)
         return (xi1 - xi2).astype(np.float64) * STEP
-
-    async def sum(self, piece: Floats, *, root: str, tag: int) -> Floats | None:
-        return await add_up(self, self._net.me, piece, root=root, tag=tag)
 
     async def settle(self) -> None:
         """Wait until every sum this party hosts for others is on its way: only then may it leave."""

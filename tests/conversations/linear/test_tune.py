@@ -55,7 +55,7 @@ def tuned(
     )
 
     columns_of = {name: block.shape[1] for name, block in zip(names, blocks, strict=True)}
-    facts = Facts(columns=columns_of, label_holders=(names[-1],), rows=rows, task=loss.task)
+    facts = Facts(columns=columns_of, label_holders=(names[-1],), rows=rows, task=loss.task, classes=2)
     plan = resolve(compose(job), facts)
 
     async def main() -> list[Smoothness]:

@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -109,32 +110,32 @@ def _alike(thetas: Thetas) -> list[list[tuple[Round, Floats]]]:
     return [[pair for _, pair in run] for _, run in runs]
 
 
+@dataclass
 class Delays:
     """How old the weights behind a theta were when the theta was applied, counted in updates."""
 
-    def __init__(self, expected: int) -> None:
-        self.counts: Counter[int] = Counter()
-        self._read_at: dict[int, int] = {}
-        self._last_epoch = expected
-        self._this_epoch: Counter[int] = Counter()
+    expected: int  # what the delays of the first epoch are taken to be; later, those of the last
+    counts: Counter[int] = field(default_factory=Counter)
+    read_at: dict[int, int] = field(default_factory=dict)
+    this_epoch: Counter[int] = field(default_factory=Counter)
 
     def read(self, number: int, finished: int) -> None:
-        """The weights are read for a round, after this many updates."""
-        self._read_at[number] = finished
+        """Note that the weights are read for a round, after this many updates."""
+        self.read_at[number] = finished
 
     def apply(self, number: int, finished: int) -> None:
-        """The round's theta is applied, after this many updates."""
-        delay = finished - self._read_at.pop(number)
+        """Note that the round's theta is applied, after this many updates."""
+        delay = finished - self.read_at.pop(number)
         self.counts[delay] += 1
-        self._this_epoch[delay] += 1
+        self.this_epoch[delay] += 1
 
     def recent(self) -> int:
         """What nine of ten delays of the last epoch did not exceed; the expected one in the first."""
-        return self._last_epoch
+        return self.expected
 
     def turn(self) -> None:
-        """An epoch ends."""
-        self._last_epoch, self._this_epoch = _usual(self._this_epoch), Counter()
+        """Begin another epoch."""
+        self.expected, self.this_epoch = _usual(self.this_epoch), Counter()
 
 
 def _usual(counts: Counter[int]) -> int:
