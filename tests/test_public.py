@@ -75,3 +75,7 @@ def test_the_mathematics_of_a_party_loads_only_what_it_uses() -> None:
 @pytest.mark.parametrize("path", NEEDING)
 def test_files_that_need_a_library_exist(path: str) -> None:
     importlib.import_module(f"colonnade.{path[:-3].replace('/', '.')}")
+
+
+def test_a_party_s_process_loads_nothing_that_its_plan_does_not_need() -> None:
+    assert loaded_by("import colonnade.run.worker") == set()

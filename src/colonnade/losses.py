@@ -11,7 +11,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
 from colonnade.arrays import Floats
 from colonnade.job.plan import Task
@@ -66,6 +65,8 @@ class Logistic:
         return np.logaddexp(0.0, -y * z)
 
     def dz(self, z: Floats, y: Floats) -> Floats:
+        from scipy.special import expit  # slow to load, and only label holders need it
+
         dz: Floats = -y * expit(-y * z)
         return dz
 
@@ -149,6 +150,8 @@ class Softmax:
         return value
 
     def dz(self, z: Floats, y: Floats) -> Floats:
+        from scipy.special import softmax
+
         theta: Floats = softmax(z, axis=-1)
         np.put_along_axis(theta, _column(z, y), np.take_along_axis(theta, _column(z, y), -1) - 1.0, axis=-1)
         return theta
@@ -191,6 +194,8 @@ def soft_dz(loss: Loss, z: Floats, y: Floats) -> Floats:
         case "binary":
             return (1 + y) / 2 * loss.dz(z, np.ones_like(y)) + (1 - y) / 2 * loss.dz(z, -np.ones_like(y))
         case "multiclass":
+            from scipy.special import softmax
+
             p: Floats = softmax(z, axis=-1)
             return p - y
     return loss.dz(z, y)

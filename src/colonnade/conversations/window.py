@@ -28,7 +28,7 @@ def check_delay(ahead: int, max_delay: int | None) -> int:
 
 @dataclass
 class WindowState:
-    """How far a party is: `base` is the first unfinished round, those in `beyond` are finished all the same."""
+    """How far a party is: `base` is the first unfinished round, those in `beyond` are finished already."""
 
     gates: list[int]  # still to come
     stop: int  # no round from here on

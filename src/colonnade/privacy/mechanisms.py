@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from random import SystemRandom
 
 import numpy as np
-from scipy.special import ndtri
 
 from colonnade.arrays import Numbers
 from colonnade.optim.smoothing import Smoothing
@@ -81,5 +80,7 @@ def uniform(shape: tuple[int, ...]) -> Numbers:
 
 def gaussian(shape: tuple[int, ...]) -> Numbers:
     """Standard normal numbers, by the inverse of the distribution function."""
+    from scipy.special import ndtri  # slow to load, and few runs draw noise
+
     normal: Numbers = ndtri(uniform(shape))
     return normal

@@ -16,7 +16,6 @@ accountant counts the same.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
 
 from colonnade.arrays import Numbers, Rows
 from colonnade.losses import Loss
@@ -39,6 +38,8 @@ class Posterior:
             case "binary":
                 return np.tanh(total / self._release.deviation**2)
             case "multiclass":
+                from scipy.special import softmax
+
                 mean: Numbers = softmax(total / self._release.deviation**2, axis=-1)
                 return mean
         return np.clip(total / self._draws[rows], -self._clip, self._clip)
