@@ -39,13 +39,28 @@ def demo(out: Path) -> None:
       colonnade demo --out runs/demo
     """
     from colonnade.cli.folder import claim, store
-    from colonnade.demo import HOLDER, JOB, MEASURES, run_demo
+    from colonnade.demo import JOB, run_demo
     from colonnade.report.page import write_report
 
     job = out / "job.toml"
     unfinished = job.is_file() and job.read_text(encoding="utf-8", errors="replace") == JOB
     claim(out, also=("job.toml",) if unfinished else ())
     terminal = console()
+    _introduce(terminal)
+    with followed() as tell:
+        done = run_demo(out, tell)
+    store(out, done.run.result, plot=True)
+    write_report(done.run.result, out / "report.html")
+    _show_model(terminal, done)
+    _show_parties(terminal, done)
+    _show_scores(terminal, done)
+    _show_files(terminal, out)
+
+
+def _introduce(terminal: Console) -> None:
+    """What the departments want, and what each of them holds."""
+    from colonnade.demo import HOLDER, MEASURES
+
     terminal.print(
         "Four departments of a hospital know different things about partly the same patients. They find out\n"
         "which patients they share, train one model for the diagnosis, and score new patients; each is a\n"
@@ -62,14 +77,6 @@ def demo(out: Path) -> None:
     ]
     terminal.print(table(["department", "holds", "file"], rows))
     terminal.print()
-    with followed() as tell:
-        done = run_demo(out, tell)
-    store(out, done.run.result, plot=True)
-    write_report(done.run.result, out / "report.html")
-    _show_model(terminal, done)
-    _show_parties(terminal, done)
-    _show_scores(terminal, done)
-    _show_files(terminal, out)
 
 
 def _show_model(terminal: Console, done: Demo) -> None:
