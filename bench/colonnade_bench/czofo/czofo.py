@@ -13,7 +13,7 @@ from pathlib import Path
 from colonnade.data.datasets import available
 from colonnade_bench.common import Bench, Grid, Panel, Say
 from colonnade_bench.czofo import paper as paper
-from colonnade_bench.czofo.case import Case, Point, Record
+from colonnade_bench.czofo.case import Case, Measurement, Record
 from colonnade_bench.czofo.cases import cases_of
 from colonnade_bench.czofo.paper import FRAMEWORKS, THRESHOLDS, Printed
 from colonnade_bench.czofo.privacy import privacy
@@ -100,7 +100,7 @@ def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) 
 
 def curves(bench: Bench, title: str, found: Mapping[str, Record]) -> None:
     """Test accuracy against epochs and against bytes (the paper draws training accuracy)."""
-    where: dict[str, Callable[[Point], float]] = {
+    where: dict[str, Callable[[Measurement], float]] = {
         "epochs": lambda p: p.epochs,
         "MB sent": lambda p: p.bytes / 1e6,
     }
@@ -112,7 +112,7 @@ def curves(bench: Bench, title: str, found: Mapping[str, Record]) -> None:
             bench.panels.append(Panel(title, x, "test accuracy, %", lines))
 
 
-def thinned(points: Sequence[Point], most: int = 25) -> list[Point]:
+def thinned(points: Sequence[Measurement], most: int = 25) -> list[Measurement]:
     """At most about so many, the last among them."""
     step = max(1, len(points) // most)
     return [*points[:-1:step], points[-1]]
