@@ -49,6 +49,7 @@ ABSENT = "rcv1, w8a and epsilon could not be had and are left out."
 
 
 def run(quick: bool, out: Path, say: Say) -> list[Path]:
+    """Measure everything that the data sets on this machine allow, and write it as it comes."""
     bench = Bench("asyrevel", "AsyREVEL: black-box models over split columns", quick)
     parts: list[Part] = [table_3, figure_3, figure_4, *table_4(bench, say, quick=quick)]
     if available("a9a"):
@@ -62,7 +63,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
 
 
 def panels_of(grids: list[Grid]) -> list[Panel]:
-    """Tables 3 and 4 as figures."""
+    """The figures that show Tables 3 and 4."""
     panels = []
     for grid in grids:
         if grid.title == TABLE_3:
@@ -191,7 +192,7 @@ def curve(job: Job, tables: Tables) -> list[tuple[float, float]]:
 
 
 def time_to(points: list[tuple[float, float]], loss: float) -> float | None:
-    """When the loss was first reached, by straight lines between measurements."""
+    """The time at which the loss was first reached, by straight lines between measurements."""
     for (t0, a), (t1, b) in pairwise(points):
         if b <= loss < a:
             return t0 + (t1 - t0) * (a - loss) / (a - b)

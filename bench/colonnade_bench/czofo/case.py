@@ -100,7 +100,7 @@ class Record(msgspec.Struct, kw_only=True):
 
     @property
     def last(self) -> Measurement:
-        """The last measurement; numbers that are none if there was not even one."""
+        """The last measurement; NaN where there is none."""
         return self.points[-1] if self.points else Measurement(0.0, 0, float("nan"), float("nan"))
 
     @property
@@ -156,7 +156,10 @@ def job_of(case: Case, classes: int, device: str = "cpu") -> Job:
 
 
 def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Record:
-    """Run a case. With a limit in seconds, in as many epochs as fit, and what was reached by then counts."""
+    """Run a case and return its record.
+
+    With a limit in seconds there are as many epochs as fit, and what was reached by then counts.
+    """
     end = None if seconds is None else time.monotonic() + seconds
     assigned, tables = experiment(case.dataset, case.clients, case.rows, case.validation)
     if end is not None:
@@ -206,7 +209,7 @@ class Attempt:
             self.ended = str(error)
 
     def record(self, device: str, seconds: float) -> Record:
-        """What came of it."""
+        """The record of this attempt, which took so many seconds."""
         case, shares, plan = self.case, self.shares, self.order.plan
         traffic = [share.traffic for share in shares.values()]
         apart = case.world == "network"
@@ -231,7 +234,7 @@ class Attempt:
 
 
 def observed(transcript: Transcript, plan: Plan[Any], rows: int) -> Observed:
-    """The gradients of single rows that a client of `vafl` is told, which the paper's formula asks for."""
+    """What the paper's formula needs of the gradients of single rows that a client of `vafl` is told."""
     return Observed.of(np.concatenate([found for _, found in gradients_heard(transcript, plan, rows)]))
 
 

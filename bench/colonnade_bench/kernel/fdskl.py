@@ -56,6 +56,7 @@ SUMMED_ROWS = 9_000  # what the whole kernel matrix can be summed for in a minut
 
 
 def run(quick: bool, out: Path, say: Say) -> list[Path]:
+    """Measure on the data sets that are on this machine, and write what there is after every part."""
     bench = Bench("fdskl", "FDSKL: kernels over split columns", quick)
     names = [name for name in SETS if available(name)]
     missing = [name for name in SETS if name not in names]
@@ -173,13 +174,13 @@ class Growth:
     say: Say
 
     def fdskl(self, rows: int, features: int, passes: int = 10, batch: int = 256, block: int = 256) -> float:
-        """FDSKL with so many random features."""
+        """Seconds of FDSKL with so many random features."""
         options = {"features": features, "fraction": 0.6, "block": block}
         job = job_for(self.whole, "fdskl", 0, train={"epochs": passes, "batch": batch}, kernel=options)
         return self._processor(job, rows, f"{features} features, {passes} passes")
 
     def summed(self, rows: int) -> float:
-        """LIBSVM on the summed kernel matrix."""
+        """Seconds of LIBSVM on the summed kernel matrix."""
         return self._processor(job_for(self.whole, "pp-svmv", 0, kernel={"fraction": 0.6}), rows, "pp-svmv")
 
     def _processor(self, job: Job, rows: int, how: str) -> float:
@@ -220,7 +221,7 @@ def figure_5(bench: Bench, name: str, say: Say, *, quick: bool) -> None:
 
 
 def exponents(grown: Mapping[str, Sequence[tuple[float, float]]], rows: int) -> Grid:
-    """By which power seconds grow, for every line of at least two points; `rows` is all there are."""
+    """The table of growth exponents, of every line with two points or more; `rows` is all rows there are."""
     table = [
         [what, growth_exponent(at), growth_exponent(at[-3:]), len(at), int(at[0][0]), int(at[-1][0])]
         for what, at in grown.items()
@@ -233,7 +234,7 @@ def exponents(grown: Mapping[str, Sequence[tuple[float, float]]], rows: int) -> 
 
 
 def traffic(bench: Bench, say: Say) -> None:
-    """Bytes of the second pass, with projections kept and with every visit asking again."""
+    """Bytes of the first and the second pass, where projections are kept and where every visit asks again."""
     tables = tables_of("digits-odd", 0, parties=4)
     n, q, m = rows_in(tables), 4, ACTIVE
 

@@ -134,7 +134,7 @@ class Compared:
 
     @staticmethod
     def of(splits: Sequence[Trial], algorithms: Sequence[str], out: Path) -> Compared:
-        """Run what has not been run before."""
+        """Runs every trial that has no answer yet."""
         return Compared(
             [pooled(trial, out) for trial in splits],
             [ended(replace(trial, algorithm="afsvrg-vp"), out).accuracy for trial in splits],
@@ -156,7 +156,7 @@ class Compared:
         return max(abs(statistics.mean(each) - statistics.mean(self.nonf)) for each in self.reached)
 
     def cells(self) -> list[str]:
-        """What a row says between its set and the paper's figures."""
+        """The part of a row between its set and the paper's figures."""
         reached, gap = self.reached, self.gap
         worst = max(abs(a - b) for each in reached for a, b in zip(each, self.nonf, strict=True))
         above = max(each.above for all_ in self.ours.values() for each in all_)

@@ -29,12 +29,15 @@ class Claims:
         bench.grids.append(Grid(title, ["claim", "limit", "measured", "holds"], self.rows))
 
     def at_most(self, claim: str, limit: float, measured: float | None) -> None:
+        """Claim that a figure does not exceed a limit."""
         self.note(claim, f"<= {limit:g}", measured, measured is not None and measured <= limit)
 
     def above(self, claim: str, limit: float, measured: float) -> None:
+        """Claim that a figure exceeds a limit."""
         self.note(claim, f"> {limit:g}", measured, measured > limit)
 
     def note(self, claim: str, limit: str, measured: Any, holds: bool) -> None:
+        """Add a row and say it."""
         self.rows.append([claim, limit, measured, "yes" if holds else "NO"])
         self.say(f"{claim}: {measured} ({limit}) {'holds' if holds else 'DOES NOT HOLD'}")
 

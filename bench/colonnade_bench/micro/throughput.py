@@ -55,7 +55,7 @@ def job(batch: int, epochs: int, world: str, secure: str) -> Job:
 
 
 def pooled_loop(X: Any, y: Any, batch: int, epochs: int) -> Spent:
-    """Mini-batch SGD as one writes it with NumPy and SciPy: gather the rows, two products, a step."""
+    """Trains on pooled data as one writes it with NumPy and SciPy: gather the rows, two products, a step."""
     schedule = Schedule(len(y), batch, epochs, 0, ("one",))
     dz = LOSSES["logistic"].dz
     w = np.zeros(X.shape[1])
@@ -72,7 +72,7 @@ def pooled_loop(X: Any, y: Any, batch: int, epochs: int) -> Spent:
 
 
 def pooled_kernels(X: Any, y: Any, batch: int, epochs: int) -> Spent:
-    """The same with this package's own kernels on one block: shuffle once an epoch, no copies."""
+    """Trains on pooled data with this package's own kernels: shuffle once an epoch, no copies."""
     schedule = Schedule(len(y), batch, epochs, 0, ("one",))
     dz = LOSSES["logistic"].dz
     w = np.zeros(X.shape[1])
@@ -88,7 +88,7 @@ def pooled_kernels(X: Any, y: Any, batch: int, epochs: int) -> Spent:
 
 
 def federated(batch: int, epochs: int, world: str, secure: str) -> Spent:
-    """The same batches, trained by 8 parties."""
+    """Trains on the same batches with 8 parties."""
     run = federate(job(batch, epochs, world, secure))
     cpu = sum(share.cpu_seconds or 0.0 for share in run.shares.values())
     return Spent(cpu, run.result.cost.seconds, 32_561 * epochs, run.result.cost.messages)
