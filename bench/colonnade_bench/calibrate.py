@@ -25,7 +25,9 @@ BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
 
 
 @dataclass(frozen=True)
-class Point:
+class KernelTime:
+    """Microseconds of one call of a kernel on a batch."""
+
     kind: str
     kernel: str
     batch: int
@@ -40,14 +42,15 @@ class Calibration:
     kind: str
     us_per_call: float
     ns_per_value: float
-    points: Sequence[Point]
+    points: Sequence[KernelTime]
 
     def network(self) -> dict[str, float]:
-        """As the job's [network] section takes it."""
+        """The costs as keys of the job's [network] section."""
         return {"us_per_call": self.us_per_call, "ns_per_value": self.ns_per_value}
 
 
 def words(costs: dict[str, Calibration]) -> str:
+    """The costs in a sentence, with how they were measured."""
     each = ", ".join(
         f"{k}: {c.us_per_call:.2f} us a call + {c.ns_per_value:.2f} ns a value" for k, c in costs.items()
     )
@@ -58,7 +61,7 @@ def words(costs: dict[str, Calibration]) -> str:
 
 
 def calibrate(columns: int = COLUMNS, repeats: int = 7) -> dict[str, Calibration]:
-    """The costs of dense and of sparse blocks."""
+    """Measures the costs of dense and of sparse blocks."""
     rng = np.random.default_rng(0)
     blocks = {
         "dense": rows_of(rng.standard_normal((ROWS, columns))),
@@ -69,7 +72,7 @@ def calibrate(columns: int = COLUMNS, repeats: int = 7) -> dict[str, Calibration
     with threadpool_limits(1):
         for kind, rows in blocks.items():
             points = [
-                Point(kind, kernel, batch, rows.values(0, batch), 1e6 * best_time(call, repeats))
+                KernelTime(kind, kernel, batch, rows.values(0, batch), 1e6 * best_time(call, repeats))
                 for batch in BATCHES
                 for kernel, call in _kernels(rows, batch, w, theta).items()
             ]
@@ -99,7 +102,7 @@ def best_time(call: Callable[[], object], repeats: int, target_s: float = 2e-3) 
 
 
 def fit(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
-    """(us a call, ns a value) by least squares on relative errors.
+    """Microseconds of a call and nanoseconds of a value, by least squares on relative errors.
 
     >>> us, ns = fit([(0, 2.0), (1000, 3.0), (4000, 6.0)])
     >>> round(us, 6), round(ns, 6)

@@ -37,6 +37,7 @@ class Grid:
     note: str = ""
 
     def markdown(self) -> str:
+        """The table as Markdown."""
         lines = [f"## {self.title}", ""]
         lines += [_line(self.columns), _line(["---"] * len(self.columns))]
         lines += [_line([_text(cell) for cell in row]) for row in self.rows]
@@ -66,7 +67,7 @@ class Bench:
     data: dict[str, Any] = field(default_factory=dict)
 
     def write(self, out: Path) -> list[Path]:
-        """NAME.json with every number, NAME.md with the tables, NAME.png with the lines."""
+        """Write NAME.json with every number, NAME.md with the tables, NAME.png with the lines."""
         out.mkdir(parents=True, exist_ok=True)
         paths = [out / f"{self.name}.json", out / f"{self.name}.md"]
         whole = {
@@ -87,9 +88,9 @@ class Bench:
 
 
 def kept(path: Path, question: Any, answer: Callable[[], Any]) -> Any:
-    """What an earlier run found out about the same question, or what is found out now and kept.
+    """The answer that an earlier run stored for the same question; else finds it out and stores it.
 
-    A bench of hours can so go on where it was stopped. Questions and answers are plain numbers and words.
+    So a bench of hours can go on where it was stopped. Questions and answers are plain numbers and words.
     """
     asked = json.loads(json.dumps(question))
     if path.is_file():
@@ -105,7 +106,7 @@ def kept(path: Path, question: Any, answer: Callable[[], Any]) -> Any:
 
 
 def draw(panels: Sequence[Panel], title: str) -> Figure:
-    """The panels side by side, three in a row."""
+    """A figure with the panels side by side, three in a row."""
     across = min(3, len(panels))
     down = math.ceil(len(panels) / across)
     with mpl.rc_context(STYLE):
@@ -126,7 +127,7 @@ def draw(panels: Sequence[Panel], title: str) -> Figure:
 
 
 def _logarithmic(axes: Axes) -> None:
-    """Plain numbers on both axes; where there are few decades, also at 2 and 5."""
+    """Make both axes logarithmic, with plain numbers, where there are few decades also at 2 and 5."""
     axes.set(xscale="log", yscale="log")
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
@@ -135,7 +136,7 @@ def _logarithmic(axes: Axes) -> None:
 
 
 def growth_exponent(points: Sequence[tuple[float, float]]) -> float:
-    """The p of y ~ x^p by least squares on logarithms.
+    """The exponent p of y ~ x^p, by least squares on logarithms.
 
     >>> round(growth_exponent([(1.0, 2.0), (2.0, 8.0), (4.0, 32.0)]), 6)
     2.0
@@ -145,6 +146,7 @@ def growth_exponent(points: Sequence[tuple[float, float]]) -> float:
 
 
 def machine() -> str:
+    """This machine and its software, in a few words."""
     python = platform.python_version()
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {python}, Colonnade {__version__}"
 

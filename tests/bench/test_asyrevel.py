@@ -33,7 +33,7 @@ def test_the_private_part_of_the_bench_shows_leak_and_protection() -> None:
     y = np.where(X @ rng.standard_normal(9) > 0, 1.0, -1.0)
     parts = {f"party-{m}": np.ascontiguousarray(X[:, 3 * m : 3 * m + 3]) for m in range(3)}
 
-    def tables(rows: slice) -> dict[str, Table]:
+    def of_rows(rows: slice) -> dict[str, Table]:
         return {
             name: Table(name, ("a", "b", "c"), part[rows], y[rows] if name == "party-0" else None)
             for name, part in parts.items()
@@ -41,9 +41,9 @@ def test_the_private_part_of_the_bench_shows_leak_and_protection() -> None:
 
     bench = Bench("asyrevel", "test", quick=True)
     said: list[str] = []
-    setting = Tables("made", tables(slice(160)), tables(slice(160, 200)), ("party-0",))
-    assert CLIENT in setting.train
-    privacy(bench, said.append, setting=setting, quick=True)
+    tables = Tables("made", of_rows(slice(160)), of_rows(slice(160, 200)), ("party-0",))
+    assert CLIENT in tables.train
+    privacy(bench, said.append, tables=tables, quick=True)
     accuracy, attacks = bench.grids
     assert [row[0] for row in accuracy.rows] == [None, 8.0, 1.0]
     assert accuracy.rows[2][1] <= 1.0 + 1e-3  # epsilon spent

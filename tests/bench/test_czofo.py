@@ -16,11 +16,12 @@ from colonnade_bench.common import Bench
 from colonnade_bench.czofo import case as czofo_case
 from colonnade_bench.czofo import czofo
 from colonnade_bench.czofo import records as czofo_records
-from colonnade_bench.czofo.case import Case, Point, Record, job_of
+from colonnade_bench.czofo.case import Case, Measurement, Record, job_of
 from colonnade_bench.czofo.cases import CASES, cases_of
-from colonnade_bench.czofo.data import assigned, balanced, blocks, prepared
+from colonnade_bench.czofo.data import assigned, balanced, blocks
 from colonnade_bench.czofo.paper import FRAMEWORKS
 from colonnade_bench.czofo.steps import KINDS, MLP, NOISY, best, noisy_trials, trials
+from colonnade_bench.party_tables import prepared
 
 CASE = Case(
     part="digits", name="czofo", algorithm="czofo", dataset="digits", clients=2,
@@ -49,13 +50,13 @@ def test_halves_of_an_image_are_its_left_and_its_right() -> None:
 
 def test_the_server_has_the_labels_and_nothing_else() -> None:
     given = assigned("digits", 2, rows=500)
-    setting = prepared(given)
+    tables = prepared(given)
     assert given.label_holders == ("server",)
-    assert {party: table.width for party, table in setting.train.items()} == {
+    assert {party: table.width for party, table in tables.train.items()} == {
         "server": 0, "party-0": 32, "party-1": 32,
     }  # fmt: skip
-    assert [party for party, table in setting.train.items() if table.y is not None] == ["server"]
-    assert setting.train["server"].rows == 500
+    assert [party for party, table in tables.train.items() if table.y is not None] == ["server"]
+    assert tables.train["server"].rows == 500
     kept, held_out = (prepared(assigned("digits", 2, validation=v)) for v in (False, True))
     assert held_out.test is not None
     assert kept.train["server"].rows > held_out.test["server"].rows
@@ -112,7 +113,7 @@ def test_cases_run_side_by_side_in_processes(tmp_path: Path) -> None:
 def test_a_table_has_the_papers_figures_beside_ours() -> None:
     record = Record(
         case=msgspec.structs.replace(CASE, part="a9a"), machine="2 cores, here", device="cpu",
-        points=[Point(0.5, 100_000, 81.0, 0.4), Point(1.0, 200_000, 84.0, 0.3)],
+        points=[Measurement(0.5, 100_000, 81.0, 0.4), Measurement(1.0, 200_000, 84.0, 0.3)],
         payload={"upload": 100_000, "reply": 50_000}, messages=10, seconds=1.0,
     )  # fmt: skip
     bench = Bench("czofo", "test", quick=True)
@@ -140,7 +141,7 @@ def test_the_step_of_a_kind_is_the_one_that_did_best_on_validation_rows() -> Non
     assert all(case.validation for case in tried)
     found = {
         case.name: Record(
-            case=case, machine="", device="cpu", points=[Point(2.0, 1, accuracy, 0.1)],
+            case=case, machine="", device="cpu", points=[Measurement(2.0, 1, accuracy, 0.1)],
             payload={}, messages=None, seconds=1.0,
         )
         for accuracy, case in enumerate(tried)

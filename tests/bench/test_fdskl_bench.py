@@ -10,7 +10,7 @@ import pytest
 
 from colonnade_bench.common import Bench
 from colonnade_bench.kernel.fdskl import PAPER, Splits
-from colonnade_bench.kernel.runs import job_for, pooled_rows, setting_of, train_federated
+from colonnade_bench.kernel.runs import job_for, pooled_rows, tables_of, train_federated
 
 
 def test_splits_are_counted_compared_and_written(tmp_path: Path) -> None:
@@ -35,16 +35,16 @@ def test_splits_are_counted_compared_and_written(tmp_path: Path) -> None:
 
 
 def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:
-    setting = setting_of("breast-cancer", 3, parties=3)
-    _, y, X_test, y_test = pooled_rows(setting)
+    tables = tables_of("breast-cancer", 3, parties=3)
+    _, y, X_test, y_test = pooled_rows(tables)
     assert len(y_test) == pytest.approx((len(y) + len(y_test)) / 4, abs=1)
-    done = train_federated(job_for(setting, "fdskl", 3, kernel={"features": 512}), setting)
+    done = train_federated(job_for(tables, "fdskl", 3, kernel={"features": 512}), tables)
     scores = np.zeros(len(y_test))
-    for owner in setting.active:
-        shares = done.shares.values()
+    for owner in tables.active:
+        shares = done.run.shares.values()
         omega = np.vstack([share.weights[f"omega.{owner}"] for share in shares])
         b = np.sum([share.weights[f"b.{owner}"] for share in shares], axis=0)
-        scores += np.sqrt(2) * np.cos(X_test @ omega + b) @ done.shares[owner].weights["alpha"]
+        scores += np.sqrt(2) * np.cos(X_test @ omega + b) @ done.run.shares[owner].weights["alpha"]
     assert np.mean((scores >= 0) != (y_test > 0)) == pytest.approx(done.error)
     assert done.seconds > 0
     assert done.processor > 0
@@ -52,5 +52,5 @@ def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:
 
 def test_digits_are_learnt_with_default_settings() -> None:
     """Odd against even: a linear model is wrong on 7 to 10 rows of a hundred."""
-    setting = setting_of("digits-odd", 0)
-    assert train_federated(job_for(setting, "fdskl", 0), setting).error <= 0.012
+    tables = tables_of("digits-odd", 0)
+    assert train_federated(job_for(tables, "fdskl", 0), tables).error <= 0.012

@@ -71,7 +71,7 @@ def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path
 
 
 def test_losslessness_is_judged_by_the_difference_of_means(made_up: Bench, tmp_path: Path) -> None:
-    terms = lossless.Terms(1e-7, {"batch": 32, "epochs": 20}, {"batch": 128, "epochs": 4})
+    terms = lossless.TrialTerms(1e-7, {"batch": 32, "epochs": 20}, {"batch": 128, "epochs": 4})
     lossless.TERMS["made"] = terms
     try:
         lossless.lossless(made_up, ("made",), ("vfb2-saga",), ("l2",), 1, {}, lambda line: None, tmp_path)
@@ -112,7 +112,7 @@ def test_pooled_fits_and_the_local_world_are_timed(made_up: Bench, monkeypatch: 
     monkeypatch.setattr(against, "ROUNDS", 4)  # few rows make noisy batches
     assert against.lbfgs(data, 1e-3)() > 0
     assert against.complete(data)() > 0
-    moment = against.local(data, 1e-3)()
+    moment = against.federated(data, 1e-3, "local")()
     assert moment is not None
     assert moment.seconds > 0
     assert moment.loss <= data.optimum().loss + 1e-3

@@ -1,4 +1,4 @@
-"""What rounds change is plain data: arrays, numbers, text, and containers of these, whatever the conversation.
+"""What rounds change is plain data: arrays, numbers, text, and containers of these, in every conversation.
 
 A record that is plain can be looked at from outside, compared, and stored. Code, locks, tasks and closures
 are apart from it.

@@ -18,17 +18,18 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from colonnade.baselines.pooled_cascade import by_gradient, by_values, stack_of
-from colonnade.data.assign import assign, label_holders
+from colonnade.conversations.cascade.pooled import by_gradient, by_values, stack_of
+from colonnade.conversations.pooling import AllColumns
 from colonnade.data.datasets import available
 from colonnade.errors import JobError
 from colonnade.job import Data, Job, job_from
-from colonnade.run.federate import Setting, resolved
-from colonnade.run.launch import run_local, run_simulated
-from colonnade.run.party import Assignment, Share
+from colonnade.result import Result
+from colonnade.run.federate import Tables, plan_for, run_tables
+from colonnade.run.resolve import compose
 from colonnade_bench.asyrevel.line import line_times
 from colonnade_bench.asyrevel.privacy import privacy
 from colonnade_bench.common import Bench, Grid, Panel, Say
+from colonnade_bench.party_tables import first_rows, held_out, read_tables
 
 TABLE_3, TABLE_4 = "Table 3: time of an exchange", "Table 4: losslessness"
 PARTIES = 8
@@ -48,10 +49,11 @@ ABSENT = "rcv1, w8a and epsilon could not be had and are left out."
 
 
 def run(quick: bool, out: Path, say: Say) -> list[Path]:
+    """Measure everything that the data sets on this machine allow, and write it as it comes."""
     bench = Bench("asyrevel", "AsyREVEL: black-box models over split columns", quick)
     parts: list[Part] = [table_3, figure_3, figure_4, *table_4(bench, say, quick=quick)]
     if available("a9a"):
-        parts.insert(0, partial(privacy, setting=setting_of("a9a")))
+        parts.insert(0, partial(privacy, tables=tables_of("a9a")))
     with threadpool_limits(1):
         for part in parts:
             part(bench, say, quick=quick)
@@ -61,7 +63,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
 
 
 def panels_of(grids: list[Grid]) -> list[Panel]:
-    """Tables 3 and 4 as figures."""
+    """The figures that show Tables 3 and 4."""
     panels = []
     for grid in grids:
         if grid.title == TABLE_3:
@@ -82,52 +84,37 @@ def panels_of(grids: list[Grid]) -> list[Panel]:
 # --- what is measured ------------------------------------------------------------------------------------
 
 
-def setting_of(name: str, rows: int | None = None, parties: int = PARTIES) -> Setting:
-    """The columns of a data set, dealt evenly; the first party holds the label and is the server."""
-    data = Data(train=name, parties=parties, active=1, test_fraction=0.1)
-    holders = label_holders(data.party_names, data.active)
-    assigned = assign(data, label_holders=holders, task=None, intercept=None, seed=0)
-    train, test = {}, {}
-    for party, held in assigned.parties.items():
-        _, table, tested = held.prepare()
-        assert tested is not None  # noqa: S101  some rows were kept for the test
-        train[party] = replace(table, X=table.X[:rows], y=None if table.y is None else table.y[:rows])
-        test[party] = tested
-    return Setting(name, train, test, assigned.label_holders)
+def tables_of(name: str, rows: int | None = None, parties: int = PARTIES) -> Tables:
+    """The columns of a data set, split evenly; the first party holds the label and is the server."""
+    tables = read_tables(Data(train=name, parties=parties, active=1, test_fraction=0.1))
+    return tables if rows is None else replace(tables, train=first_rows(tables.train, rows))
 
 
-def job_for(setting: Setting, algorithm: str, world: str = "local", **sections: Any) -> Job:
-    multiclass = setting.dataset in IMAGES
+def job_for(tables: Tables, algorithm: str, world: str = "local", **sections: Any) -> Job:
+    """A job that trains on these tables; images have ten classes, and networks as models."""
     train = {"regularizer": "nonconvex", "evaluate_every": 0, **sections.pop("train", {})}
-    if multiclass:
+    if tables.dataset in IMAGES:
         sections.setdefault("model", NETWORK)
-    data = {"train": setting.dataset, "parties": len(setting.train), "active": 1}
-    plain = {"algorithm": algorithm, "world": world, "data": data, "train": train, **sections}
-    return resolved(job_from(plain), "multiclass" if multiclass else "binary", 10 if multiclass else 2)
+        train |= {"loss": "softmax", "classes": 10}
+    data = {"train": tables.dataset, "parties": len(tables.train), "active": 1}
+    plain = {"algorithm": algorithm, "world": world, "compare": False, "data": data, "train": train}
+    return job_from({**plain, **sections})
 
 
-def train_federated(job: Job, setting: Setting) -> dict[str, Share]:
-    assert setting.test is not None  # noqa: S101  settings here have test rows
-    given = {
-        party: Assignment(job, table, setting.test[party], setting.active)
-        for party, table in setting.train.items()
-    }
-    launch = run_local if job.world == "local" else run_simulated
-    return launch(given, lambda moment: None)
+def accuracy(result: Result) -> float:
+    """Test accuracy in per cent."""
+    return 100 * result.metrics["test_accuracy"]
 
 
-def accuracy(shares: dict[str, Share], setting: Setting) -> float:
-    return 100 * shares[setting.active[0]].metrics["test_accuracy"]
-
-
-def non_federated(job: Job, setting: Setting, steps: dict[str, float], *, by: str) -> float:
-    stack = stack_of(job, setting.train, setting.active[0])
+def non_federated(job: Job, tables: Tables, steps: dict[str, float], *, by: str) -> float:
+    """Test accuracy in per cent of the same models trained in one place, by values or by gradient."""
+    (plan, _), server, test = plan_for(job, tables), tables.active[0], held_out(tables)
+    stack = stack_of(plan, AllColumns(tables.train, test, server))
     if by == "gradient":
         by_gradient(stack)
     else:
         by_values(stack, step=float(np.mean(list(steps.values()))))
-    test = setting.test or {}
-    found = stack.metrics([test[party].X for party in sorted(test)], test[setting.active[0]].y)
+    found = stack.metrics([test[party].X for party in sorted(test)], test[server].y)
     return 100 * found["test_accuracy"]
 
 
@@ -135,6 +122,7 @@ def non_federated(job: Job, setting: Setting, steps: dict[str, float], *, by: st
 
 
 def table_3(bench: Bench, say: Say, *, quick: bool) -> None:
+    """How much longer an exchange takes whose reply is a gradient."""
     say("Table 3: sending gradients against sending values, over mutual TLS")
     rows = []
     for d, paper in PAPER_3.items():
@@ -150,7 +138,7 @@ def table_3(bench: Bench, say: Say, *, quick: bool) -> None:
 
 
 def table_4(bench: Bench, say: Say, *, quick: bool) -> list[Part]:
-    """An empty table, and for every data set what fills its rows."""
+    """Returns one function for every data set, which adds its rows to the table."""
     rows: list[list[Any]] = []
     epochs = 2 if quick else 10
     heads = ["data", "algorithm", "paper %", "non-federated %", "federated %"]
@@ -164,48 +152,47 @@ def table_4(bench: Bench, say: Say, *, quick: bool) -> list[Part]:
     def lossless(name: str, bench: Bench, say: Say, *, quick: bool) -> None:
         if grid not in bench.grids:
             bench.grids.append(grid)
-        setting = setting_of(name, 4000 if quick and name in IMAGES else None)
+        tables = tables_of(name, 4000 if quick and name in IMAGES else None)
         for number, algorithm in enumerate(("asyrevel-gau", "asyrevel-uni")):
             say(f"Table 4: {algorithm} on {name}")
-            job = job_for(setting, algorithm, train={"epochs": epochs})
-            shares = train_federated(job, setting)
-            steps = {party: share.step for party, share in shares.items()}
-            non = non_federated(job, setting, steps, by="values")
-            rows.append([name, algorithm, PAPER_4[name][number], non, accuracy(shares, setting)])
-            say(f"    {accuracy(shares, setting):.2f}% federated, {non:.2f}% not, by the same rule")
-        rows.extend((white_box if name in LINEAR else first_order)(setting, epochs, say))
+            job = job_for(tables, algorithm, train={"epochs": epochs})
+            result = run_tables(job, tables).result
+            non = non_federated(job, tables, result.step, by="values")
+            rows.append([name, algorithm, PAPER_4[name][number], non, accuracy(result)])
+            say(f"    {accuracy(result):.2f}% federated, {non:.2f}% not, by the same rule")
+        rows.extend((white_box if name in LINEAR else first_order)(tables, epochs, say))
 
     return [partial(lossless, name) for name in names if available(name)]
 
 
-def white_box(setting: Setting, epochs: int, say: Say) -> list[list[Any]]:
-    """What sending gradients reaches where models have them."""
-    say(f"Table 4: tig on {setting.dataset}")
-    tig = accuracy(train_federated(job_for(setting, "tig", train={"epochs": epochs}), setting), setting)
-    return [[setting.dataset, "tig (white box)", None, None, tig]]
+def white_box(tables: Tables, epochs: int, say: Say) -> list[list[Any]]:
+    """A row for TIG: what sending gradients reaches where models have them."""
+    say(f"Table 4: tig on {tables.dataset}")
+    tig = accuracy(run_tables(job_for(tables, "tig", train={"epochs": epochs}), tables).result)
+    return [[tables.dataset, "tig (white box)", None, None, tig]]
 
 
-def first_order(setting: Setting, epochs: int, say: Say) -> list[list[Any]]:
-    """Networks: a server that propagates back through its own model, and Adam on pooled columns."""
-    say(f"Table 4: first-order server, and first order on pooled columns, {setting.dataset}")
-    job = job_for(setting, "asyrevel-gau", train={"epochs": epochs}, cascade={"server": "first"})
-    first = accuracy(train_federated(job, setting), setting)
-    pooled = non_federated(job, setting, {}, by="gradient")
+def first_order(tables: Tables, epochs: int, say: Say) -> list[list[Any]]:
+    """Rows for networks: a server that propagates back through its own model, and Adam on pooled columns."""
+    say(f"Table 4: first-order server, and first order on pooled columns, {tables.dataset}")
+    job = job_for(tables, "asyrevel-gau", train={"epochs": epochs}, cascade={"server": "first"})
+    first = accuracy(run_tables(job, tables).result)
+    pooled = non_federated(job, tables, {}, by="gradient")
     say(f"    {first:.2f}% with a first-order server, {pooled:.2f}% first order on pooled columns")
     return [
-        [setting.dataset, "asyrevel-gau, first-order server", None, None, first],
-        [setting.dataset, "first order, pooled", None, pooled, None],
+        [tables.dataset, "asyrevel-gau, first-order server", None, None, first],
+        [tables.dataset, "first order, pooled", None, pooled, None],
     ]
 
 
-def curve(job: Job, setting: Setting) -> list[tuple[float, float]]:
-    """(simulated seconds, training loss)"""
-    history = train_federated(job, setting)[setting.active[0]].history
+def curve(job: Job, tables: Tables) -> list[tuple[float, float]]:
+    """The simulated seconds and the training loss of every measurement."""
+    history = run_tables(job, tables).result.history
     return [(moment.virtual_seconds or 0.0, moment.loss) for moment in history]
 
 
 def time_to(points: list[tuple[float, float]], loss: float) -> float | None:
-    """When the loss was first reached, by straight lines between measurements."""
+    """The time at which the loss was first reached, by straight lines between measurements."""
     for (t0, a), (t1, b) in pairwise(points):
         if b <= loss < a:
             return t0 + (t1 - t0) * (a - loss) / (a - b)
@@ -213,10 +200,10 @@ def time_to(points: list[tuple[float, float]], loss: float) -> float | None:
 
 
 def figure_3(bench: Bench, say: Say, *, quick: bool) -> None:
-    """Loss against time with a straggler, where the parties' own models are what takes the time."""
+    """Loss against time with one slow party, where the parties' own models are what takes the time."""
     rows = []
     name = "mnist" if available("mnist") else "a9a"
-    setting = setting_of(name, 1500 if quick else 4000)
+    tables = tables_of(name, 1500 if quick else 4000)
     epochs = 4 if quick else 16
     for slower in (0.2, 0.4, 0.6):
         if quick and slower != 0.4:
@@ -227,8 +214,8 @@ def figure_3(bench: Bench, say: Say, *, quick: bool) -> None:
         for algorithm in ("asyrevel-gau", "asyrevel-uni", "synrevel-gau", "synrevel-uni", "tig"):
             say(f"Figure 3: {algorithm}, a party {slower:.0%} slower")
             cascade = {"server": "first"}
-            job = job_for(setting, algorithm, "simulated", train=train, network=net, cascade=cascade)
-            lines[algorithm] = curve(job, setting)
+            job = job_for(tables, algorithm, "simulated", train=train, network=net, cascade=cascade)
+            lines[algorithm] = curve(job, tables)
         title = f"Figure 3: {name}, a party {slower:.0%} slower"
         bench.panels.append(Panel(title, "simulated seconds", "training loss", lines))
         for kind in ("gau", "uni"):
@@ -239,7 +226,7 @@ def figure_3(bench: Bench, say: Say, *, quick: bool) -> None:
             ratio = sync / late if sync and late else None
             rows.append([f"{slower:.0%}", kind, goal, sync, late, ratio])
     try:
-        job_for(setting, "tig", model={"kind": "function", "path": "a:b", "parameters": 1})
+        compose(job_for(tables, "tig", model={"kind": "function", "path": "a:b", "parameters": 1}))
         refused = "was not refused"
     except JobError as error:
         refused = str(error)
@@ -263,14 +250,14 @@ def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
         to_goal, per_epoch = [], []
         for q in counts:
             say(f"Figure 4: {algorithm} with {q} parties")
-            setting = setting_of("mnist", rows, parties=q)
+            tables = tables_of("mnist", rows, parties=q)
             net = {"speeds": [1.0] if q == 1 else [1.0] * (q - 1) + [0.6], "latency_ms": 1.0}
             train = {"epochs": epochs, "evaluate_every": 1}
             model, cascade = {**NETWORK, "outputs": 8 // q}, {"server": "first", "decay": "none"}
             job = job_for(
-                setting, algorithm, "simulated", train=train, network=net, model=model, cascade=cascade
+                tables, algorithm, "simulated", train=train, network=net, model=model, cascade=cascade
             )
-            points = curve(job, setting)
+            points = curve(job, tables)
             to_goal.append(time_to([(0.0, float(np.log(10))), *points], goal))
             per_epoch.append(points[-1][0] / epochs)
         for what, times in (("to the loss", to_goal), ("of an epoch", per_epoch)):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
+from colonnade.arrays import Numbers
 from colonnade.messages import Reply, Upload
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import network_wire
 
 PARTIES = ("client", "server")
@@ -32,7 +32,7 @@ async def _measure(d: int, exchanges: int) -> tuple[float, float, float]:
         make_authority(folder)
         for party in PARTIES:
             issue(folder, party)
-        addresses = {party: ("127.0.0.1", _free_port()) for party in PARTIES}
+        addresses = {party: ("127.0.0.1", port) for party, port in zip(PARTIES, free_ports(2), strict=True)}
         ends = {}
         wires = []
         for me, peer in (PARTIES, PARTIES[::-1]):
@@ -55,12 +55,14 @@ async def _measure(d: int, exchanges: int) -> tuple[float, float, float]:
     return best[0], best[1], best[2]
 
 
-async def _exchange(ends: dict[str, Endpoint], answer: object, first: int, count: int) -> float:
+async def _exchange(ends: dict[str, Endpoint], answer: Numbers, first: int, count: int) -> float:
+    """Mean seconds of so many exchanges, one after another."""
+
     async def serve() -> None:
         left = count
         while left:
             for sender, upload in await ends["server"].drain(Upload):
-                await ends["server"].send(sender, Reply(upload.tag, 0, answer))  # type: ignore[arg-type]
+                await ends["server"].send(sender, Reply(upload.tag, 0, answer))
                 left -= 1
 
     serving = asyncio.ensure_future(serve())
@@ -72,10 +74,3 @@ async def _exchange(ends: dict[str, Endpoint], answer: object, first: int, count
     taken = time.perf_counter() - began
     await serving
     return taken / count
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

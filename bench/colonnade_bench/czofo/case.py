@@ -1,8 +1,8 @@
 """One run of VFL-CZOFO's experiments: what was asked, and what came of it.
 
-A case is a row of a table, a record what came of it.
-Bytes are the meter's: everything sent in training, the first pass over all rows and framing included;
-`payload` is the arrays alone. Measuring is counted apart and not here.
+A case is a row of a table, a record what came of it. Bytes are the meter's: everything sent in training, the
+first pass over all rows and framing included; `payload` is the arrays alone. Measuring is counted apart and
+not here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -17,17 +18,19 @@ import numpy as np
 
 from colonnade.attacks.split_labels import gradients_heard
 from colonnade.attacks.transcript import Transcript
-from colonnade.data.table import Table
+from colonnade.data.assign import Assigned
 from colonnade.errors import Aborted, Diverged
 from colonnade.job import Job, job_from
-from colonnade.job.rules import batch_of
+from colonnade.job.plan import Plan
 from colonnade.privacy.paper_epsilon import Observed
 from colonnade.result import Moment
-from colonnade.run.federate import Setting, resolved
-from colonnade.run.launch import Progress, WireTap, run_local, untapped
-from colonnade.run.party import Assignment, Share
+from colonnade.run.federate import Tables, plan_for, run_tables
+from colonnade.run.launch import launch
+from colonnade.run.party import Share
+from colonnade.run.world import Launch, untapped
 from colonnade_bench.common import machine
 from colonnade_bench.czofo.data import experiment
+from colonnade_bench.party_tables import first_rows, held_out, label_of
 
 Sections = dict[str, Any]
 CLIENT = "party-0"
@@ -54,6 +57,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slug(self) -> str:
+        """The name of the record's file."""
         return re.sub(r"[^a-z0-9.]+", "-", f"{self.part} {self.name} {self.world}".lower()).strip("-")
 
     @property
@@ -61,11 +65,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.train["epochs"])
 
     def shortened(self, epochs: int) -> Case:
+        """The same case with another number of epochs."""
         return msgspec.structs.replace(self, train={**self.train, "epochs": epochs})
 
 
-class Point(msgspec.Struct, frozen=True):
-    """A moment of the run: epochs done, bytes sent so far, test accuracy in per cent, training loss."""
+class Measurement(msgspec.Struct, frozen=True):
+    """One measurement of a run: epochs done, bytes sent so far, test accuracy in per cent, training loss."""
 
     epochs: float
     bytes: int
@@ -79,8 +84,8 @@ class Record(msgspec.Struct, kw_only=True):
     case: Case
     machine: str
     device: str
-    points: list[Point]
-    payload: dict[str, int]  # by kind; nothing if stopped before the parties could hand in their books
+    points: list[Measurement]
+    payload: dict[str, int]  # by kind; nothing if stopped before the parties could hand in their shares
     messages: int | None
     sealed: int | None = None  # bytes of TLS records, among the others; none in the local world
     seconds: float
@@ -94,8 +99,9 @@ class Record(msgspec.Struct, kw_only=True):
     seen: Observed | None = None  # by the first client, where it listened
 
     @property
-    def last(self) -> Point:
-        return self.points[-1] if self.points else Point(0.0, 0, float("nan"), float("nan"))
+    def last(self) -> Measurement:
+        """The last measurement; NaN where there is none."""
+        return self.points[-1] if self.points else Measurement(0.0, 0, float("nan"), float("nan"))
 
     @property
     def accuracy(self) -> float:
@@ -110,11 +116,12 @@ class Record(msgspec.Struct, kw_only=True):
         return self.payload_megabytes_of(*self.payload)
 
     def payload_megabytes_of(self, *kinds: str) -> float | None:
+        """Megabytes of arrays in messages of these kinds, where the parties handed in their shares."""
         return sum(self.payload.get(kind, 0) for kind in kinds) / 1e6 if self.payload else None
 
     @property
     def framing(self) -> tuple[float | None, float | None]:
-        """Our own framing and TLS records, in per cent of the payload."""
+        """Bytes of our own framing and of TLS records, in per cent of the payload."""
         payload = sum(self.payload.values())
         sealed = 0 if self.case.world == "local" else self.sealed
         if not payload or sealed is None:
@@ -122,124 +129,127 @@ class Record(msgspec.Struct, kw_only=True):
         return 100 * (self.last.bytes - payload - sealed) / payload, 100 * sealed / payload
 
     def megabytes_to(self, accuracy: float) -> float | None:
-        """Sent until the test accuracy was first measured to be that high."""
+        """Megabytes sent until the test accuracy was first measured to be that high."""
         return next((point.bytes / 1e6 for point in self.points if point.accuracy >= accuracy), None)
 
 
-def job_of(case: Case, setting_classes: int, device: str = "cpu") -> Job:
+def job_of(case: Case, classes: int, device: str = "cpu") -> Job:
+    """The job of a case whose label has so many classes."""
     model = dict(case.model)
     if device != "cpu":
         model["device"] = device
+    softmax = {"loss": "softmax", "classes": classes} if classes > 2 else {}
     plain: dict[str, Any] = {
         "algorithm": case.algorithm,
         "world": case.world,
         "seed": case.seed,
+        "compare": False,
         "data": {"train": case.dataset, "parties": case.clients, "server": "apart"},
-        "train": {"batch": 64, "l2": 0.0, **case.train},
+        "train": {"batch": 64, "l2": 0.0, **softmax, **case.train},
         "cascade": case.cascade,
         "model": model,
         "network": {"deadline_s": 600.0},
     }
     if case.privacy:
         plain["privacy"] = case.privacy
-    return resolved(job_from(plain), "multiclass" if setting_classes > 2 else "binary", setting_classes)
+    return job_from(plain)
 
 
 def measure(case: Case, device: str = "cpu", seconds: float | None = None) -> Record:
-    """Run a case. With a limit in seconds, in as many epochs as fit, and what was reached by then counts."""
-    began = time.monotonic()
-    assigned, setting = experiment(case.dataset, case.clients, case.rows, case.validation)
-    if seconds is not None:
-        left = seconds - (time.monotonic() - began)
-        case = case.shortened(epochs_within(case, setting, device, left))
-    job = job_of(case, len(assigned.labels.classes), device)
-    rows = setting.train[assigned.label_holders[0]].rows
-    per_epoch = case.clients * -(-rows // batch_of(job, rows))
-    points: list[Point] = []
+    """Run a case and return its record.
 
-    def heard(moment: Moment) -> None:
-        points.append(
-            Point(moment.rounds / per_epoch, moment.bytes, 100 * moment.test["test_accuracy"], moment.loss)
+    With a limit in seconds there are as many epochs as fit, and what was reached by then counts.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    assigned, tables = experiment(case.dataset, case.clients, case.rows, case.validation)
+    if end is not None:
+        case = case.shortened(epochs_within(case, tables, device, end - time.monotonic()))
+    attempt = Attempt.of(case, device, assigned, tables)
+    start = time.monotonic()
+    attempt.run(end)
+    return attempt.record(device, time.monotonic() - start)
+
+
+@dataclass
+class Attempt:
+    """A case while it runs: what it runs on, and what is known of it so far."""
+
+    case: Case
+    order: Launch
+    rows: int
+    points: list[Measurement] = field(default_factory=list)
+    transcript: Transcript = field(default_factory=lambda: Transcript(CLIENT))
+    shares: dict[str, Share] = field(default_factory=dict)
+    ended: str = ""
+
+    @staticmethod
+    def of(case: Case, device: str, assigned: Assigned, tables: Tables) -> Attempt:
+        """A case that has not begun; `tables` are the assigned columns, prepared."""
+        plan, ready = plan_for(job_of(case, len(assigned.labels.classes), device), tables)
+        # processes prepare their columns themselves
+        data = assigned.parties if case.world == "network" else ready
+        return Attempt(case, Launch(plan, data), tables.train[plan.evaluator].rows)
+
+    def run(self, end: float | None) -> None:
+        """Run all parties until they have finished, failed, or time is up."""
+        per_epoch = self.case.clients * -(-self.rows // self.order.plan.pace.batch)
+
+        def heard(moment: Moment) -> None:
+            accuracy = 100 * moment.test["test_accuracy"]
+            self.points.append(Measurement(moment.rounds / per_epoch, moment.bytes, accuracy, moment.loss))
+            if end is not None and time.monotonic() > end:
+                raise Aborted("out of time")
+
+        tap = self.transcript.tap if self.case.listening else untapped
+        try:
+            self.shares = launch(replace(self.order, progress=heard, tap=tap))
+        except Aborted:
+            self.ended = "stopped by its time limit"
+        except Diverged as error:
+            self.ended = str(error)
+
+    def record(self, device: str, seconds: float) -> Record:
+        """The record of this attempt, which took so many seconds."""
+        case, shares, plan = self.case, self.shares, self.order.plan
+        traffic = [share.traffic for share in shares.values()]
+        apart = case.world == "network"
+        return Record(
+            case=case,
+            machine=machine(),
+            device=device,
+            points=self.points,
+            payload=dict(sum((Counter(each.payload_by_kind) for each in traffic), Counter())),
+            sealed=sum(each.sealed_bytes for each in traffic) if shares else None,
+            messages=sum(each.messages for each in traffic) if shares else None,
+            seconds=seconds,
+            cpu_seconds={party: share.cpu_seconds or 0.0 for party, share in shares.items() if apart},
+            complete=bool(shares),
+            ended=self.ended,
+            rows=self.rows,
+            step=shares[CLIENT].step if shares else 0.0,
+            answers=shares[CLIENT].rounds if shares else 0,
+            epsilon=shares[plan.evaluator].epsilon if shares else None,
+            seen=observed(self.transcript, plan, self.rows) if case.listening and shares else None,
         )
-        if seconds is not None and time.monotonic() - began > seconds:
-            raise Aborted("out of time")
-
-    start, ended = time.monotonic(), ""
-    shares: dict[str, Share] = {}
-    transcript = Transcript(CLIENT)
-    try:
-        if case.world == "network":
-            from colonnade.run.processes import run_processes
-
-            shares = run_processes(job, assigned, None, None, heard)
-        else:
-            shares = run_here(job, setting, heard, transcript.tap if case.listening else untapped)
-    except Aborted:
-        ended = "stopped by its time limit"
-    except Diverged as error:
-        ended = str(error)
-    return Record(
-        case=case,
-        machine=machine(),
-        device=device,
-        points=points,
-        payload=dict(sum((Counter(share.payload_by_kind) for share in shares.values()), Counter())),
-        sealed=sum(share.sealed_bytes for share in shares.values()) if shares else None,
-        messages=sum(share.messages for share in shares.values()) if shares else None,
-        seconds=time.monotonic() - start,
-        cpu_seconds={party: share.cpu_seconds or 0.0 for party, share in shares.items()}
-        if case.world == "network"
-        else {},
-        complete=bool(shares),
-        ended=ended,
-        rows=rows,
-        step=shares[CLIENT].step if shares else 0.0,
-        answers=shares[CLIENT].rounds if shares else 0,
-        epsilon=shares[assigned.label_holders[0]].epsilon if shares else None,
-        seen=observed(transcript, job, setting) if case.listening and shares else None,
-    )
 
 
-def run_here(job: Job, setting: Setting, progress: Progress, tap: WireTap = untapped) -> dict[str, Share]:
-    """All parties in this process, without the pooled comparison that a user's run has."""
-    test = setting.test or {}
-    given = {
-        party: Assignment(job, table, test.get(party), setting.active)
-        for party, table in setting.train.items()
-    }
-    return run_local(given, progress, tap)
+def observed(transcript: Transcript, plan: Plan[Any], rows: int) -> Observed:
+    """What the paper's formula needs of the gradients of single rows that a client of `vafl` is told."""
+    return Observed.of(np.concatenate([found for _, found in gradients_heard(transcript, plan, rows)]))
 
 
-def observed(transcript: Transcript, job: Job, setting: Setting) -> Observed:
-    """The gradients of single rows that a client of `vafl` is told, which the paper's formula asks for."""
-    rows = setting.train[CLIENT].rows
-    heard = [gradients for _, gradients in gradients_heard(transcript, job, sorted(setting.train), rows)]
-    return Observed.of(np.concatenate(heard))
-
-
-def epochs_within(case: Case, setting: Setting, device: str, seconds: float) -> int:
+def epochs_within(case: Case, tables: Tables, device: str, seconds: float) -> int:
     """How many epochs fit, by an epoch of a few rows; never more than the case asks for."""
-    few = max(1, setting.train[setting.active[0]].rows // CALIBRATION)
-    part = Setting(
-        setting.dataset,
-        {party: _head(table, few) for party, table in setting.train.items()},
-        {party: _head(table, few) for party, table in (setting.test or {}).items()},
-        setting.active,
-    )
-    job = job_of(case.shortened(1), _classes(setting), device)
+    server = tables.active[0]
+    few = max(1, tables.train[server].rows // CALIBRATION)
+    part = replace(tables, train=first_rows(tables.train, few), test=first_rows(held_out(tables), few))
+    y = label_of(tables.train, server)
+    classes = 2 if y.min() < 0 else int(y.max()) + 1
+    job = msgspec.structs.replace(job_of(case.shortened(1), classes, device), world="local")
     took = []
     for _ in range(2):  # the first run also loads and compiles
         start = time.monotonic()
-        run_here(job, part, lambda moment: None)
+        run_tables(job, part)
         took.append(time.monotonic() - start)
     epoch = took[-1] * CALIBRATION
     return max(1, min(case.epochs, int(0.9 * (seconds - sum(took)) / epoch)))
-
-
-def _head(table: Table, rows: int) -> Table:
-    return table.take(np.arange(min(rows, table.rows)))
-
-
-def _classes(setting: Setting) -> int:
-    y = setting.train[setting.active[0]].y
-    return 2 if y is None or y.min() < 0 else int(y.max()) + 1

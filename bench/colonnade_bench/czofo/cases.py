@@ -27,11 +27,15 @@ CLIENTS = {"mnist2": 2, "mnist4": 4, "mnist8": 8}
 
 
 def cases_of(part: str, *, quick: bool) -> list[Case]:
+    """The cases of a part of the bench."""
     return CASES[part](part, quick)
 
 
 def tabular(part: str, quick: bool) -> list[Case]:
-    """Tables 6 and 7; four measurements an epoch, because the threshold is reached in the first."""
+    """The cases of Tables 6 and 7.
+
+    There are four measurements an epoch, because the threshold is reached in the first.
+    """
     train: Sections = {"epochs": 3 if quick else 50, "evaluate_every": 0.25}
     ten: Sections = {"directions": 10}
     rows: list[Row] = [
@@ -50,7 +54,7 @@ def tabular(part: str, quick: bool) -> list[Case]:
 
 
 def mnist(part: str, quick: bool) -> list[Case]:
-    """Tables 9 and 10, and the same with two clients."""
+    """The cases of Tables 9 and 10, and the same with two clients."""
     few = CLIENTS[part] < 8  # with eight an epoch takes long
     long, short = (25, 12) if few else (16, 8)
     rows = [
@@ -74,7 +78,7 @@ def mnist(part: str, quick: bool) -> list[Case]:
 
 
 def private(vafl: Case) -> Case:
-    """The same with noise on every gradient, at epsilon 8."""
+    """The same case with noise on every gradient, at epsilon 8."""
     return msgspec.structs.replace(
         vafl, name="vafl-dp", algorithm="vafl-dp", **NOISY["mnist"][8.0],
         privacy={"mechanism": "gradient", "epsilon": 8.0},
@@ -82,7 +86,7 @@ def private(vafl: Case) -> Case:
 
 
 def cifar(part: str, quick: bool) -> list[Case]:
-    """Table 3, and the ablations of Tables 4 and 5, uncompressed but where compression is what varies."""
+    """The cases of Table 3 and of Tables 4 and 5, which vary one thing and compress nothing else."""
     epochs = 20
     rows = [
         _row("split", "split", "cifar10", "gradient", epochs, {}),
@@ -108,7 +112,7 @@ def cifar(part: str, quick: bool) -> list[Case]:
 
 
 def networked(case: Case, *, epochs: int, rows: int | None = None) -> Case:
-    """The same over mutual TLS between processes, for its bytes."""
+    """The same case over mutual TLS between processes, for its bytes."""
     short = case.shortened(epochs)
     return msgspec.structs.replace(
         short, name=f"{case.name}, network", world="network", rows=rows or case.rows

@@ -1,6 +1,6 @@
 """VFL-CZOFO's experiments: Tables 2-11 and Figures 2-8 of the supplement, ours beside the paper's.
 
-Every row is a case (`czofo_case`) whose record stays in OUT/records: what is there is not run again, so a
+Every row is a case (`czofo.case`) whose record stays in OUT/records: what is there is not run again, so a
 bench can be made in pieces, also on several machines, and the tables say where each row comes from. The
 server is a party of its own without columns. Accuracy is that of the test rows after the last epoch.
 """
@@ -12,15 +12,13 @@ from pathlib import Path
 
 from colonnade.data.datasets import available
 from colonnade_bench.common import Bench, Grid, Panel, Say
-from colonnade_bench.czofo import paper as paper
-from colonnade_bench.czofo.case import Case, Point, Record
+from colonnade_bench.czofo import paper
+from colonnade_bench.czofo.case import Case, Measurement, Record
 from colonnade_bench.czofo.cases import cases_of
 from colonnade_bench.czofo.paper import FRAMEWORKS, THRESHOLDS, Printed
 from colonnade_bench.czofo.privacy import privacy
-from colonnade_bench.czofo.records import records
+from colonnade_bench.czofo.records import Measure, records
 from colonnade_bench.czofo.time import times
-
-Measure = Callable[[Sequence[Case]], Mapping[str, Record]]
 
 TITLES = {
     "a9a": "Table 7 and Figure 6: a9a, 2 clients",
@@ -61,6 +59,7 @@ def run(
     processes: int = 1,
     seconds: float | None = None,
 ) -> list[Path]:
+    """Make the tables of all parts, or of some; cases that have a record are not run again."""
     bench = Bench("czofo", "VFL-CZOFO: split networks in few bytes", quick)
 
     def measure(cases: Sequence[Case]) -> Mapping[str, Record]:
@@ -78,14 +77,14 @@ def run(
 
 
 def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) -> None:
-    """One of Tables 3, 6, 7, 9 and 10, and the figure that goes with it."""
+    """Add one of Tables 3, 6, 7, 9 and 10, and the figure that goes with it."""
     threshold, rows = THRESHOLDS[part], []
     for name, record in found.items():
-        paper = FRAMEWORKS[part].get(name, Printed(float("nan")))
+        theirs = FRAMEWORKS[part].get(name, Printed(float("nan")))
         rows.append([
-            name, record.case.world, record.last.epochs, paper.accuracy, record.accuracy,
-            paper.to_threshold, record.megabytes_to(threshold),
-            paper.total, record.megabytes, record.payload_megabytes, *record.framing, _where(record),
+            name, record.case.world, record.last.epochs, theirs.accuracy, record.accuracy,
+            theirs.to_threshold, record.megabytes_to(threshold),
+            theirs.total, record.megabytes, record.payload_megabytes, *record.framing, _where(record),
         ])  # fmt: skip
     heads = [
         "framework", "world", "epochs", "paper %", "ours %",
@@ -99,8 +98,8 @@ def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) 
 
 
 def curves(bench: Bench, title: str, found: Mapping[str, Record]) -> None:
-    """Test accuracy against epochs and against bytes (the paper draws training accuracy)."""
-    where: dict[str, Callable[[Point], float]] = {
+    """Add test accuracy against epochs and against bytes (the paper draws training accuracy)."""
+    where: dict[str, Callable[[Measurement], float]] = {
         "epochs": lambda p: p.epochs,
         "MB sent": lambda p: p.bytes / 1e6,
     }
@@ -112,13 +111,14 @@ def curves(bench: Bench, title: str, found: Mapping[str, Record]) -> None:
             bench.panels.append(Panel(title, x, "test accuracy, %", lines))
 
 
-def thinned(points: Sequence[Point], most: int = 25) -> list[Point]:
-    """At most about so many, the last among them."""
+def thinned(points: Sequence[Measurement], most: int = 25) -> list[Measurement]:
+    """About so many of the measurements at most, the last among them."""
     step = max(1, len(points) // most)
     return [*points[:-1:step], points[-1]]
 
 
 def tables(bench: Bench, part: str, measure: Measure, say: Say, *, quick: bool) -> None:
+    """Measure all cases of a part and add its tables and figures."""
     cases = cases_of(part, quick=quick)
     if not available(dataset := cases[0].dataset):
         say(f"{dataset} is not on this machine, left out")
@@ -133,7 +133,7 @@ def tables(bench: Bench, part: str, measure: Measure, say: Say, *, quick: bool) 
 
 
 def ablations(bench: Bench, found: Mapping[str, Record]) -> None:
-    """Tables 4 and 5, Figures 3 and 4: fewer directions, and fewer bits in one way or the other."""
+    """Add Tables 4 and 5, Figures 3 and 4: fewer directions, and fewer bits up or down."""
     both = "q = 1000, 32/32 bits"
     by_q = {0: "vafl", 1000: both, 500: "q = 500, 32/32 bits", 100: "q = 100, 32/32 bits"}
     by_bits = {
@@ -165,13 +165,16 @@ def ablations(bench: Bench, found: Mapping[str, Record]) -> None:
 
 
 def _up(record: Record) -> float | None:
+    """Megabytes that clients sent to the server."""
     return record.payload_megabytes_of("upload", "embeddings")
 
 
 def _down(record: Record) -> float | None:
+    """Megabytes that the server sent to clients."""
     return record.payload_megabytes_of("reply")
 
 
 def _where(record: Record) -> str:
+    """The machine a record was made on, and why it ended early if it did."""
     place = record.machine.partition(",")[0] + (", GPU" if record.device == "cuda" else "")
     return place if record.complete else f"{place}; {record.ended}"

@@ -19,9 +19,11 @@ from colonnade.data.labels import Labels
 from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.scaling import Scale
 from colonnade.data.split import train_test_rows
-from colonnade.data.table import RawTable
+from colonnade.data.table import Column, RawTable
+from colonnade.errors import DataError
 from colonnade.job import SERVER, numbered_parties
-from colonnade.run.federate import Setting
+from colonnade.run.federate import Tables
+from colonnade_bench.party_tables import prepared
 
 SEED = 0
 # pixels of MNIST lie in 0..1; those of CIFAR-10 are centred, which convolutions need more
@@ -31,7 +33,7 @@ SCALES: dict[str, Scale | float] = {
 
 
 def assigned(name: str, clients: int, *, rows: int | None = None, validation: bool = False) -> Assigned:
-    """Everybody's columns of the data set, of all training rows or of some that chance picks."""
+    """Every party's raw columns of the data set, of all training rows or of some picked by chance."""
     train, test = load_dataset(name)
     if name == "givemesomecredit":
         train = balanced(train)
@@ -40,9 +42,8 @@ def assigned(name: str, clients: int, *, rows: int | None = None, validation: bo
         train, test = train.take(kept), train.take(tested)
     if rows is not None and rows < train.rows:
         train = train.take(np.sort(np.random.default_rng(SEED).permutation(train.rows)[:rows]))
-    assert train.y is not None and test.y is not None  # noqa: S101, PT018  known sets have labels
-    labels = Labels.fit(train.y, DATASETS[name].task, name=name)
-    y, y_test = labels.transform(train.y, name=name), labels.transform(test.y, name=name)
+    labels = Labels.fit(_labels(train), DATASETS[name].task, name=name)
+    y, y_test = (labels.transform(_labels(raw), name=name) for raw in (train, test))
     labelled = replace(train.select([]), y=y), replace(test.select([]), y=y_test)
     parties = {SERVER: PartyData(SERVER, *labelled, Recipe())}
     train, test = replace(train, y=None), replace(test, y=None)
@@ -54,20 +55,17 @@ def assigned(name: str, clients: int, *, rows: int | None = None, validation: bo
     return Assigned(name, parties, (SERVER,), labels)
 
 
+def _labels(raw: RawTable) -> Column:
+    if raw.y is None:
+        raise DataError(f"{raw.name}: no label")
+    return raw.y
+
+
 @lru_cache(maxsize=1)  # the cases of a table follow each other
-def experiment(name: str, clients: int, rows: int | None, validation: bool) -> tuple[Assigned, Setting]:
+def experiment(name: str, clients: int, rows: int | None, validation: bool) -> tuple[Assigned, Tables]:
+    """Everybody's columns, raw and prepared."""
     given = assigned(name, clients, rows=rows, validation=validation)
     return given, prepared(given)
-
-
-def prepared(given: Assigned) -> Setting:
-    """The same in this process."""
-    train, test = {}, {}
-    for party, held in given.parties.items():
-        _, train[party], tested = held.prepare()
-        assert tested is not None  # noqa: S101  every party here has test rows
-        test[party] = tested
-    return Setting(given.dataset, train, test, given.label_holders)
 
 
 def balanced(raw: RawTable) -> RawTable:
@@ -80,7 +78,8 @@ def balanced(raw: RawTable) -> RawTable:
 
 
 def blocks(name: str, columns: int, clients: int) -> list[list[int]]:
-    """
+    """The columns of every client, by their numbers.
+
     >>> [len(block) for block in blocks("a9a", 123, 2)]
     [62, 61]
     >>> left, right = blocks("cifar10", 3072, 2)

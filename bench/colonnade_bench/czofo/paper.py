@@ -1,4 +1,4 @@
-"""The figures of VFL-CZOFO's supplement, Tables 2 to 11: what ours stand beside."""
+"""The figures that VFL-CZOFO's supplement prints in Tables 2 to 11."""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 For each data set: `vafl`, `czofo-coord` and `czofo` without a mechanism, `czofo` with the epsilon that the
 paper's formula gives it, which bounds nothing (`privacy.paper_epsilon`); then, for every epsilon, `vafl-dp`
 (noise on every gradient) and `vafl` and `czofo` on randomised labels. The settings of `vafl-dp` were chosen
-on a tenth of the training rows (`czofo_steps`), those of the others as in the other tables.
+on a tenth of the training rows (`czofo.steps`), those of the others as in the other tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from colonnade.data.datasets import available
@@ -17,9 +17,8 @@ from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.czofo.case import Case, Record
 from colonnade_bench.czofo.cases import LINEAR
 from colonnade_bench.czofo.paper import PRIVACY
+from colonnade_bench.czofo.records import Measure
 from colonnade_bench.czofo.steps import HUNDRED, MLP, NOISY
-
-Measure = Callable[[Sequence[Case]], Mapping[str, Record]]
 
 EPSILONS = (8.0, 4.0, 1.0)
 HEADS = [
@@ -33,7 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def privacy(bench: Bench, measure: Measure, say: Say, *, quick: bool) -> None:
-    """The tables of all data sets that are here; quick: on fewer rows."""
+    """Add the tables of all data sets that are on this machine; quick: on fewer rows."""
     for name in SETTINGS:
         if not available(name):
             say(f"{name} is not on this machine, left out")
@@ -45,6 +44,7 @@ def privacy(bench: Bench, measure: Measure, say: Say, *, quick: bool) -> None:
 
 
 def note(rows: int | None) -> str:
+    """What stands below a table."""
     of = f"{rows} training rows. " if rows else ""
     paper = ", ".join(f"{PRIVACY[name][0]}% for {name}" for name in ("vafl-dp", "czofo"))
     return (
@@ -71,6 +71,7 @@ def privacy_rows(
 
 
 def trials(epsilons: Sequence[float]) -> list[tuple[str, str, float | None]]:
+    """Algorithm, mechanism and epsilon of every row."""
     private = [("vafl-dp", "gradient"), ("vafl", "labels"), ("czofo", "labels")]
     return [
         ("vafl", "none", None),
@@ -81,6 +82,7 @@ def trials(epsilons: Sequence[float]) -> list[tuple[str, str, float | None]]:
 
 
 def case_of(name: str, algorithm: str, mechanism: str, epsilon: float | None, rows: int | None) -> Case:
+    """The case of a row, with the settings that were chosen for it."""
     sections = SETTINGS[name]
     train, cascade = {"evaluate_every": 0, **sections["train"]}, dict(sections["cascade"])
     if algorithm == "vafl-dp":
@@ -103,7 +105,7 @@ def case_of(name: str, algorithm: str, mechanism: str, epsilon: float | None, ro
 
 
 def claim(exact: Record, record: Record) -> float | None:
-    """What the paper's Theorem C.6 says of a run, by the gradients of the same network under `vafl`."""
+    """The epsilon of the paper's Theorem C.6, from the gradients of the same network under `vafl`."""
     if exact.seen is None or exact.rows is None or not record.complete:
         return None
     return claimed_epsilon(

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,9 +18,12 @@ import msgspec
 from colonnade_bench.common import Say
 from colonnade_bench.czofo.case import Case, Record, measure
 
+Measure = Callable[[Sequence[Case]], Mapping[str, Record]]
+"""Makes the records of all cases, or finds them, and returns them by name."""
+
 
 def record_of(case: Case, folder: Path) -> Record | None:
-    """What an earlier run left of the same case, whatever number of epochs it had."""
+    """The record that an earlier run left of the same case, whatever number of epochs it had."""
     path = folder / f"{case.slug}.json"
     if not path.is_file():
         return None
@@ -29,6 +32,7 @@ def record_of(case: Case, folder: Path) -> Record | None:
 
 
 def store(record: Record, folder: Path) -> None:
+    """Write a record, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f"{record.case.slug}.part"
     draft.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
@@ -74,6 +78,7 @@ def _side_by_side(
     processes: int,
     left: Callable[[], float | None],
 ) -> None:
+    """Make the records in processes, so many at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     waiting = list(cases)
@@ -96,6 +101,7 @@ def _side_by_side(
 
 
 def main(order: str, device: str, seconds: str) -> None:
+    """Make the record of a case that is in a file, beside that file."""
     case = msgspec.json.decode(Path(order).read_bytes(), type=Case)
     store(measure(case, device, float(seconds) if seconds else None), Path(order).parent)
     Path(order).unlink()

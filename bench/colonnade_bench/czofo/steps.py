@@ -1,4 +1,4 @@
-"""How long the steps of VFL-CZOFO's networks are: a few were tried on rows cut from the training rows.
+"""The steps of VFL-CZOFO's networks: how they were chosen, on rows that were cut from the training rows.
 
 `CHOSEN` is what the tables use. `trials` are the runs that it was chosen by: some of the training rows for a
 few epochs, judged by accuracy on a tenth of the training rows that they had not seen. No test row was used.
@@ -21,6 +21,7 @@ class Step(NamedTuple):
 
     @property
     def cascade(self) -> Sections:
+        """The keys of the [cascade] section; the clients' step is one of [train]."""
         return {"server_step": self.server, "optimizer": self.optimizer}
 
 
@@ -33,7 +34,7 @@ def noisy(step: float, epochs: int, batch: int = 1024, optimizer: str = "sgd") -
 
 
 class Kind(NamedTuple):
-    """Algorithms that share a step: by which one it is found, with what, and what is tried."""
+    """Algorithms that share a step: the one it is found with, its settings, and the steps that are tried."""
 
     algorithm: str
     cascade: Sections
@@ -46,7 +47,7 @@ THOUSAND: Sections = {"directions": 1000, "smoothing": "rademacher"}
 
 
 def bits(up: int, down: int, per: str = "message") -> Sections:
-    """Of outputs and of replies; what of the outputs shares a range."""
+    """The keys for bits of outputs and of replies; `per` says which outputs share a range."""
     shared = {"forward_range": per} if up < 32 and per != "message" else {}
     return {"forward_bits": up, "backward_bits": down, **shared}
 
@@ -110,7 +111,7 @@ def trials(dataset: str, model: Sections, *, clients: int, rows: int, epochs: in
 
 
 def noisy_trials(epsilon: float) -> list[Case]:
-    """Those of `vafl-dp` on MNIST."""
+    """One run of `vafl-dp` on MNIST for every step that is tried."""
     tried = [(step, 10, 1024, "adam") for step in (1e-3, 2e-3, 4e-3)]
     return [
         Case(
@@ -125,7 +126,7 @@ def noisy_trials(epsilon: float) -> list[Case]:
 
 
 def best(dataset: str, found: Mapping[str, Record]) -> dict[str, Step]:
-    """The step of every kind that was most accurate on validation rows; a run that failed is out."""
+    """The step of every kind that was most accurate on validation rows; runs that failed do not count."""
     chosen = {}
     for kind, how in KINDS[dataset].items():
         accuracy = {

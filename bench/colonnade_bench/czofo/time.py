@@ -7,16 +7,13 @@ the end. Loading data and libraries is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
 from colonnade.data.datasets import available
 from colonnade.job import SERVER
 from colonnade_bench.common import Bench, Grid, Say
-from colonnade_bench.czofo.case import Case, Record, Sections
+from colonnade_bench.czofo.case import Case, Sections
 from colonnade_bench.czofo.paper import TIMES, TIMES_OF_CLIENTS
+from colonnade_bench.czofo.records import Measure
 from colonnade_bench.czofo.steps import MLP, ONE
-
-Measure = Callable[[Sequence[Case]], Mapping[str, Record]]
 
 ROWS = 60_000
 HUNDRED: Sections = {"directions": 100}
@@ -24,6 +21,7 @@ RADEMACHER: Sections = {**HUNDRED, "smoothing": "rademacher"}
 
 
 def times(bench: Bench, measure: Measure, say: Say, *, quick: bool) -> None:
+    """Add Tables 2 and 11."""
     if not available("mnist"):
         say("mnist is not on this machine, left out")
         return

@@ -13,7 +13,8 @@ cut short has all figures, of fewer splits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.conversations.kernel.gram import memory_needed
 from colonnade.data.datasets import available
-from colonnade.run.federate import Setting
+from colonnade.job import Job
+from colonnade.run.federate import Tables
 from colonnade_bench.common import Bench, Grid, Panel, Say, growth_exponent
 from colonnade_bench.kernel.runs import (
     ACTIVE,
@@ -31,11 +33,12 @@ from colonnade_bench.kernel.runs import (
     job_for,
     linear_error,
     rows_in,
-    setting_of,
     svc_error,
+    tables_of,
     train_federated,
 )
 from colonnade_bench.kernel.topologies import measure
+from colonnade_bench.party_tables import first_rows, held_out
 
 SETS = ("phishing", "a9a", "cod-rna", "uci-credit", "givemesomecredit", "mnist-4v9")
 # Table 4, minutes
@@ -53,6 +56,7 @@ SUMMED_ROWS = 9_000  # what the whole kernel matrix can be summed for in a minut
 
 
 def run(quick: bool, out: Path, say: Say) -> list[Path]:
+    """Measure on the data sets that are on this machine, and write what there is after every part."""
     bench = Bench("fdskl", "FDSKL: kernels over split columns", quick)
     names = [name for name in SETS if available(name)]
     missing = [name for name in SETS if name not in names]
@@ -87,24 +91,27 @@ class Splits:
     processor: dict[str, list[float]] = field(default_factory=dict)
 
     def trial(self, name: str, seed: int, say: Say) -> None:
-        setting = setting_of(name, seed)
-        done = train_federated(job_for(setting, "fdskl", seed), setting)
+        """Train on one more split."""
+        tables = tables_of(name, seed)
+        done = train_federated(job_for(tables, "fdskl", seed), tables)
         say(f"{name}, split {seed + 1}: test error {done.error:.4f} after {done.seconds:.1f} s")
         found = self.errors.setdefault(name, {"fdskl": [], "linear": [], "dsg": [], "svc": []})
         found["fdskl"].append(done.error)
-        found["linear"].append(linear_error(setting))
+        found["linear"].append(linear_error(tables))
         if seed == 0:
-            found["dsg"].append(dsg_error(setting, seed)[0])
-            found["svc"].append(svc_error(setting, seed)[0])
+            found["dsg"].append(dsg_error(tables, seed)[0])
+            found["svc"].append(svc_error(tables, seed)[0])
         self.seconds.setdefault(name, []).append(done.seconds)
         self.processor.setdefault(name, []).append(done.processor)
 
     def write(self, bench: Bench, out: Path) -> list[Path]:
+        """Write the bench with what there is of these tables, which are its first two."""
         bench.grids[:2] = self.tables()
         bench.data |= {"errors": self.errors, "seconds": self.seconds, "processor": self.processor}
         return bench.write(out)
 
     def tables(self) -> list[Grid]:
+        """Figure 6 and Table 4."""
         errors, times = [], []
         for name, found in self.errors.items():
             mean = [float(np.mean(each)) if each else None for each in found.values()]
@@ -126,26 +133,27 @@ class Splits:
 def figure_3(bench: Bench, names: list[str], splits: Splits, say: Say, *, quick: bool) -> None:
     """Test error against processor time; a point is a run of so many passes, the last one of 40."""
     for name in names:
-        setting = setting_of(name, 0)
+        tables = tables_of(name, 0)
         lines: dict[str, list[tuple[float, float]]] = {"fdskl": [], "dsg (pooled)": []}
         for epochs in (1, 4) if quick else (1, 3, 10):
-            done = train_federated(job_for(setting, "fdskl", 0, train={"epochs": epochs}), setting)
+            done = train_federated(job_for(tables, "fdskl", 0, train={"epochs": epochs}), tables)
             lines["fdskl"].append((done.processor, done.error))
             say(f"{name}, {epochs} passes: test error {done.error:.4f}, {done.processor:.1f} s of processor")
         lines["fdskl"].append((splits.processor[name][0], splits.errors[name]["fdskl"][0]))
         for epochs in (1, 4, 40) if quick else (1, 3, 10, 40):
-            error, seconds = dsg_error(setting, 0, epochs=epochs)
+            error, seconds = dsg_error(tables, 0, epochs=epochs)
             lines["dsg (pooled)"].append((seconds, error))
-        if rows_in(setting) <= SUMMED_ROWS and not quick:
-            error, seconds = svc_error(setting, 0)
+        if rows_in(tables) <= SUMMED_ROWS and not quick:
+            error, seconds = svc_error(tables, 0)
             lines["svc (pooled)"] = [(seconds, error)]
-            done = train_federated(job_for(setting, "pp-svmv", 0), setting)
+            done = train_federated(job_for(tables, "pp-svmv", 0), tables)
             lines["pp-svmv"] = [(done.processor, done.error)]
             say(f"{name}, pp-svmv: test error {done.error:.4f}, {done.processor:.1f} s of processor")
         bench.panels.append(Panel(f"Figure 3: {name}", "processor seconds", "test error", lines))
 
 
 def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
+    """Simulated seconds of one sum over a star, a tree and a ring."""
     say("summation over star, tree and ring")
     lines = measure(2**14 if quick else 2**18)
     bench.panels.append(Panel("Figure 4: one sum", "parties", "simulated seconds", lines))
@@ -154,45 +162,51 @@ def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
     bench.grids.append(Grid("Figure 4: seconds to sum one array", ["shape", *counts], rows))
 
 
-def figure_5(bench: Bench, name: str, say: Say, *, quick: bool) -> None:
-    """Time against training rows and against features, with the growth exponents fitted.
+@dataclass(frozen=True)
+class Growth:
+    """Processor seconds of training on the first rows of a data set.
 
-    Processor time of runs with a given fraction, so that choosing one, which takes always the same time,
-    does not make the growth look smaller than it is.
+    Fractions are given, so that choosing one, which takes always the same time, does not make the growth look
+    smaller than it is.
     """
-    whole = setting_of(name, 0)
-    assert whole.test is not None  # noqa: S101  settings here have test rows
-    test = {party: table.take(np.arange(100)) for party, table in whole.test.items()}
-    n = rows_in(whole)
 
-    def first(rows: int) -> Setting:
-        taken = {party: table.take(np.arange(rows)) for party, table in whole.train.items()}
-        return Setting(name, taken, test, whole.active)
+    whole: Tables
+    say: Say
 
-    def processor(rows: int, features: int, passes: int = 10, batch: int = 256, block: int = 256) -> float:
-        setting = first(rows)
+    def fdskl(self, rows: int, features: int, passes: int = 10, batch: int = 256, block: int = 256) -> float:
+        """Seconds of FDSKL with so many random features."""
         options = {"features": features, "fraction": 0.6, "block": block}
-        job = job_for(setting, "fdskl", 0, train={"epochs": passes, "batch": batch}, kernel=options)
-        seconds = train_federated(job, setting).processor
-        say(f"{name}, {rows} rows, {features} features, {passes} passes: {seconds:.1f} s of processor")
+        job = job_for(self.whole, "fdskl", 0, train={"epochs": passes, "batch": batch}, kernel=options)
+        return self._processor(job, rows, f"{features} features, {passes} passes")
+
+    def summed(self, rows: int) -> float:
+        """Seconds of LIBSVM on the summed kernel matrix."""
+        return self._processor(job_for(self.whole, "pp-svmv", 0, kernel={"fraction": 0.6}), rows, "pp-svmv")
+
+    def _processor(self, job: Job, rows: int, how: str) -> float:
+        test = first_rows(held_out(self.whole), 100)
+        tables = replace(self.whole, train=first_rows(self.whole.train, rows), test=test)
+        seconds = train_federated(job, tables).processor
+        self.say(f"{self.whole.dataset}, {rows} rows, {how}: {seconds:.1f} s of processor")
         return seconds
 
+
+def figure_5(bench: Bench, name: str, say: Say, *, quick: bool) -> None:
+    """Time against training rows and against features, with the growth exponents fitted."""
+    whole = tables_of(name, 0)
+    growth, n = Growth(whole, say), rows_in(whole)
     halvings = 3 if quick else 6
     counts = [n >> k for k in reversed(range(halvings))]
-    by_rows = [(float(rows), processor(rows, 512 if quick else 1024)) for rows in counts]
+    by_rows = [(float(rows), growth.fdskl(rows, 512 if quick else 1024)) for rows in counts]
     some = min(n, 2000 if quick else 4000)
     widths = [8192 >> k for k in reversed(range(3 if quick else 7))]
-    by_features = [(float(features), processor(some, features)) for features in widths]
+    by_features = [(float(features), growth.fdskl(some, features)) for features in widths]
     # no cap: 16 rounds a pass bring 32 features each, and a round looks at all features before it
     uncapped = [
-        (512.0 * passes, processor(1024, 512 * passes, passes, batch=64, block=32))
+        (512.0 * passes, growth.fdskl(1024, 512 * passes, passes, batch=64, block=32))
         for passes in ((4, 8, 16) if quick else (2, 4, 8, 16, 32, 64))
     ]
-    summed = []
-    for rows in [count for count in counts if count <= SUMMED_ROWS]:
-        done = train_federated(job_for(whole, "pp-svmv", 0, kernel={"fraction": 0.6}), first(rows))
-        summed.append((float(rows), done.processor))
-        say(f"{name}, {rows} rows, pp-svmv: {done.processor:.1f} s of processor")
+    summed = [(float(rows), growth.summed(rows)) for rows in counts if rows <= SUMMED_ROWS]
     lines = {"fdskl, 10 passes": by_rows} | ({"pp-svmv": summed} if len(summed) > 1 else {})
     bench.panels.append(Panel(f"Figure 5: {name}", "training rows", "processor seconds", lines, log=True))
     lines = {"10 passes": by_features, "no cap": uncapped}
@@ -203,27 +217,31 @@ def figure_5(bench: Bench, name: str, say: Say, *, quick: bool) -> None:
         "fdskl, features without a cap": uncapped,
         "pp-svmv, rows": summed,
     }
-    rows_out = [
+    bench.grids.append(exponents(grown, n))
+
+
+def exponents(grown: Mapping[str, Sequence[tuple[float, float]]], rows: int) -> Grid:
+    """The table of growth exponents, of every line with two points or more; `rows` is all rows there are."""
+    table = [
         [what, growth_exponent(at), growth_exponent(at[-3:]), len(at), int(at[0][0]), int(at[-1][0])]
         for what, at in grown.items()
         if len(at) > 1
     ]
     heads = ["what", "exponent", "of the last three", "points", "from", "to"]
     note = "Processor seconds grow as this power. "
-    note += f"pp-svmv at all {n} rows would need {memory_needed(n) / 2**30:.0f} GiB."
-    bench.grids.append(Grid("Figure 5: growth of training time", heads, rows_out, note))
+    note += f"pp-svmv at all {rows} rows would need {memory_needed(rows) / 2**30:.0f} GiB."
+    return Grid("Figure 5: growth of training time", heads, table, note)
 
 
 def traffic(bench: Bench, say: Say) -> None:
-    """Bytes of the second pass, with projections kept and with every visit asking again."""
-    setting = setting_of("digits-odd", 0, parties=4)
-    n, q, m = rows_in(setting), 4, ACTIVE
+    """Bytes of the first and the second pass, where projections are kept and where every visit asks again."""
+    tables = tables_of("digits-odd", 0, parties=4)
+    n, q, m = rows_in(tables), 4, ACTIVE
 
     def sent(epochs: int, cache: bool, features: int) -> int:
         options = {"features": features, "cache": cache, "block": 64}
-        job = job_for(setting, "fdskl", 0, train={"epochs": epochs}, kernel=options)
-        shares = train_federated(job, setting).shares.values()
-        return sum(sum(share.bytes_by_kind.values()) for share in shares)
+        job = job_for(tables, "fdskl", 0, train={"epochs": epochs}, kernel=options)
+        return train_federated(job, tables).run.result.cost.bytes_sent
 
     rows = []
     for features in (128, 384):  # all of them come within the first pass

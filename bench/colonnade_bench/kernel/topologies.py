@@ -28,14 +28,14 @@ PARTIES = (2, 4, 8, 16, 32)
 
 @dataclass(frozen=True)
 class Machines:
-    """The paper's setting in round numbers: a gigabit network, an addition bound by memory."""
+    """Latency, bandwidth and speed of addition: the paper's gigabit network, in round numbers."""
 
     latency_s: float = 0.5e-3
     bandwidth_bps: float = 1e9
     add_s_per_value: float = 1e-9
 
     def seconds(self, values: int) -> float:
-        """T + A of one array."""
+        """Seconds to take in and add one array (T + A)."""
         return values * (64 / self.bandwidth_bps + self.add_s_per_value)
 
 
@@ -50,6 +50,7 @@ class Summing:
     machines: Machines
 
     async def run(self, shape: str) -> None:
+        """Take part in a sum of this shape."""
         match shape:
             case "star":
                 await self.star()
@@ -59,6 +60,7 @@ class Summing:
                 await self.ring()
 
     async def star(self) -> None:
+        """Sum at the root, which takes in everybody's array."""
         if self.at:
             await self.send(0)
             return
@@ -66,7 +68,7 @@ class Summing:
             await self.add(other)
 
     async def tree(self) -> None:
-        """At height h, party k takes in party k + 2^h, for every k that 2^(h+1) divides."""
+        """Sum over a binary tree: at height h, party k takes in party k + 2^h if 2^(h+1) divides k."""
         reach = 1
         while reach < self.q:
             if self.at % (2 * reach):
@@ -77,7 +79,7 @@ class Summing:
             reach *= 2
 
     async def ring(self) -> None:
-        """From the last party to the one before it, and so on to the root."""
+        """Sum from the last party to the one before it, and so on to the root."""
         if self.at + 1 < self.q:
             await self.add(self.at + 1)
         if self.at:

@@ -30,16 +30,12 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Floats
 from colonnade.baselines.pooled import objective
-from colonnade.data.assign import assign, label_holders
-from colonnade.job import job_from
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
 from colonnade.regularizers import REGULARIZERS
 from colonnade.result import Moment
-from colonnade.run.federate import resolved
-from colonnade.run.processes import run_processes
 from colonnade_bench.common import Bench, Grid, Say
-from colonnade_bench.linear.trials import L2, SCALE, Problem, problem, train
+from colonnade_bench.linear.trials import L2, Problem, problem, train
 
 PARTIES = 4
 SETS = ("a9a", "uci-credit")
@@ -55,6 +51,8 @@ PUBLISHED = {
 # apart diverge for some of them.
 ROUNDS = 24  # of a pass over the rows
 DIRECTION: dict[str, Any] = {"pairs": "joint", "every": 4, "step": 0.7}
+# epochs between two measurements; who measures in the network world keeps the others waiting, so fewer there
+MARKS = {"local": 0.125, "network": 0.5}
 
 
 def choice(rows: int, *, marks: float) -> dict[str, Any]:
@@ -75,7 +73,7 @@ class _ReachedError(Exception):
 
 
 def lbfgs(data: Problem, gap: float) -> Callable[[], float]:
-    """SciPy's L-BFGS on our kernels, stopped at the first value that meets the gap."""
+    """Times a fit by SciPy's L-BFGS on our kernels, stopped at the first value that meets the gap."""
     X, goal = data.pooled, data.optimum().loss + gap
     rows, width = rows_of(X), int(X.shape[1])
     loss, penalty = LOSSES["logistic"], REGULARIZERS["l2"]
@@ -97,7 +95,7 @@ def lbfgs(data: Problem, gap: float) -> Callable[[], float]:
 
 
 def complete(data: Problem) -> Callable[[], float]:
-    """scikit-learn's logistic regression as anybody calls it, to its own end."""
+    """Times a fit by scikit-learn's logistic regression as anybody calls it, to its own end."""
     X, y = data.pooled, data.y
 
     def once() -> float:
@@ -110,48 +108,20 @@ def complete(data: Problem) -> Callable[[], float]:
     return once
 
 
-def local(data: Problem, gap: float) -> Callable[[], Moment | None]:
-    """The parties in one process on the real clock: where the gap is met."""
+def federated(data: Problem, gap: float, world: str) -> Callable[[], Moment | None]:
+    """Runs the parties in a world until the gap is met, and returns the moment at which it was."""
     goal = data.optimum().loss + gap
-    terms = choice(data.rows, marks=0.125)
+    terms = choice(data.rows, marks=MARKS[world])
 
     def once() -> Moment | None:
-        trace = train(
-            data, "vfb2-svrg", active=1, world="local", target=gap, train=terms, direction=DIRECTION
-        )
+        trace = train(data, "vfb2-svrg", active=1, world=world, target=gap, train=terms, direction=DIRECTION)
         return met(trace.moments, goal)
 
     return once
 
 
-def network(data: Problem, gap: float) -> Callable[[], Moment | None]:
-    """The parties as processes with mutual TLS."""
-    # whoever measures keeps the others waiting here, so there are fewer marks
-    terms = {"loss": "logistic", "l2": L2, "target": gap, **choice(data.rows, marks=0.5)}
-    scale = {"scale": SCALE[data.name]} if data.name in SCALE else {}
-    job = job_from(
-        {
-            "algorithm": "vfb2-svrg",
-            "world": "network",
-            "data": {"train": data.name, "parties": PARTIES, "active": 1, **scale},
-            "train": terms,
-            "direction": DIRECTION,
-        }
-    )
-    holders = label_holders(job.data.party_names, job.data.active)
-    assigned = assign(job.data, label_holders=holders, task="binary", intercept=None, seed=0)
-    job = resolved(job, "binary")
-    goal = data.optimum().loss + gap
-
-    def once() -> Moment | None:
-        shares = run_processes(job, assigned, goal, None, lambda moment: None)
-        return met(shares[assigned.label_holders[0]].history, goal)
-
-    return once
-
-
 def met(moments: Sequence[Moment], goal: float) -> Moment | None:
-    """The first moment that meets the goal."""
+    """The first moment whose loss is at most the goal."""
     return next((moment for moment in moments if moment.loss <= goal), None)
 
 
@@ -163,6 +133,7 @@ def against_pooled(
     gaps: Sequence[float] = (1e-3, 1e-4),
     repeats: int = 3,
 ) -> None:
+    """One row for every set and gap: the times of both fits, and those of both worlds over them."""
     rows = []
     for name in sets:
         data = problem(name, q=PARTIES)
@@ -198,7 +169,7 @@ Times = list[float | None]
 def in_turns(data: Problem, gap: float, repeats: int) -> tuple[list[Times], int | None]:
     """Seconds of L-BFGS, of the complete fit, of the local and the network world; rounds of the local one."""
     fits = (lbfgs(data, gap), complete(data))
-    worlds = (local(data, gap), network(data, gap))
+    worlds = [federated(data, gap, world) for world in MARKS]
     times: list[Times] = [[], [], [], []]
     rounds = None
     for _ in range(repeats):
@@ -211,10 +182,12 @@ def in_turns(data: Problem, gap: float, repeats: int) -> tuple[list[Times], int 
 
 
 def _ms(*times: Times) -> list[float]:
+    """The best times in milliseconds."""
     return [round(1e3 * min(seconds for seconds in each if seconds is not None), 1) for each in times]
 
 
 def _words(times: Times, pooled: Times) -> str:
+    """The ratio of the best times, and in brackets that of the medians."""
     known, base = ([seconds for seconds in each if seconds is not None] for each in (times, pooled))
     if len(known) < len(times):
         return "not met"

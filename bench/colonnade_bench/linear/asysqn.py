@@ -18,6 +18,7 @@ from colonnade_bench.linear.trials import LOSSLESS_SETS
 
 
 def run(quick: bool, out: Path, say: Say) -> list[Path]:
+    """Measure every part, and write what there is after each."""
     bench = Bench("asysqn", "AsySQN: quasi-Newton directions over split columns", quick)
     costs = calibrate()
     say(words(costs))
@@ -41,7 +42,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
 
 
 def transmission(bench: Bench, say: Say, *, quick: bool) -> None:
-    """Table 3: CTI."""
+    """Add Table 3: how much longer a vector takes than a number."""
     rows, seconds = timed(100, 5) if quick else timed(300, 15)
     columns = ["set of the paper", "d_l", "paper", "TLS on loopback", "simulated link"]
     note = (

@@ -1,4 +1,4 @@
-"""CTI (AsySQN, Table 3): the time to send a party's gradient of d_l numbers over the time to send a scalar.
+"""The time to send a party's gradient of d_l numbers over that to send one number (CTI: AsySQN, Table 3).
 
 Measured over the real wire (mutual TLS on loopback, two endpoints) and in the simulated link. A
 transmission is a message and the receiver's one-number answer, as in a round; both sides pay the fixed
@@ -8,12 +8,10 @@ cost of a message, so the ratio starts near 1 and grows with d_l.
 from __future__ import annotations
 
 import asyncio
-import socket
 import statistics
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
 
 import numpy as np
 
@@ -22,6 +20,7 @@ from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.simulated import Link, SimulatedHub
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
+from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import network_wire
 
 PAIR = ("asker", "server")
@@ -63,7 +62,10 @@ async def trips(net: Endpoint, peer: Endpoint, values: int, times: int, tag: int
 async def ratios(
     net: Endpoint, peer: Endpoint, sizes: Sequence[int], times: int, trials: int
 ) -> dict[int, float]:
-    """The median over trials; scalar and vector take turns, so that a busy machine slows both."""
+    """CTI of every size, the median over trials.
+
+    Scalar and vector take turns, so that a busy machine slows both.
+    """
     tag = 0
     found: dict[int, list[float]] = {size: [] for size in sizes}
     for _ in range(trials):
@@ -77,14 +79,10 @@ async def ratios(
 
 
 def over_tls(times: int = 200, trials: int = 10, sizes: Sequence[int] = SIZES) -> dict[int, float]:
+    """CTI of every size over mutual TLS."""
+
     async def measure(folder: str) -> dict[int, float]:
-        with ExitStack() as stack:
-            sockets = [stack.enter_context(closing(socket.socket())) for _ in PAIR]
-            for each in sockets:
-                each.bind(("127.0.0.1", 0))
-            addresses = {
-                name: ("127.0.0.1", s.getsockname()[1]) for name, s in zip(PAIR, sockets, strict=True)
-            }
+        addresses = {name: ("127.0.0.1", port) for name, port in zip(PAIR, free_ports(2), strict=True)}
         wires = [network_wire("tls", me, addresses, Credentials.load(folder, me, PAIR), 30.0) for me in PAIR]
         ends = [Endpoint(me, PAIR, wire, RealClock(), run=1) for me, wire in zip(PAIR, wires, strict=True)]
         try:
@@ -102,6 +100,8 @@ def over_tls(times: int = 200, trials: int = 10, sizes: Sequence[int] = SIZES) -
 
 
 def simulated(sizes: Sequence[int] = SIZES) -> dict[int, float]:
+    """CTI of every size in the simulated link."""
+
     async def measure() -> dict[int, float]:
         hub = SimulatedHub(Link(LATENCY_S, BANDWIDTH_BPS))
         ends = [Endpoint(me, PAIR, hub.wire(me), VirtualClock(), run=1) for me in PAIR]
@@ -116,5 +116,6 @@ def table(tls: dict[int, float], link: dict[int, float]) -> list[list[object]]:
 
 
 def timed(times: int, trials: int) -> tuple[list[list[object]], float]:
+    """The table, and the seconds it took to measure."""
     began = time.perf_counter()
     return table(over_tls(times, trials), simulated()), time.perf_counter() - began

@@ -2,7 +2,7 @@
 
 NonF is the pooled optimum; where there is none, it is the first of our algorithms at a single party, with
 the same step and as many epochs. AFSVRG-VP trains only the blocks of those parties that hold labels, half of
-them. Every trial deals the columns anew, and the rows too where the set has no test file of its own. What a
+them. Every trial splits the columns anew, and the rows too where the set has no test file of its own. What a
 trial gave stays in OUT/trials, since all of them take hours.
 """
 
@@ -22,7 +22,7 @@ LIMIT = 0.1  # points of accuracy
 
 
 @dataclass(frozen=True)
-class Terms:
+class TrialTerms:
     """How long a set is trained: until the target, or so many epochs."""
 
     target: float
@@ -30,13 +30,13 @@ class Terms:
     asysqn: Mapping[str, Any]
 
 
-USUAL = Terms(2e-5, {"batch": 64, "epochs": 40}, {"batch": 256, "epochs": 40})
+USUAL = TrialTerms(2e-5, {"batch": 64, "epochs": 40}, {"batch": 256, "epochs": 40})
 TERMS = {
-    "uci-credit": Terms(2e-5, {"batch": 32, "epochs": 60}, {"batch": 256, "epochs": 40}),
-    "givemesomecredit": Terms(2e-5, {"batch": 128, "epochs": 20}, {"batch": 512, "epochs": 20}),
-    "news20-binary": Terms(1e-5, {"batch": 64, "epochs": 20}, {"batch": 128, "epochs": 20}),
-    "phishing": Terms(5e-6, {"batch": 32, "epochs": 60}, {"batch": 128, "epochs": 40}),
-    "cod-rna": Terms(1e-6, {"batch": 256, "epochs": 20}, {"batch": 512, "epochs": 20}),
+    "uci-credit": TrialTerms(2e-5, {"batch": 32, "epochs": 60}, {"batch": 256, "epochs": 40}),
+    "givemesomecredit": TrialTerms(2e-5, {"batch": 128, "epochs": 20}, {"batch": 512, "epochs": 20}),
+    "news20-binary": TrialTerms(1e-5, {"batch": 64, "epochs": 20}, {"batch": 128, "epochs": 20}),
+    "phishing": TrialTerms(5e-6, {"batch": 32, "epochs": 60}, {"batch": 128, "epochs": 40}),
+    "cod-rna": TrialTerms(1e-6, {"batch": 256, "epochs": 20}, {"batch": 512, "epochs": 20}),
 }
 # accuracy in per cent: (NonF and the paper's own, AFSVRG-VP), of the l2 and the nonconvex problem
 PAPER_VFB2 = {
@@ -57,7 +57,7 @@ PAPER_ASYSQN = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One algorithm on one deal of a set."""
+    """One algorithm on one split of a set."""
 
     name: str
     algorithm: str
@@ -67,16 +67,18 @@ class Trial:
     parties: int = PARTIES
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> TrialTerms:
         return TERMS.get(self.name, USUAL)
 
     @property
     def settings(self) -> dict[str, Any]:
+        """The [train] section."""
         own = self.terms.vfb2 if self.algorithm.startswith("vfb2") else self.terms.asysqn
         half = {"labels_at": 4, "epochs": 10} if self.algorithm == "afsvrg-vp" else {}
         return {**own, "regularizer": self.regularizer, "step": self.step, **half}
 
     def run(self) -> Ended:
+        """Train until the target, or for all epochs where the problem has no minimum."""
         data = problem(self.name, q=self.parties, seed=self.seed)
         endless = (self.name, self.regularizer) == ENDLESS
         trace = train(
@@ -101,6 +103,7 @@ class Ended:
 
 
 def ended(trial: Trial, folder: Path) -> Ended:
+    """What a trial gave: in an earlier run of the bench, or now."""
     words = [trial.name, trial.algorithm, trial.regularizer, str(trial.seed)]
     path = folder / "trials" / ("-".join(words) + ("" if trial.parties > 1 else "-alone") + ".json")
     question = {**asdict(trial), "settings": trial.settings, "target": trial.terms.target}
@@ -108,13 +111,58 @@ def ended(trial: Trial, folder: Path) -> Ended:
 
 
 def pooled(like: Trial, folder: Path) -> float:
-    """NonF: the accuracy in per cent of a model trained where all columns lie together."""
+    """The accuracy in per cent of a model trained where all columns lie together (NonF)."""
     if (like.name, like.regularizer) == ENDLESS:
         return ended(replace(like, parties=1, step=ended(like, folder).step), folder).accuracy
     path = folder / "trials" / f"{like.name}-NonF-{like.regularizer}-{like.seed}.json"
     question = [like.name, like.regularizer, like.seed]
     data = problem(like.name, seed=like.seed)
     return 100 * float(kept(path, question, lambda: data.optimum(like.regularizer).accuracy))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What every algorithm reached on the splits of one problem, and what it is compared with.
+
+    Accuracies are in per cent, one of every split: of NonF, AFSVRG-VP and guessing the commoner label.
+    """
+
+    nonf: list[float]
+    half: list[float]
+    guess: list[float]
+    ours: dict[str, list[Ended]]
+
+    @staticmethod
+    def of(splits: Sequence[Trial], algorithms: Sequence[str], out: Path) -> Compared:
+        """Runs every trial that has no answer yet."""
+        return Compared(
+            [pooled(trial, out) for trial in splits],
+            [ended(replace(trial, algorithm="afsvrg-vp"), out).accuracy for trial in splits],
+            [100 * problem(trial.name, seed=trial.seed).majority for trial in splits],
+            {
+                algorithm: [ended(replace(trial, algorithm=algorithm), out) for trial in splits]
+                for algorithm in algorithms
+            },
+        )
+
+    @property
+    def reached(self) -> list[list[float]]:
+        """The accuracies of every algorithm."""
+        return [[each.accuracy for each in all_] for all_ in self.ours.values()]
+
+    @property
+    def gap(self) -> float:
+        """The largest difference between the means of an algorithm and of NonF."""
+        return max(abs(statistics.mean(each) - statistics.mean(self.nonf)) for each in self.reached)
+
+    def cells(self) -> list[str]:
+        """The part of a row between its set and the paper's figures."""
+        reached, gap = self.reached, self.gap
+        worst = max(abs(a - b) for each in reached for a, b in zip(each, self.nonf, strict=True))
+        above = max(each.above for all_ in self.ours.values() for each in all_)
+        cells = [spread(self.nonf), spread(self.half), *(spread(each) for each in reached)]
+        cells += [f"{gap:.3f}", "yes" if gap <= LIMIT else "NO", f"{worst:.3f}", f"{above:.1e}"]
+        return [*cells, spread(self.guess)]
 
 
 def lossless(
@@ -127,52 +175,39 @@ def lossless(
     say: Say,
     out: Path,
 ) -> None:
-    """The tables are written whenever a set is done."""
+    """One row for every set and regulariser; the tables are written whenever a set is done."""
     found, missing = here(names)
     columns = ["set", "problem", "NonF", "AFSVRG-VP", *algorithms, "largest gap", f"within {LIMIT}"]
     columns += ["largest gap of a trial", "loss above the optimum", "commoner label"]
     columns += ["paper: NonF and ours", "paper: AFSVRG-VP"]
     rows: list[list[Any]] = []
+    bench.grids.append(Grid("Losslessness", columns, rows, _note(found, missing, trials)))
+    for name, regularizer in product(found, regularizers):
+        splits = [Trial(name, algorithms[0], regularizer, seed) for seed in range(trials)]
+        compared = Compared.of(splits, algorithms, out)
+        cells = compared.cells()
+        rows.append([name, regularizer, *cells, *paper.get((name, regularizer), (None, None))])
+        say(
+            f"losslessness, {name}, {regularizer}: NonF {cells[0]}, AFSVRG-VP {cells[1]}, "
+            f"gap {compared.gap:.3f}"
+        )
+        bench.write(out)
+
+
+def _note(found: Sequence[str], missing: Sequence[str], trials: int) -> str:
     stand_ins = "".join(f"{name} {STAND_INS[name]}. " for name in found if name in STAND_INS)
-    note = (
+    return (
         f"Test accuracy in per cent, mean and standard deviation of {trials} trial(s), 8 parties, 3 of them "
         f"with the label (AFSVRG-VP: 4; AsySQN: all). Gaps are in points, the first between means. "
         f"Where NonF hardly beats the commoner label, accuracy proves little: see the loss. {stand_ins}"
         "The nonconvex problem on news20 has no minimum: NonF is our first algorithm at one party there, and "
         f"the loss is counted from 0. Sets of the papers that are not here: {', '.join([*ABSENT, *missing])}."
     )
-    bench.grids.append(Grid("Losslessness", columns, rows, note))
-    for name, regularizer in product(found, regularizers):
-        deals = [Trial(name, algorithms[0], regularizer, seed) for seed in range(trials)]
-        nonf = [pooled(trial, out) for trial in deals]
-        half = [ended(replace(trial, algorithm="afsvrg-vp"), out).accuracy for trial in deals]
-        ours = {
-            algorithm: [ended(replace(trial, algorithm=algorithm), out) for trial in deals]
-            for algorithm in algorithms
-        }
-        reached = {algorithm: [each.accuracy for each in all_] for algorithm, all_ in ours.items()}
-        guess = [100 * problem(name, seed=trial.seed).majority for trial in deals]
-        gap = max(abs(statistics.mean(each) - statistics.mean(nonf)) for each in reached.values())
-        worst = max(abs(a - b) for each in reached.values() for a, b in zip(each, nonf, strict=True))
-        above = max(each.above for all_ in ours.values() for each in all_)
-        cells = [spread(nonf), spread(half), *(spread(each) for each in reached.values())]
-        verdict = [f"{gap:.3f}", "yes" if gap <= LIMIT else "NO", f"{worst:.3f}", f"{above:.1e}"]
-        rows.append(
-            [
-                name,
-                regularizer,
-                *cells,
-                *verdict,
-                spread(guess),
-                *paper.get((name, regularizer), (None, None)),
-            ]
-        )
-        say(f"losslessness, {name}, {regularizer}: NonF {cells[0]}, AFSVRG-VP {cells[1]}, gap {gap:.3f}")
-        bench.write(out)
 
 
 def spread(values: Sequence[float]) -> str:
-    """
+    """Mean and standard deviation in words.
+
     >>> spread([80.0, 81.0]), spread([80.0])
     ('80.50 ± 0.71', '80.00')
     """

@@ -11,10 +11,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from colonnade.data.assign import assign, label_holders
 from colonnade.job import job_from
-from colonnade.run.federate import resolved
-from colonnade.run.processes import run_processes
+from colonnade.run.federate import federate
 from colonnade_bench.calibrate import Calibration
 from colonnade_bench.common import Bench, Grid, Panel, Say
 from colonnade_bench.linear.trials import PARTIES, Problem, Trace, closed_form, problem, straggler, train
@@ -34,7 +32,7 @@ def machines(costs: Costs, problem: Problem, speeds: Sequence[float], *, forward
 def crui(
     bench: Bench, costs: Costs, say: Say, *, estimators: Sequence[str], speeds: Sequence[float], rows: int
 ) -> None:
-    """AsySQN Table 5: synchronous over asynchronous compute time for the same number of updates."""
+    """Synchronous over asynchronous compute time for the same number of updates (AsySQN Table 5)."""
     data = problem("mnist-4v9").part(rows)
     batch = rows // 192  # so that the ends of a run hardly count
     table = []
@@ -64,6 +62,7 @@ def crui(
 def pull_pair(
     data: Problem, costs: Costs, estimator: str, s: float, batch: int, *, forwards: bool
 ) -> tuple[Trace, Trace]:
+    """A synchronous and an asynchronous run with one party at speed s."""
     network = machines(costs, data, straggler(s, len(data.train)), forwards=forwards)
     # SVRG needs three passes to have a snapshot and steps after it
     terms: dict[str, Any] = {"batch": batch, "epochs": 4 if estimator == "svrg" else 1, "step": 1e-3}
@@ -82,7 +81,7 @@ def crui_of_processes(
     work_ms: float = 60.0,
     batch: int = 4,
 ) -> None:
-    """CRUI with real processes over mutual TLS: timed work instead of kernels, far above their real cost."""
+    """CRUI of real processes over mutual TLS; an update is a pause, far longer than kernels really take."""
     rows = []
     for s in speeds:
         slow, _ = _timed_work("synsqn-sgd", s, parties, work_ms, batch)
@@ -111,23 +110,22 @@ def _timed_work(
         {
             "algorithm": algorithm,
             "world": "network",
+            "compare": False,
             "data": {"train": "breast-cancer", "parties": parties, "active": parties},
             "train": terms | ({"ahead": 2} if algorithm == "asysqn-sgd" else {}),
             "network": {"speeds": straggler(s, parties), "work_ms": work_ms, "charge_forward": False},
         }
     )
-    holders = label_holders(job.data.party_names, job.data.active)
-    assigned = assign(job.data, label_holders=holders, task="binary", intercept=None, seed=0)
-    shares = run_processes(resolved(job, "binary"), assigned, None, None, lambda moment: None)
-    seconds = shares[assigned.label_holders[0]].history[-1].seconds
-    return seconds, [1e3 * seconds / share.updates for share in shares.values()]
+    cost = federate(job).result.cost
+    return cost.seconds, [1e3 * cost.seconds / updates for updates in cost.updates_by_party.values()]
 
 
 # -- asynchronous against synchronous, to a target ------------------------------------------------------
 
 
 # algorithm, [train], and whether open rounds and waiting thetas are joined
-SCHEDULES: dict[str, tuple[str, dict[str, Any], bool]] = {
+Schedule = tuple[str, dict[str, Any], bool]
+SCHEDULES: dict[str, Schedule] = {
     "synchronous": ("vfb-svrg", {}, True),
     "2 rounds ahead": ("vfb2-svrg", {"ahead": 2}, False),
     "2 ahead, joined": ("vfb2-svrg", {"ahead": 2}, True),
@@ -150,28 +148,22 @@ def straggling(
     batches: Sequence[int] = (32,),
     seeds: int = 1,
 ) -> None:
-    """Backward conversation, one party at speed s: time to a sub-optimality, and what each device gives."""
+    """Time to a sub-optimality with one party at speed s, for every schedule of the backward conversation."""
     data = problem("a9a")
     rows: list[list[Any]] = []
     for batch, forwards in itertools.product(batches, (False, True)):
         machinery = machines(costs, data, straggler(s), forwards=forwards)
+        what = "charged" if forwards else "free"
         base = None
-        for name, (algorithm, more, join) in SCHEDULES.items():
-            network = {**machinery, "join": join}
-            terms = {"batch": batch, "epochs": epochs, "evaluate_every": 0.25, **more}
-            traces = [
-                train(data, algorithm, seed=seed, target=gap, train=terms, network=network)
-                for seed in range(seeds)
-            ]
-            found = [trace.time_to(gap) for trace in traces]
-            seconds = sum(t for t in found if t) / seeds if all(found) else None
+        for name, schedule in SCHEDULES.items():
+            traces = _scheduled(data, schedule, machinery, gap, batch, epochs, seeds)
+            seconds = _mean_time_to(traces, gap)
             base = seconds if base is None else base
             ratio = base / seconds if base is not None and seconds else None
-            pace = sum(1e6 * trace.seconds / max(trace.moments[-1].rounds, 1) for trace in traces) / seeds
-            what = "charged" if forwards else "free"
-            rows.append([batch, what, name, _ms(seconds), ratio, pace, min(traces[0].updates)])
+            rows.append([batch, what, name, _ms(seconds), ratio, _us_a_round(traces), min(traces[0].updates)])
             say(f"straggler {s}, batch {batch}, forwards {what}, {name}: {_ms(seconds)} ms")
     columns = ["batch", "forwards", "schedule", f"ms to {gap:g}", "over synchronous", "us a round"]
+    columns.append("updates, least")
     note = (
         f"a9a, SVRG, automatic step, 8 parties, the last at {s:.0%} of the others' speed, mean of {seeds} "
         "seeds. The model is measured four times an epoch, and times between two measurements are "
@@ -181,8 +173,37 @@ def straggling(
         "Stale scores are those that a party which lags sends further ahead. What is gained in time a round "
         "is paid for with a smaller step once more than two batches are in flight."
     )
-    columns.append("updates, least")
     bench.grids.append(Grid("Asynchronous over synchronous with one slow party", columns, rows, note))
+
+
+def _scheduled(
+    data: Problem,
+    schedule: Schedule,
+    machinery: Mapping[str, Any],
+    gap: float,
+    batch: int,
+    epochs: int,
+    seeds: int,
+) -> list[Trace]:
+    """The runs of a schedule, one for every seed."""
+    algorithm, more, join = schedule
+    terms = {"batch": batch, "epochs": epochs, "evaluate_every": 0.25, **more}
+    network = {**machinery, "join": join}
+    return [
+        train(data, algorithm, seed=seed, target=gap, train=terms, network=network) for seed in range(seeds)
+    ]
+
+
+def _mean_time_to(traces: Sequence[Trace], gap: float) -> float | None:
+    """Mean seconds to the gap, if every run meets it."""
+    found = [trace.time_to(gap) for trace in traces]
+    return sum(t for t in found if t) / len(traces) if all(found) else None
+
+
+def _us_a_round(traces: Sequence[Trace]) -> float:
+    """Mean microseconds of a round."""
+    each = [1e6 * trace.seconds / max(trace.moments[-1].rounds, 1) for trace in traces]
+    return sum(each) / len(traces)
 
 
 def _ms(seconds: float | None) -> float | None:
@@ -202,7 +223,7 @@ def loss_curves(
     epochs: int,
     s: float = 0.6,
 ) -> None:
-    """VFB2 Figures 3 and 4: asynchronous and synchronous, one party slower in both."""
+    """The gap against time, asynchronous and synchronous, one party slower in both (VFB2 Figures 3 and 4)."""
     rows = []
     for name in sets:
         for regularizer in regularizers:
@@ -255,7 +276,7 @@ SPEEDUPS: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
 
 
 def speedup(bench: Bench, costs: Costs, say: Say, *, counts: Sequence[int], epochs: int) -> None:
-    """VFB2 Figure 2 and AsySQN Figure 4: time to a sub-optimality with 1 party over that with q.
+    """Time to a sub-optimality with 1 party over that with q (VFB2 Figure 2 and AsySQN Figure 4).
 
     The sub-optimality is the one that a single party reaches in so many epochs.
     """

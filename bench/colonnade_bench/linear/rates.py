@@ -17,10 +17,11 @@ from colonnade_bench.linear.trials import Trace, problem, train
 GAPS = (1e-3, 1e-4, 1e-5)
 # rounds to 1e-3 / 1e-4 / 1e-5 of pooled prototypes
 FIRST_ORDER = "635 / 3309 / 7769"
+Traces = dict[tuple[str, int, str], Trace]  # by set, batch and kind of pair
 
 
 class Claims:
-    """Measured figures beside the limits they have to keep."""
+    """A table of measured figures, each beside the limit that it has to keep."""
 
     def __init__(self, bench: Bench, title: str, say: Say) -> None:
         self.rows: list[list[Any]] = []
@@ -28,18 +29,21 @@ class Claims:
         bench.grids.append(Grid(title, ["claim", "limit", "measured", "holds"], self.rows))
 
     def at_most(self, claim: str, limit: float, measured: float | None) -> None:
+        """Claim that a figure does not exceed a limit."""
         self.note(claim, f"<= {limit:g}", measured, measured is not None and measured <= limit)
 
     def above(self, claim: str, limit: float, measured: float) -> None:
+        """Claim that a figure exceeds a limit."""
         self.note(claim, f"> {limit:g}", measured, measured > limit)
 
     def note(self, claim: str, limit: str, measured: Any, holds: bool) -> None:
+        """Add a row and say it."""
         self.rows.append([claim, limit, measured, "yes" if holds else "NO"])
         self.say(f"{claim}: {measured} ({limit}) {'holds' if holds else 'DOES NOT HOLD'}")
 
 
 def first_order(bench: Bench, say: Say, *, quick: bool) -> None:
-    """SVRG and SAGA keep going, SGD with a constant step does not, and delays are survived."""
+    """Checks that SVRG and SAGA converge, SGD with a constant step does not, and delays do no harm."""
     claims = Claims(bench, "Convergence, 8 parties, simulated world", say)
     data = problem("a9a")
     saga = train(data, "vfb2-saga", train={"batch": 32, "ahead": 1, "epochs": 12})
@@ -66,9 +70,9 @@ def first_order(bench: Bench, say: Say, *, quick: bool) -> None:
 
 
 def quasi_newton(bench: Bench, say: Say, *, quick: bool) -> None:
-    """Rounds to three gaps: every kind of pair on the backward conversation, first order beside it."""
+    """Rounds to three gaps in the backward conversation, for every kind of pair and for first order."""
     claims = Claims(bench, "Quasi-Newton on the backward conversation, SVRG gradients", say)
-    traces: dict[tuple[str, int, str], Trace] = {}
+    traces: Traces = {}
     for name, batch in (("a9a", 256), ("a9a", 1024), ("uci-credit", 256)):
         per_epoch = -(-problem(name).rows // batch)
         for pairs in ("first order", "joint", "hvp", "batch", "paper"):
@@ -84,6 +88,14 @@ def quasi_newton(bench: Bench, say: Say, *, quick: bool) -> None:
     claims.at_most(
         "a9a, batch 1024, joint: rounds to 1e-4", 400, traces["a9a", 1024, "joint"].rounds_to(1e-4)
     )
+    bench.grids.append(_rounds_table(traces))
+    for name in ("a9a", "uci-credit"):
+        lines = {pairs: t.line("rounds") for (n, b, pairs), t in traces.items() if (n, b) == (name, 256)}
+        bench.panels.append(Panel(f"Figure 2: {name}, backward", "rounds", "gap", lines, log=True))
+
+
+def _rounds_table(traces: Traces) -> Grid:
+    """Rounds to every gap, and what a round costs, a row for each run."""
     rows = [
         [
             name,
@@ -91,7 +103,7 @@ def quasi_newton(bench: Bench, say: Say, *, quick: bool) -> None:
             pairs,
             *(trace.rounds_to(gap) for gap in GAPS),
             _largest_rise(trace),
-            round(trace.moments[-1].bytes / max(1, trace.moments[-1].rounds)),
+            _bytes_a_round(trace),
             trace.gaps[-1],
         ]
         for (name, batch, pairs), trace in traces.items()
@@ -106,13 +118,11 @@ def quasi_newton(bench: Bench, say: Say, *, quick: bool) -> None:
         f"noise between snapshots. Pooled prototypes, a9a, batch 256: {FIRST_ORDER} first order, "
         "597 / 1066 / 1381 joint. `paper` takes gradients of two different batches: noise."
     )
-    bench.grids.append(Grid("Rounds to a sub-optimality, backward conversation", columns, rows, note))
-    for name in ("a9a", "uci-credit"):
-        lines = {pairs: t.line("rounds") for (n, b, pairs), t in traces.items() if (n, b) == (name, 256)}
-        bench.panels.append(Panel(f"Figure 2: {name}, backward", "rounds", "gap", lines, log=True))
+    return Grid("Rounds to a sub-optimality, backward conversation", columns, rows, note)
 
 
 def _backward(name: str, batch: int, pairs: str, epochs: int) -> Trace:
+    """One run of SVRG in the backward conversation."""
     terms: dict[str, Any] = {"batch": batch, "ahead": 1, "epochs": epochs, "evaluate_every": 0.125}
     sections: dict[str, Any] = {}
     if pairs != "first order":
@@ -122,7 +132,7 @@ def _backward(name: str, batch: int, pairs: str, epochs: int) -> Trace:
 
 
 def pulled(bench: Bench, say: Say, *, sets: Sequence[str], target: float, aggregations: int) -> None:
-    """The paper's own scheme: every party pulls for its own block, labels everywhere."""
+    """Aggregations to three gaps in the paper's own scheme: all parties hold the label and pull."""
     rows = []
     for name in sets:
         per_epoch = -(-problem(name).rows // 256) * 8
@@ -136,8 +146,7 @@ def pulled(bench: Bench, say: Say, *, sets: Sequence[str], target: float, aggreg
             terms = {"batch": 256, "epochs": epochs}
             trace = train(problem(name), algorithm, target=target, train=terms, direction=direction)
             reached = [trace.rounds_to(gap) for gap in GAPS]
-            bytes_a_round = trace.moments[-1].bytes / max(1, trace.moments[-1].rounds)
-            rows.append([name, label, *reached, round(bytes_a_round), trace.best])
+            rows.append([name, label, *reached, _bytes_a_round(trace), trace.best])
             lines[label] = trace.line("rounds")
             say(f"pull, {name}, {label}: aggregations {reached}, best gap {trace.best:.1e}")
         bench.panels.append(Panel(f"Figure 2: {name}, pull", "aggregations", "gap", lines, log=True))
@@ -150,9 +159,15 @@ def pulled(bench: Bench, say: Say, *, sets: Sequence[str], target: float, aggreg
     bench.grids.append(Grid("Aggregations to a sub-optimality, pull conversation", columns, rows, note))
 
 
+def _bytes_a_round(trace: Trace) -> int:
+    last = trace.moments[-1]
+    return round(last.bytes / max(1, last.rounds))
+
+
 def _rounds(trace: Trace) -> str:
     return " / ".join(str(trace.rounds_to(gap) or "-") for gap in GAPS)
 
 
 def _largest_rise(trace: Trace) -> float:
+    """The largest quotient of a gap and the one measured before it."""
     return max((b / a for a, b in itertools.pairwise(trace.gaps)), default=0.0)

@@ -1,17 +1,15 @@
 """What the benches of the linear papers share: prepared data sets, one call to train, times to a target.
 
-A data set is dealt once per seed and number of parties, and its pooled optimum computed once. A run gives
-a `Trace`: the moments that were measured, each with its distance from the pooled optimum, and the books of
+A data set is read once per seed and number of parties, and its pooled optimum computed once. A run gives
+a `Trace`: the moments that were measured, each with its distance from the pooled optimum, and the shares of
 all parties. Time is simulated unless a section says otherwise.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -19,18 +17,19 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.baselines.pooled import fit_pooled, pool
-from colonnade.data.assign import assign, label_holders
 from colonnade.data.datasets import available
 from colonnade.data.table import Table
-from colonnade.job import Data, Job, job_from
-from colonnade.job.rules import preset_of
+from colonnade.job import Data, job_from
 from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
 from colonnade.models.linear import rows_of
 from colonnade.regularizers import REGULARIZERS
 from colonnade.result import Moment
-from colonnade.run.launch import run_local, run_simulated
-from colonnade.run.party import Assignment, Share
+from colonnade.run.federate import Tables, plan_for
+from colonnade.run.launch import launch
+from colonnade.run.party import Share
+from colonnade.run.world import Launch
+from colonnade_bench.party_tables import first_rows, held_out, label_of, read_tables
 
 PARTIES, ACTIVE, L2 = 8, 3, 1e-4
 # sets whose label is rare or whose columns are centred need a constant column, held by the first party
@@ -60,7 +59,7 @@ ABSENT = ("webspam", "w8a", "rcv1", "epsilon")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One data set dealt to parties; every party's table has the label, who uses it is the run's choice."""
+    """One data set, its columns split over parties."""
 
     name: str
     train: dict[str, Table]
@@ -75,25 +74,28 @@ class Problem:
 
     @property
     def pooled(self) -> Matrix:
+        """All parties' training columns side by side."""
         return pool([table.X for table in self.train.values()])
 
     def optimum(self, regularizer: str = "l2") -> Optimum:
-        """Computed once; kept here, so that it goes when the data goes."""
+        """The pooled optimum, computed once and kept for as long as the data is."""
         if regularizer not in self._optima:
             self._optima[regularizer] = _optimum(self, regularizer)
         return self._optima[regularizer]
 
     @property
     def majority(self) -> float:
-        """The accuracy of guessing the commoner label, which any claim about accuracy has to beat."""
+        """The accuracy of always guessing the commoner label, which a claim about accuracy has to beat."""
         positive = float(np.mean(self.y_test > 0))
         return max(positive, 1 - positive)
 
     def part(self, rows: int) -> Problem:
         """The same columns with fewer training rows."""
-        few = np.arange(min(rows, self.rows))
-        train = {party: table.take(few) for party, table in self.train.items()}
-        return Problem(self.name, train, self.test, self.y[few], self.y_test)
+        return Problem(self.name, first_rows(self.train, rows), self.test, self.y[:rows], self.y_test)
+
+    def tables(self, active: int) -> Tables:
+        """The tables of a run in which so many parties are active."""
+        return Tables(self.name, self.train, self.test, tuple(self.train)[:active])
 
 
 @dataclass(frozen=True)
@@ -109,51 +111,42 @@ class Optimum:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """One finished run."""
+    """One finished run: what the evaluator measured, how far each loss is above the optimum, all shares."""
 
-    job: Job
     moments: Sequence[Moment]
     gaps: Sequence[float]
     metrics: Mapping[str, float]
     shares: Mapping[str, Share]
-    wall: float
 
     def times(self) -> list[float]:
+        """Seconds at every moment: simulated ones, where the world is simulated."""
         return [m.seconds if m.virtual_seconds is None else m.virtual_seconds for m in self.moments]
 
-    def reach(self, gap: float, axis: Sequence[float]) -> float | None:
-        """Where on an axis the gap is first met, between two measurements by the logarithm of the gap."""
-        return crossing(axis, self.gaps, gap)
-
     def time_to(self, gap: float) -> float | None:
-        return self.reach(gap, self.times())
+        """Seconds until the gap is first met, between two measurements by the logarithm of the gap."""
+        return crossing(self.times(), self.gaps, gap)
 
     def rounds_to(self, gap: float) -> int | None:
         """Rounds at the first measurement that meets the gap; nothing is interpolated."""
         return next((m.rounds for m, g in zip(self.moments, self.gaps, strict=True) if g <= gap), None)
 
     def epochs_to(self, gap: float) -> int | None:
+        """Epochs at the first measurement that meets the gap."""
         return next((m.epoch for m, g in zip(self.moments, self.gaps, strict=True) if g <= gap), None)
-
-    def bytes_to(self, gap: float) -> int | None:
-        return next((m.bytes for m, g in zip(self.moments, self.gaps, strict=True) if g <= gap), None)
 
     @property
     def seconds(self) -> float:
+        """Seconds of the whole run."""
         return self.times()[-1]
 
     @property
     def best(self) -> float:
+        """The smallest gap that was measured."""
         return min(self.gaps)
-
-    def kinds(self) -> Counter[str]:
-        total: Counter[str] = Counter()
-        for share in self.shares.values():
-            total.update(share.bytes_by_kind)
-        return total
 
     @property
     def updates(self) -> list[int]:
+        """How many updates every party made."""
         return [share.updates for share in self.shares.values()]
 
     def line(self, axis: str = "seconds") -> list[tuple[float, float]]:
@@ -163,7 +156,8 @@ class Trace:
 
 
 def crossing(axis: Sequence[float], gaps: Sequence[float], target: float) -> float | None:
-    """
+    """Where on an axis the target is first met, between two points by the logarithm of the gap.
+
     >>> crossing([1.0, 2.0, 3.0], [1e-1, 1e-2, 1e-4], 1e-3)
     2.5
     >>> crossing([1.0], [1e-1], 1e-3) is None
@@ -180,7 +174,7 @@ def crossing(axis: Sequence[float], gaps: Sequence[float], target: float) -> flo
 
 
 def closed_form(q: int, s: float) -> float:
-    """CRUI with one party at speed s and forwards for free: synchronous over asynchronous time.
+    """Synchronous over asynchronous time (CRUI) with one party at speed s and forwards for free.
 
     >>> round(closed_form(8, 0.3), 2), round(closed_form(8, 0.6), 2)
     (3.04, 1.58)
@@ -190,7 +184,7 @@ def closed_form(q: int, s: float) -> float:
 
 @lru_cache(maxsize=8)
 def problem(name: str, q: int = PARTIES, seed: int = 0) -> Problem:
-    """A data set by name, its columns dealt to q parties at random."""
+    """A data set by name, its columns split over q parties at random."""
     data = Data(
         train=name,
         parties=q,
@@ -199,21 +193,13 @@ def problem(name: str, q: int = PARTIES, seed: int = 0) -> Problem:
         categorical=CATEGORICAL.get(name),
         intercept=name in INTERCEPT,
     )
-    holders = label_holders(data.party_names, data.active)
-    assigned = assign(data, label_holders=holders, task="binary", intercept=data.intercept, seed=seed)
-    train, test = {}, {}
-    for party, held in assigned.parties.items():
-        _, train[party], tested = held.prepare()
-        assert tested is not None  # noqa: S101  every set here has test rows
-        test[party] = tested
-    y, y_test = train[holders[0]].y, test[holders[0]].y
-    assert y is not None and y_test is not None  # noqa: S101, PT018  the label's holder
-    train = {party: replace(table, y=y) for party, table in train.items()}
-    test = {party: replace(table, y=y_test) for party, table in test.items()}
-    return Problem(name, train, test, y, y_test)
+    tables = read_tables(data, task="binary", seed=seed)
+    test, (holder, *_) = held_out(tables), tables.active
+    return Problem(name, tables.train, test, label_of(tables.train, holder), label_of(test, holder))
 
 
 def _optimum(problem: Problem, regularizer: str) -> Optimum:
+    """The pooled fit, and its accuracy on the test rows."""
     if (problem.name, regularizer) == ENDLESS:
         return Optimum(0.0, math.nan)
     loss, penalty = LOSSES["logistic"], REGULARIZERS[regularizer]
@@ -241,47 +227,25 @@ def train(
     **sections: Any,
 ) -> Trace:
     """Run an algorithm on a problem; it stops at the target if there is one."""
-    q = len(problem.train)
-    terms = {"loss": "logistic", "l2": L2, "target": target, **(train or {})}
+    tables = problem.tables(active)
     job = job_from(
         {
             "algorithm": algorithm,
             "world": world,
             "seed": seed,
-            "data": {"train": problem.name, "parties": q, "active": min(active, q)},
-            "train": terms,
+            "data": {"train": problem.name, "parties": len(tables.train), "active": len(tables.active)},
+            "train": {"loss": "logistic", "l2": L2, **(train or {})},
             **sections,
         }
     )
-    holders = min(active, q)
-    if preset_of(job).conversation == "pull":
-        holders = min(job.train.labels_at or q, q)
-    parties = tuple(problem.train)
-    optimum = problem.optimum(job.train.regularizer).loss
-    goal = None if target is None else optimum + target
-
-    def only_holders(party: str, table: Table) -> Table:
-        return table if party in parties[:holders] else replace(table, y=None)
-
-    given = {
-        party: Assignment(
-            job,
-            only_holders(party, problem.train[party]),
-            only_holders(party, problem.test[party]),
-            parties[:holders],
-            goal,
-        )
-        for party in parties
-    }
-    began = time.perf_counter()
-    launch = run_simulated if world == "simulated" else run_local
-    shares = launch(given, lambda moment: None)
-    wall = time.perf_counter() - began
-    first = shares[parties[0]]
-    gaps = [moment.loss - optimum for moment in first.history]
-    return Trace(job, first.history, gaps, first.metrics, shares, wall)
+    plan, data = plan_for(job, tables)
+    optimum = problem.optimum(plan.objective.regularizer).loss
+    shares = launch(Launch(plan, data, target_loss=None if target is None else optimum + target))
+    evaluator = shares[plan.evaluator]
+    gaps = [moment.loss - optimum for moment in evaluator.history]
+    return Trace(evaluator.history, gaps, evaluator.metrics, shares)
 
 
 def straggler(s: float, q: int = PARTIES) -> list[float]:
-    """Every party at speed 1 but the last, which has no label in the backward conversation."""
+    """The parties' speeds: 1, and s for the last, which has no label in the backward conversation."""
     return [1.0] * (q - 1) + [s]

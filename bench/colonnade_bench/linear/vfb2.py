@@ -18,6 +18,7 @@ from colonnade_bench.linear.trials import LOSSLESS_SETS
 
 
 def run(quick: bool, out: Path, say: Say) -> list[Path]:
+    """Measure every part, and write what there is after each."""
     bench = Bench("vfb2", "VFB2: label holders send theta back", quick)
     costs = calibrate()
     say(words(costs))

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.conversations.align import Terms, align
+from colonnade.arrays import Digests
+from colonnade.conversations.align import AlignTerms, align
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
@@ -32,8 +33,8 @@ from colonnade.secure.keys import agree
 OVERLAP = 0.8
 
 
-def ids_of(number: int, count: int) -> Any:
-    """The first part is common to all, the rest is this party's own."""
+def ids_of(number: int, count: int) -> Digests:
+    """The ids of a party: the first part is common to all, the rest its own."""
     common = int(OVERLAP * count)
     numbers = [*range(common), *range(common + number * count, common + number * count + count - common)]
     packed = b"".join(hashlib.sha256(str(each).encode()).digest() for each in numbers)
@@ -42,6 +43,7 @@ def ids_of(number: int, count: int) -> Any:
 
 
 def party(number: int, names: list[str], ports: list[int], folder: str, count: int, out: Any) -> None:
+    """One party, in a process of its own; puts its figures into the queue."""
     me, ids = names[number], ids_of(number, count)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -53,7 +55,7 @@ def party(number: int, names: list[str], ports: list[int], folder: str, count: i
         await wire.start()
         secrets = await agree(net, credentials, version="0", job="benchmark")
         began = time.perf_counter()
-        found = await align(net, ids, secrets, Terms(order=b"benchmark"))
+        found = await align(net, ids, secrets, AlignTerms(order=b"benchmark"))
         seconds = time.perf_counter() - began
         await net.finish()
         await net.close()

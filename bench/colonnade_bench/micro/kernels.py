@@ -30,7 +30,7 @@ Work = Callable[[int, int], Any]
 
 
 def kinds(X: Any, order: Any) -> dict[str, Work]:
-    """One step on the rows from start to end of a shuffle, three ways."""
+    """Three functions that each do one step on the rows from start to end of a shuffle."""
     w, theta = np.ones(X.shape[1]), np.ones(X.shape[0])
     shuffled = X[order]
     rows = rows_of(X, order)
@@ -50,7 +50,7 @@ def kinds(X: Any, order: Any) -> dict[str, Work]:
 
 
 def speed(work: Work, rows: int, batch: int, threads: int) -> float:
-    """Million rows a second, the best of the repeats."""
+    """Millions of rows a second, the best of the repeats."""
     steps = min(rows // batch, 2048)
 
     def some(offset: int) -> None:

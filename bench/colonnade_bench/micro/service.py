@@ -19,6 +19,7 @@ import numpy as np
 
 
 async def load(url: str, token: str, ids: list[str], rate: float, seconds: float) -> dict[str, float]:
+    """Ask for one score at a time at a steady rate; returns counts and latencies."""
     took: list[float] = []
     failed = 0
 

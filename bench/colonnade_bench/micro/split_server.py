@@ -33,7 +33,7 @@ KINDS = ("gaussian", "sphere", "rademacher")
 
 
 def loop(clients: int, kind: str, device: str) -> Callable[[int], Any]:
-    """One answer at a time, one direction at a time."""
+    """A function that makes one answer as one would write it in torch, a direction at a time."""
     model = torch.nn.Sequential(
         torch.nn.Linear(WIDTH * clients, HIDDEN), torch.nn.ReLU(), torch.nn.Linear(HIDDEN, CLASSES)
     ).to(device)
@@ -61,6 +61,7 @@ def loop(clients: int, kind: str, device: str) -> Callable[[int], Any]:
 
 
 def ours(clients: int, kind: Any, device: Any) -> Callable[[int], Any]:
+    """A function that makes one answer as a server does."""
     rng = np.random.default_rng(0)
     model = mlp(WIDTH * clients, [HIDDEN], CLASSES, device=device)
     server = DeltasServer(Head(model, LOSSES["softmax"], model.initial(rng)), Deltas(kind, Q, MU))
@@ -71,6 +72,7 @@ def ours(clients: int, kind: Any, device: Any) -> Callable[[int], Any]:
 
 
 def seconds(answer: Callable[[int], Any], answers: int, device: str) -> float:
+    """Seconds of so many answers, by the processor or, on a GPU, by the clock."""
     clock = time.perf_counter if device == "cuda" else time.process_time
     start = clock()
     for number in range(answers):
@@ -79,6 +81,7 @@ def seconds(answer: Callable[[int], Any], answers: int, device: str) -> float:
 
 
 def compare(clients: int, kind: str, answers: int, device: str) -> dict[str, float]:
+    """Times both in turns and scales the best stretches to an epoch."""
     both = loop(clients, kind, device), ours(clients, kind, device)
     for answer in both:
         seconds(answer, 10, device)  # what is slow once

@@ -32,7 +32,9 @@ STEP, L2 = 0.2, 1e-4
 
 
 @dataclass(frozen=True)
-class Cost:
+class Spent:
+    """What a run took, and how much it did in that time."""
+
     cpu: float
     seconds: float
     rows: int
@@ -44,6 +46,7 @@ def job(batch: int, epochs: int, world: str, secure: str) -> Job:
         {
             "algorithm": "vfb2-sgd",
             "world": world,
+            "compare": False,
             "data": {"train": "a9a", "parties": 8, "active": 3},
             "train": {"epochs": epochs, "batch": batch, "step": STEP, "evaluate_every": 0},
             "secure": {"sum": secure},
@@ -51,8 +54,8 @@ def job(batch: int, epochs: int, world: str, secure: str) -> Job:
     )
 
 
-def pooled_loop(X: Any, y: Any, batch: int, epochs: int) -> Cost:
-    """Mini-batch SGD as one writes it with NumPy and SciPy: gather the rows, two products, a step."""
+def pooled_loop(X: Any, y: Any, batch: int, epochs: int) -> Spent:
+    """Trains on pooled data as one writes it with NumPy and SciPy: gather the rows, two products, a step."""
     schedule = Schedule(len(y), batch, epochs, 0, ("one",))
     dz = LOSSES["logistic"].dz
     w = np.zeros(X.shape[1])
@@ -65,11 +68,11 @@ def pooled_loop(X: Any, y: Any, batch: int, epochs: int) -> Cost:
         X_batch = X[rows]
         theta = dz(X_batch @ w, y[rows])
         w -= STEP * (X_batch.T @ theta / at.size + L2 * w)
-    return Cost(time.process_time() - cpu, time.perf_counter() - seconds, len(y) * epochs)
+    return Spent(time.process_time() - cpu, time.perf_counter() - seconds, len(y) * epochs)
 
 
-def pooled_kernels(X: Any, y: Any, batch: int, epochs: int) -> Cost:
-    """The same with this package's own kernels on one block: shuffle once an epoch, no copies."""
+def pooled_kernels(X: Any, y: Any, batch: int, epochs: int) -> Spent:
+    """Trains on pooled data with this package's own kernels: shuffle once an epoch, no copies."""
     schedule = Schedule(len(y), batch, epochs, 0, ("one",))
     dz = LOSSES["logistic"].dz
     w = np.zeros(X.shape[1])
@@ -81,14 +84,14 @@ def pooled_kernels(X: Any, y: Any, batch: int, epochs: int) -> Cost:
             rows, labels = rows_of(X, order), y[order]
         theta = dz(rows.scores(at.start, at.end, w), labels[at.start : at.end])
         w -= STEP * (rows.gradient(at.start, at.end, theta) / at.size + L2 * w)
-    return Cost(time.process_time() - cpu, time.perf_counter() - seconds, len(y) * epochs)
+    return Spent(time.process_time() - cpu, time.perf_counter() - seconds, len(y) * epochs)
 
 
-def federated(batch: int, epochs: int, world: str, secure: str) -> Cost:
+def federated(batch: int, epochs: int, world: str, secure: str) -> Spent:
+    """Trains on the same batches with 8 parties."""
     run = federate(job(batch, epochs, world, secure))
-    parties = run.shares.values()
-    cpu = sum(share.cpu_seconds or 0.0 for share in parties)
-    return Cost(cpu, run.result.cost.seconds, 32_561 * epochs, run.result.cost.messages)
+    cpu = sum(share.cpu_seconds or 0.0 for share in run.shares.values())
+    return Spent(cpu, run.result.cost.seconds, 32_561 * epochs, run.result.cost.messages)
 
 
 def main() -> None:
@@ -102,7 +105,7 @@ def main() -> None:
     assert train.y is not None
     X, y, epochs = train.values, np.asarray(train.y, dtype=float), given.epochs
     for batch in given.batches:
-        measured: dict[str, Callable[[], Cost]] = {
+        measured: dict[str, Callable[[], Spent]] = {
             "pooled numpy loop": partial(pooled_loop, X, y, batch, epochs),
             "pooled, our kernels": partial(pooled_kernels, X, y, batch, epochs),
             "local, plain": partial(federated, batch, epochs, "local", "plain"),
@@ -111,7 +114,7 @@ def main() -> None:
         }
         if "network" not in given.worlds:
             del measured["network, masked"]
-        costs: dict[str, Cost] = {}
+        costs: dict[str, Spent] = {}
         for _ in range(given.repeat):
             for name, measure in measured.items():
                 with threadpool_limits(1):
@@ -121,7 +124,8 @@ def main() -> None:
         report(batch, costs)
 
 
-def report(batch: int, costs: dict[str, Cost]) -> None:
+def report(batch: int, costs: dict[str, Spent]) -> None:
+    """Print the table of a batch size, and the ratios."""
     print(f"\na9a, 8 parties, 3 active, batch {batch}")
     print(f"{'':22}{'rows/s':>12}{'messages/s':>12}{'CPU s':>9}{'CPU s a party':>15}")
     for name, cost in costs.items():

@@ -15,6 +15,8 @@ import asyncio
 import multiprocessing
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,18 +41,18 @@ Step = tuple[int, int, int]
 
 
 @dataclass
-class Cost:
+class PerMessage:
     """Seconds for one message: by the clock, and of both parties' processors. The best of the repeats."""
 
     clock: float = float("inf")
     processor: float = float("inf")
 
 
-Costs = dict[tuple[int, int], Cost]
+Costs = dict[tuple[int, int], PerMessage]
 
 
 def plan(scale: float) -> list[Step]:
-    """Size, messages until an answer, and how often; both sides follow it."""
+    """What is sent: size, messages until an answer, and how often; both sides follow it."""
     return [
         (size, *step)
         for size in SIZES
@@ -60,6 +62,7 @@ def plan(scale: float) -> list[Step]:
 
 
 async def ask(net: Endpoint, scale: float) -> Costs:
+    """Send everything of the plan and take the time, the other party's processor time included."""
     spent = []
     tag = 0
     for size, count, times in plan(scale):
@@ -75,13 +78,14 @@ async def ask(net: Endpoint, scale: float) -> Costs:
     await net.finish()
     costs: Costs = {}
     for (size, count, times), (clock, ours), their in zip(plan(scale), spent, theirs, strict=True):
-        cost = costs.setdefault((size, count), Cost())
+        cost = costs.setdefault((size, count), PerMessage())
         cost.clock = min(cost.clock, clock / count / times)
         cost.processor = min(cost.processor, (ours + float(their)) / count / times)
     return costs
 
 
 async def serve(net: Endpoint, scale: float, *, own_process: bool) -> None:
+    """Answer everything of the plan, and tell the processor time if it is not the asker's as well."""
     spent = []
     tag = 0
     for _, count, times in plan(scale):
@@ -98,43 +102,54 @@ async def serve(net: Endpoint, scale: float, *, own_process: bool) -> None:
 
 
 async def local(scale: float) -> Costs:
+    """The costs of two parties in this process."""
     hub = LocalHub()
     asker, server = (Endpoint(me, PAIR, hub.wire(me), RealClock(), run=1) for me in PAIR)
     costs, _ = await asyncio.gather(ask(asker, scale), serve(server, scale, own_process=False))
     return costs
 
 
-async def party(kind: Network, me: str, folder: str, ports: tuple[int, int], scale: float) -> Costs | None:
+@asynccontextmanager
+async def joined(kind: Network, me: str, folder: str, ports: tuple[int, int]) -> AsyncIterator[Endpoint]:
+    """This process as one of the two parties."""
     addresses = {name: ("127.0.0.1", port) for name, port in zip(PAIR, ports, strict=True)}
     wire = network_wire(kind, me, addresses, Credentials.load(folder, me, PAIR), 30.0)
     net = Endpoint(me, PAIR, wire, RealClock(), run=1)
     try:
         await wire.start()
-        if me == ASKER:
-            return await ask(net, scale)
-        await serve(net, scale, own_process=True)
-        return None
+        yield net
     finally:
         await net.close()
 
 
-def run_party(kind: Network, me: str, folder: str, ports: tuple[int, int], scale: float) -> None:
-    asyncio.run(party(kind, me, folder, ports, scale))
+def run_server(kind: Network, folder: str, ports: tuple[int, int], scale: float) -> None:
+    """Answer until all is done; a process of its own."""
+
+    async def program() -> None:
+        async with joined(kind, SERVER, folder, ports) as net:
+            await serve(net, scale, own_process=True)
+
+    asyncio.run(program())
 
 
 def network(kind: Network, scale: float) -> Costs:
+    """The costs of two processes with mutual TLS."""
+
+    async def program() -> Costs:
+        async with joined(kind, ASKER, folder, ports) as net:
+            return await ask(net, scale)
+
     first, second = free_ports(2)
     ports = first, second
     with tempfile.TemporaryDirectory() as folder:
         make_authority(folder)
         for me in PAIR:
             issue(folder, me)
-        arguments = (kind, SERVER, folder, ports, scale)
-        process = multiprocessing.get_context("spawn").Process(target=run_party, args=arguments)
+        arguments = (kind, folder, ports, scale)
+        process = multiprocessing.get_context("spawn").Process(target=run_server, args=arguments)
         process.start()
-        costs = asyncio.run(party(kind, ASKER, folder, ports, scale))
+        costs = asyncio.run(program())
         process.join()
-    assert costs is not None
     return costs
 
 
