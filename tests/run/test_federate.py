@@ -225,3 +225,26 @@ def test_a9a_with_eight_parties_is_as_accurate_as_pooled_training() -> None:
     assert 0 < result.metrics["suboptimality"] < 0.01
     assert result.metrics["test_auc"] == pytest.approx(result.pooled["test_auc"], abs=0.005)
     assert result.staleness.max <= 4
+
+
+def test_a_job_may_do_without_the_pooled_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nobody fits anything on pooled columns, and nothing that was counted from it is in the result."""
+
+    def never(*arguments: object) -> None:
+        raise AssertionError("somebody pooled the columns")
+
+    setting = random_setting(test_rows=40)
+    compared = run(setting, "vfb-saga")
+    monkeypatch.setattr("colonnade.run.federate.compare", never)
+    alone = run(setting, "vfb-saga", compare=False)
+    assert alone.result.pooled == {}
+    assert "suboptimality" not in alone.result.metrics
+    assert {"suboptimality": compared.result.metrics["suboptimality"], **alone.result.metrics} == (
+        compared.result.metrics
+    )
+    np.testing.assert_array_equal(weights(alone), weights(compared))
+
+
+def test_a_target_needs_the_comparison_that_it_is_counted_from() -> None:
+    with pytest.raises(JobError, match=r"compare = false: train.target is counted from the pooled optimum"):
+        run(random_setting(), "vfb-saga", compare=False, train={"target": 0.1})

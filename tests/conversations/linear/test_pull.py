@@ -16,7 +16,15 @@ from tests.oracles.tables import pooled, random_setting, run, weights
 
 from colonnade.baselines.pooled import fit_pooled
 from colonnade.conversations.linear.pull import PullConversation, PullState
-from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded, Diverged, FixedPointOverflow, PeerLost
+from colonnade.errors import (
+    Aborted,
+    ColonnadeError,
+    DeadlineExceeded,
+    Diverged,
+    FixedPointOverflow,
+    JobError,
+    PeerLost,
+)
 from colonnade.job import job_from
 from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES
@@ -245,3 +253,43 @@ def test_parties_that_are_processes_of_their_own_learn_the_same(name: str, tmp_p
         assert 0 <= result.metrics["suboptimality"] + 1e-9 < 1e-3
     assert network.metrics["test_accuracy"] == pytest.approx(local.metrics["test_accuracy"], abs=0.01)
     assert network.active == local.active
+
+
+# -- bounded delay --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["afsgd-vp", "asysqn-saga", "asysqn-svrg"])
+@pytest.mark.parametrize(("ahead", "more"), [(1, 0), (1, 7), (2, 0), (3, 20)])
+def test_no_batch_is_later_than_max_delay_whoever_is_slow(name: str, ahead: int, more: int) -> None:
+    """A fast party waits for the slowest rather than let a batch under way there grow too old."""
+    least = (ahead - 1) + 3 * (ahead + 1)
+    bounded = {"ahead": ahead, "max_delay": least + more, "epochs": 3, "batch": 8}
+    for speeds in ([1, 1, 1, 0.1], [0.2, 1, 1, 3], [1, 1, 1, 1]):
+        network = {"latency_ms": 3.0, "bandwidth_mbps": 50.0, "speeds": speeds, "charge_forward": False}
+        done = run(random_setting(active=1), name, network=network, train=bounded)
+        assert 0 < done.result.staleness.max <= least + more
+
+
+def test_without_a_bound_a_slow_party_s_batches_grow_old() -> None:
+    network = {"latency_ms": 0.1, "speeds": [1, 1, 1, 0.02], "us_per_call": 500.0, "charge_forward": False}
+    train = {"epochs": 4, "batch": 8}
+    free = run(random_setting(active=1), "afsgd-vp", network=network, train=train)
+    held = run(random_setting(active=1), "afsgd-vp", network=network, train={**train, "max_delay": 6})
+    assert free.result.staleness.max > 10
+    assert held.result.staleness.max <= 6
+    assert (
+        sum(held.result.cost.updates_by_party.values()) >= sum(free.result.cost.updates_by_party.values()) - 8
+    )
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 5])
+def test_a_bound_that_cannot_be_kept_is_refused_with_the_one_that_can(ahead: int) -> None:
+    least = (ahead - 1) + 3 * (ahead + 1)
+    with pytest.raises(JobError, match=rf"train.max_delay: 4 label holders .* set max_delay = {least}"):
+        run(random_setting(active=1), "asysqn-sgd", train={"ahead": ahead, "max_delay": least - 1})
+
+
+@pytest.mark.parametrize("name", ["synsqn-sgd", "fd-svrg"])
+def test_who_pulls_in_step_is_never_late(name: str) -> None:
+    done = run(random_setting(active=1), name, train={"max_delay": 0})
+    assert done.result.staleness.max == 0
