@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from colonnade.conversations.conversation import Conversation
+from colonnade.conversations.conversation import Conversation, Trait
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, LossName
 from colonnade.job.plan import Facts, Objective, Pace, Plan, Task
@@ -32,7 +32,7 @@ class Composition:
     preset: Preset
     conversation: Conversation[Any]
 
-    def has(self, trait: str) -> bool:
+    def has(self, trait: Trait) -> bool:
         """Whether the conversation has a trait (`conversations.conversation.Trait`)."""
         return trait in self.conversation.traits
 

@@ -1,0 +1,29 @@
+"""`colonnade bench` without the package of benches says where it lies, and knows every bench with it."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from click.testing import CliRunner
+
+from colonnade.cli import main
+
+# the command of the same name hides the module from a plain import
+COMMAND = importlib.import_module("colonnade.cli.bench")
+
+
+def test_benches_that_are_not_installed_are_told_from_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(COMMAND, "import_module", absent)
+    done = CliRunner().invoke(main, ["bench", "vfb2", "--quick"])
+    assert done.exit_code == 2
+    assert "colonnade-bench is not installed" in done.output
+    assert "pip install ./bench" in done.output
+
+
+def test_the_command_and_the_package_name_the_same_benches() -> None:
+    benches = pytest.importorskip("colonnade_bench").BENCHES
+    assert benches.keys() == COMMAND.BENCHES.keys()
