@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -175,3 +177,14 @@ def test_models_by_name() -> None:
     for wrong in ("no.such.module:f", "numpy:nothing_here", str(EXAMPLE / "missing.py") + ":f", "nameless"):
         with pytest.raises(JobError, match="cannot load"):
             load(wrong)
+
+
+def test_the_page_s_example_in_python_trains() -> None:
+    page = Path(__file__).parents[2] / "docs" / "black-box-models.md"
+    blocks = re.findall(r"(?:^(?:    .*)?\n)+", page.read_text("utf-8"), re.MULTILINE)
+    (block,) = [block for block in blocks if "run_tables(job, tables)" in block]
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = np.where(X @ np.array([1.0, -1.0, 0.5]) > 0, 1.0, -1.0)
+    space: dict[str, Any] = {"X": X, "y": y, "scores": lambda w, X: X @ w}
+    exec(textwrap.dedent(block), space)  # noqa: S102  our own documentation
+    assert space["done"].result.metrics["train_loss"] < 0.4

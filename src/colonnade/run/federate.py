@@ -91,7 +91,9 @@ def run_tables(
 ) -> Finished:
     """Run a job on tables that are ready, in this process."""
     plan, data = plan_for(job, tables)
-    models = {party: GivenModels(tables.models.get(party), tables.head) for party in tables.train}
+    models = {}
+    if tables.models or tables.head is not None:
+        models = {party: GivenModels(tables.models.get(party), tables.head) for party in tables.train}
     order = Launch(plan, data, models, progress=progress, tap=tap)
     return conclude(job, tables.dataset, order)
 
