@@ -21,8 +21,6 @@ from colonnade.run import rules
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
 
-PROBABILITIES: dict[Task, LossName] = {"binary": "logistic", "multiclass": "softmax", "regression": "squared"}
-
 
 @dataclass(frozen=True)
 class Composition:
@@ -42,13 +40,9 @@ class Composition:
             return tuple(active)
         return tuple(parties)[: self.job.train.labels_at or len(parties)]
 
-    def loss(self, task: Task, *, probabilities: bool = False) -> LossName:
-        """The job's loss, or its algorithm's default for such labels.
-
-        With `probabilities` the default is one whose scores give probabilities, where the label is a class.
-        """
-        usual = PROBABILITIES if probabilities else self.conversation.losses
-        return self.job.train.loss or usual[task]
+    def loss(self, task: Task) -> LossName:
+        """The job's loss, or its algorithm's default for such labels."""
+        return self.job.train.loss or self.conversation.losses[task]
 
     @property
     def given_task(self) -> Task | None:
