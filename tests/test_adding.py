@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.oracles.tables import pooled, random_setting, run, weights
+from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES
@@ -31,12 +31,12 @@ def shown(name: str) -> Any:
 def test_a_new_row_is_an_algorithm(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Preset("mine", "a new row", "none", "backward", "sync", "saga")
     monkeypatch.setitem(PRESETS, "mine", row)
-    setting = random_setting()
+    setting = random_tables()
     np.testing.assert_array_equal(weights(run(setting, "mine")), weights(run(setting, "vfb-saga")))
 
 
 def test_a_new_estimator_is_three_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting, train = random_setting(), {"batch": 120, "epochs": 1, "step": 0.5, "l2": 0.0}
+    setting, train = random_tables(), {"batch": 120, "epochs": 1, "step": 0.5, "l2": 0.0}
     clipped_sgd = shown("Clipped")
     monkeypatch.setitem(ESTIMATORS, "sgd", lambda rows, weights: clipped_sgd())
     X, y = pooled(setting)
@@ -51,7 +51,7 @@ def test_a_new_conversation_is_one_file_and_two_rows(monkeypatch: pytest.MonkeyP
     assert 'Preset("mine", "gradient descent", "none", "descent", "sync")' in PAGE.read_text("utf-8")
     monkeypatch.setitem(PRESETS, "mine", row)
     monkeypatch.setitem(CONVERSATIONS, "descent", shown("DESCENT"))
-    setting = random_setting(test_rows=60)
+    setting = random_tables(test_rows=60)
     done = run(setting, "mine", world=world, train={"epochs": 50, "step": 1.0, "l2": 0.01})
     X, y = pooled(setting)
     w = np.zeros(X.shape[1])

@@ -37,7 +37,7 @@ WORLDS = ("local", "simulated")
 
 
 class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
-    """A linear model whose columns lie with several parties.
+    """What both estimators share: training on columns that several parties hold, and scoring such rows.
 
     The parameters are those of the job file: `ahead` bounds the batches in flight, `threads` are workers
     per party, `step` is a number or "auto". With `intercept` the first active party holds one more column
@@ -128,7 +128,7 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         return write_report(self.result_, Path(path))
 
     def _job(self, parties: Parties) -> Job:
-        """The job file that these parameters stand for; its own checks name what is wrong."""
+        """These parameters as a job; what is wrong with them is refused as in a job file."""
         where = type(self).__name__
         if self.world not in WORLDS:
             raise JobError(
@@ -164,6 +164,7 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         """The labels as the loss wants them."""
 
     def _same_columns(self, parties: Parties) -> dict[str, Table]:
+        """The parties' tables; refused unless they have the columns of the training tables."""
         tables = _tables(parties)
         if set(tables) != set(self.columns_):
             raise DataError(
@@ -180,7 +181,7 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
-    """Two or more classes from columns that several parties hold.
+    """Predicts one of two or more classes from columns that several parties hold.
 
     Without a loss of your own two classes are told apart by the logistic loss and more by softmax, which
     has a score for every class: then `decision_function` is (rows, classes) and so is every party's
@@ -238,11 +239,12 @@ class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
 
 
 class VerticalRegressor(RegressorMixin, _Vertical):  # type: ignore[misc]
-    """A number from columns that several parties hold."""
+    """Predicts a number from columns that several parties hold."""
 
     _tasks = ("regression",)
 
     def predict(self, parties: Parties) -> Floats:
+        """The predicted number of every row."""
         return self.decision_function(parties)
 
     def score(self, parties: Parties, y: Any = None) -> float:
@@ -268,7 +270,7 @@ def _tables(parties: Any) -> dict[str, Table]:
 
 
 def _truth(parties: Parties, y: Any) -> NDArray[Any]:
-    """The labels of the rows in the user's own values: given here, or held by an active party."""
+    """The labels as the user wrote them: those given here, or those that an active party holds."""
     held = _tables(parties)[parties.active[0]].y
     if y is not None:
         values = np.asarray(y)
@@ -292,13 +294,13 @@ def _numbers(y: NDArray[Any]) -> Floats:
 
 
 def _with_ones(table: Table) -> Table:
-    """One more column, always 1: its weight is the intercept."""
+    """The table with a last column of ones, whose weight is the intercept."""
     wider = pool([table.X, np.ones((table.rows, 1))])
     return replace(table, columns=(*table.columns, INTERCEPT), X=wider)
 
 
 def _difference(found: tuple[str, ...], fitted: tuple[str, ...]) -> str:
-    """What is wrong with a party's columns, in a few words."""
+    """Says how a party's columns differ from those of training."""
     missing, new = [c for c in fitted if c not in found], [c for c in found if c not in fitted]
     if missing:
         return f"no column '{missing[0]}', which it was fitted with"
@@ -308,5 +310,5 @@ def _difference(found: tuple[str, ...], fitted: tuple[str, ...]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A number of a parameter grid as Python's own."""
+    """The value as a plain Python number, if it is one of NumPy's (as parameter grids have them)."""
     return value.item() if isinstance(value, np.generic) else value

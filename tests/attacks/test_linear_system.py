@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.oracles.tables import random_job, random_setting
+from tests.oracles.tables import random_job, random_tables
 
 from colonnade.arrays import Floats
 from colonnade.attacks.linear_system import error, guessed_directions, solve
@@ -19,7 +19,7 @@ SIGMA = 3.0  # in the job, or announced to everybody
 
 def transcript(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[Finished, Floats]:
     """A run, and what the masked sum told the only active party in training, in the order of the rows."""
-    setting = random_setting(parties=4, active=1, rows=ROWS, columns=COLUMNS)
+    setting = random_tables(parties=4, active=1, rows=ROWS, columns=COLUMNS)
     job = random_job(
         setting,
         "fdskl",
@@ -48,7 +48,7 @@ def transcript(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[Finished, F
 def attacked(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[float, float]:
     """The attack's error on the columns of the other three parties, and a random guess's."""
     done, totals = transcript(monkeypatch, omega)
-    setting = random_setting(parties=4, active=1, rows=ROWS, columns=COLUMNS)
+    setting = random_tables(parties=4, active=1, rows=ROWS, columns=COLUMNS)
     names = sorted(setting.train)
     me, others = names[0], names[1:]
     share = done.shares[me].weights

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 from scipy.special import ndtr
-from tests.oracles.tables import random_job, random_setting
+from tests.oracles.tables import random_job, random_tables
 
 from colonnade.attacks.split_labels import judge_sides, sides
 from colonnade.attacks.transcript import Transcript
@@ -22,7 +22,7 @@ MODEL = {"outputs": 3, "server": {"kind": "linear"}}
 
 
 def attack(algorithm: str, **sections: Any) -> Recovery:
-    setting = random_setting(parties=3, active=1, rows=ROWS)
+    setting = random_tables(parties=3, active=1, rows=ROWS)
     train = {"evaluate_every": 0, "step": 0.01, "batch": 50, "epochs": 3}
     job = random_job(setting, algorithm, world="local", train=train, model=MODEL, **sections)
     transcript = Transcript(CLIENT)

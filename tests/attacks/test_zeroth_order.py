@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.oracles.tables import random_job, random_setting
+from tests.oracles.tables import random_job, random_tables
 
 from colonnade.attacks.transcript import Transcript
 from colonnade.attacks.zeroth_order import DIGITS, Probe, Recovery, judge, passive, read_off
@@ -39,7 +39,7 @@ def attack(setting: Tables, job: Job, *, probing: bool = False) -> tuple[Recover
 
 
 def setting_and_job(rows: int = 300, **sections: Any) -> tuple[Tables, Job]:
-    setting = random_setting(parties=3, active=1, rows=rows)
+    setting = random_tables(parties=3, active=1, rows=rows)
     train = {"evaluate_every": 0, "step": 0.05, **sections.pop("train", {})}
     return setting, random_job(setting, "asyrevel-gau", world="local", train=train, **sections)
 

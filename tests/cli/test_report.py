@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.oracles.tables import random_setting, run
+from tests.oracles.tables import random_tables, run
 
 from colonnade.cli import main
 
@@ -20,7 +20,7 @@ def runs(tmp_path: Path) -> list[Path]:
     folders = [tmp_path / name for name in ("first", "second")]
     for folder, algorithm in zip(folders, ("vfb2-sgd", "vfb2-saga"), strict=True):
         folder.mkdir()
-        run(random_setting(test_rows=20), algorithm).result.write(folder / "result.json")
+        run(random_tables(test_rows=20), algorithm).result.write(folder / "result.json")
     return folders
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.oracles.tables import random_setting, run
+from tests.oracles.tables import random_tables, run
 
 from colonnade.conversations.cascade.client import Client
 from colonnade.conversations.cascade.waves import Waves
@@ -78,7 +78,7 @@ def test_what_rounds_change_is_plain_data(
 
     monkeypatch.setattr(kind, first, noted)
     train = {"step": "auto", "epochs": 3, **sections.get("train", {})}
-    run(random_setting(), algorithm, **{**sections, "train": train})
+    run(random_tables(), algorithm, **{**sections, "train": train})
     assert made
     for each in made:
         for record in records:

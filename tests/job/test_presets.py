@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.oracles.tables import random_setting, run
+from tests.oracles.tables import random_tables, run
 
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.errors import JobError
@@ -164,4 +164,4 @@ def test_a_number_of_classes_goes_with_softmax_and_softmax_with_a_number_of_clas
     with pytest.raises(JobError, match=r"train.classes: 1 is less than two"):
         job("vfb2-saga", loss="softmax", classes=1)
     with pytest.raises(JobError, match=r"train.classes: softmax has a score per class"):
-        run(random_setting(classes=3), "vfb2-saga", train={"loss": "softmax"})
+        run(random_tables(classes=3), "vfb2-saga", train={"loss": "softmax"})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.oracles import split
-from tests.oracles.tables import random_setting, run
+from tests.oracles.tables import random_tables, run
 
 from colonnade.conversations.cascade.record import CASCADE
 from colonnade.conversations.pooling import Pooled
@@ -66,17 +66,17 @@ def test_layers_of_any_name_and_without_a_bias_are_quick_too() -> None:
 @pytest.mark.parametrize("model", [NETWORKS, {"server": {"kind": "mlp"}}], ids=["client", "server"])
 def test_a_gpu_that_is_not_there_is_an_error_of_the_job(model: dict[str, Any]) -> None:
     with pytest.raises(JobError, match=r"model\.device = 'cuda': torch sees no CUDA device"):
-        run(random_setting(parties=2, active=1), "vafl", model={**model, "device": "cuda"})
+        run(random_tables(parties=2, active=1), "vafl", model={**model, "device": "cuda"})
 
 
 def test_a_device_without_a_network_is_refused() -> None:
     with pytest.raises(JobError, match=r"model\.device: no model of this job is a network"):
-        run(random_setting(parties=2, active=1), "vafl", model={"device": "cuda"})
+        run(random_tables(parties=2, active=1), "vafl", model={"device": "cuda"})
 
 
 @pytest.mark.parametrize("algorithm", ["czofo", "vafl", "zoo-vfl"])
 def test_every_device_trains_the_same_network(algorithm: str) -> None:
-    setting = random_setting(parties=2, active=1, rows=200)
+    setting = random_tables(parties=2, active=1, rows=200)
     train = {"epochs": 2, "batch": 32, "step": 0.1, "evaluate_every": 0}
     cascade = {"directions": 10, "forward_bits": 32, "backward_bits": 32}
     here, there = (
@@ -125,7 +125,7 @@ def test_a_convolutional_network_is_torchs_own() -> None:
 
 @pytest.mark.parametrize("algorithm", ["czofo", "split", "zoo-vfl"])
 def test_images_are_trained_by_name(algorithm: str) -> None:
-    setting = random_setting(parties=2, active=1, rows=800, test_rows=400, columns=32)
+    setting = random_tables(parties=2, active=1, rows=800, test_rows=400, columns=32)
     train = {"epochs": 15, "batch": 32, "step": 0.05 if algorithm == "zoo-vfl" else 0.2, "evaluate_every": 0}
     model = {**IMAGES, "channels": [12], "server": {"kind": "linear"}}
     done = run(setting, algorithm, train=train, model=model, cascade={"directions": 60})
@@ -145,4 +145,4 @@ def test_images_are_trained_by_name(algorithm: str) -> None:
 )  # fmt: skip
 def test_images_that_cannot_be_are_refused(model: dict[str, Any], said: str) -> None:
     with pytest.raises(JobError, match=said):
-        run(random_setting(parties=2, active=1, columns=32), "split", model=model)
+        run(random_tables(parties=2, active=1, columns=32), "split", model=model)

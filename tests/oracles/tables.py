@@ -1,4 +1,4 @@
-"""Random columns dealt to parties, and the jobs that train on them: the setting of most tests."""
+"""Random tables for a few parties, and jobs that train on them: what most tests run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from colonnade.job import Job, job_from
 from colonnade.run.federate import Finished, Tables, run_tables
 
 
-def random_setting(
+def random_tables(
     *,
     parties: int = 4,
     active: int = 2,
@@ -25,7 +25,7 @@ def random_setting(
     test_rows: int = 0,
     seed: int = 0,
 ) -> Tables:
-    """Columns of unit variance (a third of them filled where sparse), and a noisy linear label.
+    """Every party's table: columns of unit variance (a third filled where sparse), a noisy linear label.
 
     With `classes` the label is the largest of as many noisy linear scores.
     """
@@ -44,7 +44,7 @@ def random_setting(
     blocks = dict(zip(names, np.array_split(np.arange(columns), parties), strict=True))
     labelled = tuple(names[:active])
 
-    def tables(part: slice) -> dict[str, Table]:
+    def dealt(part: slice) -> dict[str, Table]:
         return {
             party: Table(
                 party,
@@ -55,16 +55,16 @@ def random_setting(
             for party, block in blocks.items()
         }
 
-    train = tables(slice(rows))
-    return Tables("random", train, tables(slice(rows, None)) if test_rows else None, labelled)
+    train = dealt(slice(rows))
+    return Tables("random", train, dealt(slice(rows, None)) if test_rows else None, labelled)
 
 
-def pooled(setting: Tables) -> tuple[Floats, Floats]:
+def pooled(tables: Tables) -> tuple[Floats, Floats]:
     """All columns of all parties side by side, dense, with the label."""
     blocks = [
-        table.X if isinstance(table.X, np.ndarray) else table.X.toarray() for table in setting.train.values()
+        table.X if isinstance(table.X, np.ndarray) else table.X.toarray() for table in tables.train.values()
     ]
-    y = setting.train[setting.active[0]].y
+    y = tables.train[tables.active[0]].y
     assert y is not None
     return np.hstack(blocks), y
 
@@ -74,13 +74,14 @@ def weights(run: Finished) -> Floats:
     return np.concatenate([share.weights["w"] for share in run.shares.values()])
 
 
-def random_job(setting: Tables, algorithm: str = "vfb2-sgd", **sections: Any) -> Job:
-    """A job for such a setting; `train`, `network` and `secure` are its sections."""
+def random_job(tables: Tables, algorithm: str = "vfb2-sgd", **sections: Any) -> Job:
+    """A job that trains on these tables; the keyword arguments are its sections (train, network, ...)."""
     sections.setdefault("world", "simulated")
     train = {"loss": "logistic", "batch": 16, "epochs": 2, "step": 0.1, **sections.pop("train", {})}
-    data = {"train": "random", "parties": len(setting.train), "active": len(setting.active)}
+    data = {"train": "random", "parties": len(tables.train), "active": len(tables.active)}
     return job_from({"algorithm": algorithm, "data": data, "train": train, **sections})
 
 
-def run(setting: Tables, algorithm: str = "vfb2-sgd", **sections: Any) -> Finished:
-    return run_tables(random_job(setting, algorithm, **sections), setting)
+def run(tables: Tables, algorithm: str = "vfb2-sgd", **sections: Any) -> Finished:
+    """Train on these tables with an algorithm."""
+    return run_tables(random_job(tables, algorithm, **sections), tables)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracles.tables import random_job, random_setting
+from tests.oracles.tables import random_job, random_tables
 
 from colonnade.arrays import Numbers
 from colonnade.losses import LOSSES, soft_dz
@@ -91,7 +91,7 @@ def test_a_number_is_clipped_before_it_gets_noise() -> None:
 
 
 def test_labels_are_replaced_at_their_holder_alone_and_only_if_asked_for() -> None:
-    setting = random_setting(parties=2, active=1, rows=2000)
+    setting = random_tables(parties=2, active=1, rows=2000)
     terms = {"mechanism": "labels", "epsilon": 1.0}
     plan, _ = plan_for(random_job(setting, "vafl", privacy=terms), setting)
     holder, other = setting.train["party0"], setting.train["party1"]
@@ -109,7 +109,7 @@ def test_labels_are_replaced_at_their_holder_alone_and_only_if_asked_for() -> No
 
 
 def test_numbers_get_gaussian_noise_once() -> None:
-    setting = random_setting(parties=2, active=1, rows=4000, regression=True)
+    setting = random_tables(parties=2, active=1, rows=4000, regression=True)
     job = random_job(
         setting,
         "vafl",
@@ -126,7 +126,7 @@ def test_numbers_get_gaussian_noise_once() -> None:
 
 
 def test_classes_that_no_row_has_are_possible_answers() -> None:
-    setting = random_setting(parties=2, active=1, rows=500, classes=3)
+    setting = random_tables(parties=2, active=1, rows=500, classes=3)
     holder = setting.train["party0"]
     holder = replace(holder, y=np.zeros(500))
     train = {"loss": "softmax", "classes": 4}

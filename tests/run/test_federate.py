@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracles.tables import random_job, random_setting, run, weights
+from tests.oracles.tables import random_job, random_tables, run, weights
 
 from colonnade.errors import (
     Aborted,
@@ -26,7 +26,7 @@ from colonnade.net.frame import CHECKSUM
 from colonnade.result import Moment, Result, read_result
 from colonnade.run.federate import Finished, federate, run_tables
 
-SETTING = random_setting(rows=64)
+SETTING = random_tables(rows=64)
 
 
 @functools.cache
@@ -116,7 +116,7 @@ def test_a_partition_that_outlasts_the_deadline_is_named() -> None:
 def test_a_step_that_is_far_too_large_is_named_and_says_what_to_do(
     world: str, secure: str, algorithm: str
 ) -> None:
-    setting = random_setting(regression=True)
+    setting = random_tables(regression=True)
     with pytest.raises((FixedPointOverflow, Diverged), match="smaller step"):
         run(
             setting,
@@ -129,7 +129,7 @@ def test_a_step_that_is_far_too_large_is_named_and_says_what_to_do(
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_step_that_is_far_too_large_diverges_by_name_in_clear_sums_too() -> None:
-    setting = random_setting(regression=True)
+    setting = random_tables(regression=True)
     with pytest.raises(Diverged, match="smaller step") as caught:
         run(
             setting,
@@ -144,7 +144,7 @@ def test_a_step_that_is_far_too_large_diverges_by_name_in_clear_sums_too() -> No
 
 
 def test_tree_sums_of_two_parties_are_refused_unless_the_leak_is_accepted() -> None:
-    setting = random_setting(parties=2, active=1)
+    setting = random_tables(parties=2, active=1)
     with pytest.raises(JobError, match="accept_leak"):
         run(setting, secure={"sum": "tree"})
     done = run(setting, secure={"sum": "tree", "accept_leak": True})
@@ -152,16 +152,16 @@ def test_tree_sums_of_two_parties_are_refused_unless_the_leak_is_accepted() -> N
 
 
 def test_the_result_says_what_leaks() -> None:
-    plain = run(random_setting(), secure={"sum": "plain"}).result.privacy
+    plain = run(random_tables(), secure={"sum": "plain"}).result.privacy
     assert plain.secure_sum == "plain"
     assert any("in clear" in note for note in plain.notes)
-    pair = run(random_setting(parties=2, active=1)).result.privacy
+    pair = run(random_tables(parties=2, active=1)).result.privacy
     assert any(note.startswith("two parties") for note in pair.notes)
     assert any("theta" in note for note in pair.notes)
 
 
 def test_the_result_names_its_parties_its_world_and_what_pooled_data_would_have_given() -> None:
-    setting = random_setting(test_rows=40)
+    setting = random_tables(test_rows=40)
     result = run(setting, train={"epochs": 30, "l2": 0.01, "step": "auto"}).result
     assert result.parties == ["party0", "party1", "party2", "party3"]
     assert result.active == ["party0", "party1"]
@@ -174,14 +174,14 @@ def test_the_result_names_its_parties_its_world_and_what_pooled_data_would_have_
 
 
 def test_a_result_survives_the_disk(tmp_path: Path) -> None:
-    result = run(random_setting(test_rows=10)).result
+    result = run(random_tables(test_rows=10)).result
     result.write(tmp_path / "result.json")
     assert read_result(tmp_path / "result.json") == result
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
 def test_progress_is_told_every_moment_of_the_history() -> None:
-    setting, told = random_setting(), list[Moment]()
+    setting, told = random_tables(), list[Moment]()
     done = run_tables(random_job(setting, train={"epochs": 3}), setting, progress=told.append)
     assert told == done.result.history
 
@@ -190,7 +190,7 @@ def test_progress_is_told_every_moment_of_the_history() -> None:
     ("algorithm", "every"), [("vfb2-sgd", 0.5), ("asyrevel-gau", 1), ("split", 1), ("c-vfl", 2)]
 )
 def test_a_target_that_is_met_at_a_mark_is_one_moment_of_the_history(algorithm: str, every: float) -> None:
-    setting = random_setting(parties=3, active=1, test_rows=40)
+    setting = random_tables(parties=3, active=1, test_rows=40)
     train = {"epochs": 40, "target": 0.3, "evaluate_every": every}
     result = run(setting, algorithm, train=train).result
     rounds = [moment.rounds for moment in result.history]
@@ -203,7 +203,7 @@ def test_a_target_that_is_met_at_a_mark_is_one_moment_of_the_history(algorithm: 
 @pytest.mark.parametrize("world", ["simulated", "local"])
 def test_a_federation_runs_where_an_event_loop_already_runs(world: str) -> None:
     async def notebook() -> None:
-        assert run(random_setting(), world=world).result.cost.rounds == 16
+        assert run(random_tables(), world=world).result.cost.rounds == 16
 
     asyncio.run(notebook())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.oracles.tables import random_job, random_setting
+from tests.oracles.tables import random_job, random_tables
 
 from colonnade.conversations.linear.record import THETA
 from colonnade.job.presets import PRESETS
@@ -17,7 +17,7 @@ def test_every_algorithm_gives_something_away_unless_it_is_alone(algorithm: str)
     privacy = {"mechanism": "gradient", "epsilon": 1.0} if algorithm == "vafl-dp" else {}
     found = {}
     for parties in (1, 4):
-        setting = random_setting(parties=parties, active=1)
+        setting = random_tables(parties=parties, active=1)
         plan, _ = plan_for(random_job(setting, algorithm, privacy=privacy), setting)
         found[parties] = notes(plan)
     assert found[4]

@@ -44,7 +44,7 @@ Progress = Callable[[int, int], None]
 CHUNK = 4096  # points a message
 BUCKET = 2**15  # ids a table
 IN_FLIGHT = 8  # chunks that are blinded but not yet back
-PARTIES = 8
+PARTIES = 8  # the most that can align
 
 _BLIND, _EVALUATED, _TABLE, _FOUND, _TICK = (kind << 40 for kind in range(5))
 _NOTHING = np.empty(0, dtype=np.uint8)
@@ -52,7 +52,7 @@ _NOTHING = np.empty(0, dtype=np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """The common rows: `rows[k]` is where the k-th of them stands in this party's own data."""
+    """The common rows: `rows[k]` is the place of the k-th of them in this party's own data."""
 
     rows: Rows
     digest: str
@@ -62,7 +62,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class AlignTerms:
-    """What all must agree on, and what this party remembers of earlier runs.
+    """What all parties must agree on, and what this party remembers of earlier runs.
 
     `order` decides the common order, `rules` names the normalisation, `commitment` stands for this
     party's set without showing it, and `expected` are commitments of an earlier run.
@@ -82,7 +82,7 @@ async def align(
     terms: AlignTerms | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Alignment:
-    """Find the common rows. All parties call this; `secrets` has one 32-byte secret per peer."""
+    """Find the rows that all parties hold. Every party calls this; `secrets` has 32 bytes for every peer."""
     terms = terms or AlignTerms()
     _check_own(net, ids)
     await net.broadcast(Roster(len(ids), terms.minimum, terms.commitment, terms.rules))
@@ -133,7 +133,10 @@ def _check_rosters(me: str, rosters: Mapping[str, Roster], terms: AlignTerms) ->
 
 @dataclass
 class _Side:
-    """One party's part. Every wait is for something that is due soon: the leader ticks as it goes."""
+    """One party's part, as the leader or as a follower.
+
+    The leader tells the others of every step that it finishes, so that no wait is longer than a step.
+    """
 
     net: Network
     ids: Digests
@@ -151,6 +154,7 @@ class _Side:
     # -- the leader ---------------------------------------------------------------------------------
 
     async def lead(self, minimum: int) -> Rows:
+        """Find the common ids, tell every peer which they are, and return the own rows that hold them."""
         shuffled = np.random.Generator(np.random.PCG64(int.from_bytes(os.urandom(16), "big")))
         order = shuffled.permutation(len(self.ids))
         ids = self.ids[order]  # the order of points must not tell the order of the file
@@ -177,6 +181,7 @@ class _Side:
         return found
 
     async def _blind(self, ids: Digests, blind: bytes, room: asyncio.Semaphore) -> None:
+        """Send the own ids to all peers as blinded points, chunk by chunk."""
         for chunk in range(self.chunks):
             for _ in self.net.peers:
                 await room.acquire()
@@ -186,6 +191,7 @@ class _Side:
     async def _unblind(
         self, peer: str, ids: Digests, unblind: bytes, values: Words, room: asyncio.Semaphore
     ) -> None:
+        """Fill `values` with F of every own id under a peer's key, from the points that it returns."""
         for chunk in range(self.chunks):
             points = (await self.net.recv(Points, peer, _tag(_EVALUATED, chunk))).points
             mine = _cut(ids, chunk)
@@ -195,7 +201,7 @@ class _Side:
             await self._tick()
 
     async def _read_tables(self, peer: str, ids: Digests) -> Words:
-        """What the peer's tables say for each of our ids, bucket by bucket."""
+        """The entries of a peer's tables at each of our ids, read bucket by bucket."""
         found = np.empty((len(ids), 2), dtype=np.uint64)
         keys = _words(ids)
         buckets = buckets_for(self.sizes[peer])
@@ -211,6 +217,7 @@ class _Side:
         return found
 
     async def _tick(self) -> None:
+        """Count one finished step and tell all peers, who would otherwise give up waiting."""
         self.done += 1
         self.progress(self.done, self.steps)
         await self.net.broadcast(Points(_tag(_TICK, self.done), _NOTHING))
@@ -222,6 +229,7 @@ class _Side:
     # -- everybody else -----------------------------------------------------------------------------
 
     async def follow(self, minimum: int) -> Rows:
+        """Help the leader find the common ids, and return the own rows that hold them."""
         key = scalar()
         values = np.empty((len(self.ids), 2), dtype=np.uint64)
         async with asyncio.TaskGroup() as group:
@@ -237,6 +245,7 @@ class _Side:
         return self._recognise(np.concatenate([first.names, *rest]), values)
 
     async def _evaluate(self, key: bytes) -> None:
+        """Multiply the leader's blinded points by the own key, chunk by chunk."""
         for chunk in range(self.chunks):
             points = (await self.net.recv(Points, self.leader, _tag(_BLIND, chunk))).points
             due = min(CHUNK, self.sizes[self.leader] - chunk * CHUNK)
@@ -245,6 +254,7 @@ class _Side:
             await self.net.send(self.leader, Points(_tag(_EVALUATED, chunk), evaluated))
 
     async def _write_tables(self, key: bytes, values: Words) -> None:
+        """Fill `values` with F of the own ids, and send the leader a table of s xor F for every bucket."""
         keys = _words(self.ids)
         buckets = buckets_for(len(self.ids))
         where = _bucket(keys, buckets)
@@ -256,7 +266,7 @@ class _Side:
                 part = slice(start, start + CHUNK)
                 values[mine[part]] = await asyncio.to_thread(_own_values, ids[part], key)
             zero = await asyncio.to_thread(_share_of_zero, ids, list(self.secrets.values()))
-            # noise fills a bucket up to its capacity: how many ids fall into it is nobody's business
+            # noise fills a bucket up to its capacity: its size must not tell how many ids fall into it
             spare = np.frombuffer(os.urandom(32 * (capacity - len(mine))), dtype=np.uint64).reshape(-1, 4)
             seed, table = await asyncio.to_thread(
                 write_table,
@@ -271,6 +281,7 @@ class _Side:
             self.progress(step, self.steps)
 
     def _recognise(self, names: Words, values: Words) -> Rows:
+        """The own rows whose F the leader named."""
         order = np.argsort(values[:, 0], kind="stable")
         place = np.minimum(np.searchsorted(values[order, 0], names[:, 0]), len(values) - 1)
         rows: Rows = order[place]
@@ -293,7 +304,7 @@ def _check_points(peer: str, points: NDArray[Any], due: int) -> None:
 
 
 def _ordered(ids: Digests, found: Rows, key: bytes) -> tuple[Rows, bytes]:
-    """The common rows in an order that all derive alike, and its digest."""
+    """The common rows in an order that all parties derive alike, and a digest of that order."""
     names = [hashlib.blake2b(ids[row].tobytes(), key=key[:64], digest_size=16).digest() for row in found]
     order = np.argsort(np.array(names, dtype="S16"), kind="stable")
     rows: Rows = np.asarray(found, dtype=np.int64)[order]
@@ -317,6 +328,7 @@ def _hashes(ids: Digests, points: NDArray[np.uint8]) -> Words:
 
 
 def _share_of_zero(ids: Digests, secrets: list[bytes]) -> Words:
+    """s(x) of every id: the xor of what all parties have for the same id is zero."""
     total = np.zeros((len(ids), 2), dtype=np.uint64)
     for secret in secrets:
         key = hashlib.blake2b(b"colonnade align", key=secret).digest()
@@ -329,7 +341,7 @@ def _pairs(hashes: list[bytes]) -> Words:
 
 
 def _words(ids: Digests) -> Words:
-    """The first half of every digest as a key of a table."""
+    """The first half of every digest, which is the id's key in a table."""
     return np.ascontiguousarray(ids[:, :16]).view(np.uint64)
 
 
@@ -338,6 +350,7 @@ def _text(ids: Digests) -> NDArray[np.bytes_]:
 
 
 def buckets_for(size: int) -> int:
+    """How many tables a party with so many ids writes."""
     return max(1, round(size / BUCKET))
 
 
@@ -346,7 +359,7 @@ def _bucket(keys: Words, buckets: int) -> Rows:
 
 
 def _capacity(size: int, buckets: int) -> int:
-    """Ids of one bucket at most: ten standard deviations over the mean, which nothing exceeds."""
+    """The most ids of one bucket: ten standard deviations over the mean, which no bucket ever exceeds."""
     if buckets == 1:
         return size
     mean = size / buckets

@@ -1,4 +1,4 @@
-"""What a conversation is given, and what it gives back: the same for all of them."""
+"""What every conversation is given, and what it returns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from colonnade.secure.protocol import SecureSum
 
 @dataclass(frozen=True)
 class GivenModels:
-    """A party's models that were given as objects and not by the job: its own, and F0 at the server."""
+    """A party's models given as Python objects instead of by the job: its own, and the server's F0."""
 
     own: Model | None = None
     head: Model | None = None
@@ -37,7 +37,7 @@ NO_MODELS = GivenModels()
 
 @dataclass(frozen=True, eq=False)
 class Measuring:
-    """The network and the sum that the model is measured with: apart from training where that is free."""
+    """The network and the secure sum for measuring the model; those of training, where it has none apart."""
 
     net: Network
     sum: SecureSum
@@ -45,7 +45,7 @@ class Measuring:
 
 @dataclass(frozen=True, eq=False)
 class LabelHolder:
-    """What only a party that holds the label can do."""
+    """The labels and the loss, at a party that holds them."""
 
     y: Floats
     loss: Loss
@@ -60,7 +60,7 @@ class LabelHolder:
 
 @dataclass(frozen=True, eq=False)
 class Context(Generic[C]):
-    """One party's view of a run: the plan all agreed on, its columns, and its line to the others."""
+    """One party's view of a run: the plan that all agreed on, its own columns, its network and secure sum."""
 
     plan: Plan[C]
     net: Endpoint
@@ -95,17 +95,17 @@ class Context(Generic[C]):
 
     @property
     def label_holder(self) -> LabelHolder:
-        """This party as a label holder; only a party that is one may ask."""
+        """The labels of this party; an error at a party that holds none."""
         if not self.holds_label or self.train.y is None:
             raise RuntimeError(f"{self.me} holds no label and was asked for one")
         return LabelHolder(self.train.y, self.loss)
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """A generator of this party's own, one per purpose."""
+        """This party's random generator for a purpose; another purpose has another generator."""
         return np.random.default_rng([self.plan.seed, self.net.parties.index(self.me), purpose])
 
     async def charge(self, values: float) -> None:
-        """Let the time pass that touching so many numbers takes, in the simulated world."""
+        """Let virtual time pass for touching so many numbers; nothing outside the simulated world."""
         if self.net.clock.virtual:
             await charge(self.net.clock, self.plan.network, values)
 
@@ -121,7 +121,7 @@ class Context(Generic[C]):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A party's end of a finished conversation; the weights are its own and stay with it."""
+    """What a conversation returns to one party; the weights are its own and stay with it."""
 
     weights: dict[str, Numbers]
     step: float

@@ -22,9 +22,9 @@ Leak = Literal["labels", "scores", "shares", "outputs", "similarity", "two-parti
 """What a run may give away, as parties' policies name it; `deploy.policy` has the words for each."""
 
 Trait = Literal[
-    "labels-everywhere",  # every party holds the label, or the first `train.labels_at`; blocks of others stay
+    "labels-everywhere",  # all parties hold the label, or the first `train.labels_at`; only these train
     "intercept",  # a column of ones is added where the columns need one
-    "no-intercept",  # a column of ones says nothing
+    "no-intercept",  # a column of ones would be of no use
     "server",  # the first label holder may hold no columns
     "no-sum",  # nothing is summed securely
     "counts-classes",  # how many classes there are may be counted, where the job does not say
@@ -35,7 +35,7 @@ LOSSES: Mapping[Task, LossName] = {"binary": "logistic", "regression": "squared"
 
 
 def _nothing(job: Job, preset: Preset) -> None:
-    """Every combination is allowed."""
+    """Refuse no combination."""
 
 
 def _usual_batch(job: Job, preset: Preset, rows: int) -> int:
@@ -48,7 +48,25 @@ def _one_at_a_time(job: Job, label_holders: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Conversation(Generic[C]):
-    """One kind of algorithm. What a field leaves out is right for most."""
+    """Everything that the program knows of one kind of algorithm. The defaults are right for most.
+
+    What it does:
+    - `converse` is the program of one party, from the first message to its outcome;
+    - `pooled` trains the same model on pooled columns, to compare with;
+    - `share` says what a party keeps of a trained model, and how rows are scored with it.
+
+    What a plan says of it:
+    - `settings` is the type of its own settings, and `choose` makes them from a job;
+    - `losses` are its losses for each kind of label, where the job names none;
+    - `usual_batch` is the batch for so many rows, where the job names none;
+    - `ahead` is how many batches are in flight, for so many label holders.
+
+    What a job may say, and what a run gives away:
+    - `check` refuses a job whose choices it cannot combine;
+    - `understands` are the keys of `run.rules.ONLY_SOME` that mean something to it;
+    - `traits` are facts that the rest of the program asks for;
+    - `notes` say in words what a run gives away, `leaks` as parties' policies name it.
+    """
 
     name: str
     converse: Callable[[Context[C]], Awaitable[Outcome]]
@@ -60,7 +78,7 @@ class Conversation(Generic[C]):
     leaks: Callable[[Job], tuple[Leak, ...]]
     losses: Mapping[Task, LossName] = field(default_factory=lambda: LOSSES)
     check: Callable[[Job, Preset], None] = _nothing
-    understands: frozenset[str] = frozenset()  # keys of `run.rules.ONLY_SOME`
+    understands: frozenset[str] = frozenset()
     usual_batch: Callable[[Job, Preset, int], int] = _usual_batch
     ahead: Callable[[Job, int], int] = _one_at_a_time
     traits: frozenset[Trait] = frozenset()

@@ -31,7 +31,7 @@ _MEGA = 1e6
 
 @dataclass(frozen=True)
 class Mark:
-    """When something was measured: after how many epochs and rounds, and whether it is the last time."""
+    """When the model is measured: after how many epochs and rounds, and whether it is the last time."""
 
     epoch: int
     rounds: int
@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass
 class Scribe:
-    """Writes the history, at the evaluator: the losses and metrics that it works out with the labels."""
+    """Computes losses and metrics from scores and labels, and keeps their history; only at the evaluator."""
 
     loss: Loss
     y_train: Floats
@@ -52,7 +52,7 @@ class Scribe:
     started: float = field(default_factory=time.perf_counter)
 
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
-        """Write down one moment and return its loss; z are the scores of training and test rows."""
+        """Add one moment to the history and return its loss; z are the scores of training and test rows."""
         loss = float(self.loss.value(z[0], self.y_train).mean() + penalty)
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and len(z) > 1:
@@ -69,7 +69,7 @@ class Scribe:
         if mark.final:
             self.metrics |= {"train_loss": loss, **test}
         if mark.final and self.history and self.history[-1].rounds == mark.rounds:
-            # the target was met at a mark, and there training ended: one moment, at the time it was reached
+            # a target met at a mark ended the run there: both are one moment, at the time it was reached
             known = self.history[-1]
             self.history[-1] = msgspec.structs.replace(known, loss=loss, test=test)
         else:
@@ -92,10 +92,10 @@ class Evaluation:
     async def measure(
         self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float | None = None
     ) -> float | None:
-        """Add up what all parties score; the loss at the evaluator, None elsewhere.
+        """Sum all parties' scores securely; returns the loss at the evaluator, None elsewhere.
 
         `scores` gives this party's share of the scores of the training rows and, at the last mark, of the
-        test rows. `when` is the moment that is measured, if it took something to get there.
+        test rows. `when` is the time of the moment that is measured, if that was before now.
         """
         clock = self.net.clock
         return await clock.beside(self._measure(scores, penalty, mark, clock.now() if when is None else when))
@@ -111,19 +111,20 @@ class Evaluation:
         total = await self.sum.collect(piece, tag=self.next_tag())
         ends = np.cumsum([share.size for share in shares])
         z = [part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)]
-        # in virtual time the last party's share is what makes the moment; in real time it is our own
+        # in virtual time the moment is when the last party's share is there; in real time, when we sent ours
         clock = self.net.clock
         when = clock.now() if clock.virtual else when
         return self.scribe.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
 
     def next_tag(self) -> int:
+        """A tag that no measurement has used yet; all parties count alike."""
         self._number += 1
         return tag_of(Topic.EVALUATE, self._number - 1)
 
 
 @dataclass(frozen=True)
 class Marks:
-    """When a run is measured, every so many rounds and at its end, and which loss is low enough to end it."""
+    """When to measure: after every `every` rounds and at the end. A loss of `target_loss` ends the run."""
 
     every: int
     target_loss: float | None

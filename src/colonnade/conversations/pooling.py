@@ -1,6 +1,6 @@
-"""All parties' columns in one place: what a federation is compared with, and experiments start from.
+"""All parties' columns in one place, and the linear model trained there: what a run is compared with.
 
-No party takes part in this. It is made by whoever has assigned the columns, and can be switched off.
+No party takes part in this. It is made by whoever launches the run, and `compare = false` switches it off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from colonnade.regularizers import REGULARIZERS
 
 @dataclass(frozen=True)
 class Pooled:
-    """The same model on pooled data: its loss, from which sub-optimality is counted, and its metrics."""
+    """How good the model is on pooled data: `optimum` is the loss that sub-optimality is counted from."""
 
     optimum: float
     metrics: dict[str, float]
@@ -43,7 +43,7 @@ class AllColumns:
     def measured(
         self, loss: Loss, scores: Callable[[Matrix], Numbers], train_loss: float, penalty: float
     ) -> Pooled:
-        """A fit by its loss, and by all metrics on the test rows if there are any."""
+        """The loss of a fit, and its metrics on the test rows if there are any; `scores` scores new rows."""
         metrics = {"train_loss": train_loss}
         if self.test is not None:
             X, y = self._pooled(self.test)

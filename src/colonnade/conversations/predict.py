@@ -28,7 +28,7 @@ from colonnade.messages import Score, Topic, tag_of
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
-CHUNK = 2**16
+CHUNK = 2**16  # rows that are scored at once
 _END = np.empty(0, dtype=np.int64)
 
 
@@ -36,7 +36,9 @@ class Scorer(Protocol):
     """One party's share of a model, applied to its part of the common rows."""
 
     @property
-    def rows(self) -> int: ...
+    def rows(self) -> int:
+        """How many common rows there are."""
+        ...
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
         """The total scores of these rows at the asker, None elsewhere."""
@@ -45,7 +47,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Holding:
-    """What one party scores with: its stored arrays, its columns of the rows, its models if it has any."""
+    """What one party has to score with: its stored arrays, its columns of the rows, its models if any."""
 
     plan: Plan[Any]
     me: str
@@ -58,14 +60,16 @@ class ShareKind(Protocol):
     """What a party keeps of a trained model, and how it scores rows with it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The kind's name in stored shares."""
+        ...
 
     def is_sum(self, job: Job) -> bool:
         """Whether a score is the sum of one part from every party."""
         ...
 
     def scorer(self, holding: Holding) -> Scorer:
-        """The share applied to this party's columns, for a session with the other parties."""
+        """What scores this party's rows with its share, in a session with the other parties."""
         ...
 
     def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
@@ -89,7 +93,10 @@ class SummedPart:
 
 @dataclass
 class Session:
-    """Parties that score together until the asker ends it. One request at a time; put many rows in it."""
+    """One party's side of a session of joint scores, until the asker ends it.
+
+    Requests are answered one at a time, so many rows belong in one request.
+    """
 
     net: Network
     secure: SecureSum
@@ -99,6 +106,7 @@ class Session:
     _requests: int = 0
 
     def next_tag(self) -> int:
+        """A tag that the session has not used yet; all parties count alike."""
         self._tags += 1
         return tag_of(Topic.PREDICT, self._tags - 1)
 

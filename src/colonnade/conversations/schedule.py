@@ -16,6 +16,8 @@ from colonnade.arrays import Rows
 
 
 class Round(NamedTuple):
+    """One batch: rows `start` to `end` of the order of its epoch."""
+
     number: int
     epoch: int
     start: int
@@ -23,18 +25,19 @@ class Round(NamedTuple):
 
     @property
     def size(self) -> int:
+        """How many rows it has."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Every epoch is one shuffled pass over the rows, cut into equal batches; dominators take turns.
+    """All rounds of a run: every epoch is a shuffled pass over the rows, and dominators take turns.
 
-    `batch` is the most rows of a batch. A short one at the end would be a noisy one that makes a whole step:
-    SAGA diverges on it.
+    A pass is cut into equal batches of at most `batch` rows. A short batch at the end would make a whole
+    step from few rows, and SAGA diverges on such noise.
 
-    Where rows are not shuffled anew, all epochs have the order of the first, and no party needs a copy of
-    its rows for every epoch.
+    Without `reshuffle` all epochs have the order of the first, and no party needs a copy of its rows for
+    every epoch.
     """
 
     rows: int
@@ -46,26 +49,29 @@ class Schedule:
 
     @cached_property
     def per_epoch(self) -> int:
+        """Rounds of one epoch."""
         return -(-self.rows // self.batch)
 
     @property
     def rounds(self) -> int:
+        """Rounds of the whole run."""
         return self.per_epoch * self.epochs
 
     def shuffle(self, epoch: int) -> int:
-        """Which of the shuffles an epoch uses."""
+        """The number of the shuffle that an epoch uses."""
         return epoch if self.reshuffle else 0
 
     def order(self, epoch: int) -> Rows:
+        """All rows in the order of an epoch."""
         return _shuffle(self.rows, self.seed, self.shuffle(epoch))
 
     @cached_property
     def largest(self) -> int:
-        """The rows of the first batch of a pass; no other has more, or less by more than one."""
+        """The rows of the largest batch; every other has as many, or one less."""
         return -(-self.rows // self.per_epoch)
 
     def round(self, number: int, offset: int = 0) -> Round:
-        """The batch of a round; with an offset the pass begins that many batches later, and ends before."""
+        """The batch of a round; with an offset a pass begins that many batches later and wraps around."""
         epoch, position = divmod(number, self.per_epoch)
         position = (position + offset) % self.per_epoch
         size, longer = divmod(self.rows, self.per_epoch)
@@ -73,12 +79,13 @@ class Schedule:
         return Round(number, epoch, start, start + size + (position < longer))
 
     def dominator(self, number: int) -> str:
+        """The label holder that a round's scores are summed to."""
         return self.dominators[number % len(self.dominators)]
 
 
 @lru_cache(maxsize=8)
 def _shuffle(rows: int, seed: int, epoch: int) -> Rows:
-    """Public and the same for all, so parties that share a process need not each draw it."""
+    """A shuffle of all rows. It is the same at all parties, so those in one process draw it once."""
     order = np.random.default_rng([seed, epoch]).permutation(rows)
     order.flags.writeable = False
     return order

@@ -1,4 +1,4 @@
-"""Which rounds this party has finished, and which it may begin: the bound on the delay.
+"""Which rounds this party has finished, and which it may begin: that bounds the delay.
 
 A round may begin when all but the last `ahead` rounds before it are finished here. Other parties' thetas
 may overtake each other, so finished rounds need not be consecutive; `base` is the first unfinished one.
@@ -16,7 +16,7 @@ from colonnade.errors import JobError
 
 
 def check_delay(ahead: int, max_delay: int | None) -> int:
-    """`ahead`, if that many rounds in flight cannot make a theta later than `max_delay` updates."""
+    """Return `ahead`; refuse it if a theta could then be more than `max_delay` updates late."""
     bound = 2 * (ahead - 1)
     if max_delay is not None and bound > max_delay:
         raise JobError(
@@ -28,7 +28,7 @@ def check_delay(ahead: int, max_delay: int | None) -> int:
 
 @dataclass
 class WindowState:
-    """How far a party is: `base` is the first unfinished round, those in `beyond` are finished already."""
+    """How far a party is: `base` is the first unfinished round, `beyond` are finished rounds after it."""
 
     gates: list[int]  # still to come
     stop: int  # no round from here on
@@ -39,7 +39,7 @@ class WindowState:
 
 
 class Window:
-    """The rounds of one run at one party."""
+    """The rounds that one party may begin now."""
 
     def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
         self.ahead = ahead
@@ -63,7 +63,7 @@ class Window:
 
     @property
     def delay_bound(self) -> int:
-        """Thetas may overtake each other, so reading k rounds ahead can be 2 (k - 1) updates late."""
+        """The most updates that a theta can be late; twice `ahead` - 1, as thetas may overtake each other."""
         return 2 * (self.ahead - 1)
 
     async def opens(self, number: int, extra: int = 0) -> bool:
@@ -84,7 +84,7 @@ class Window:
         return number < min(self.state.base + self.ahead + extra, gate) or number >= self.state.stop
 
     async def gates(self) -> AsyncIterator[int]:
-        """Every gate when it is reached; it is lifted when the next one is asked for."""
+        """Yield every gate once all rounds before it are finished; asking for the next one lifts it."""
         while self.state.gates:
             if not await self.reaches(self.state.gates[0]) or self.state.gates[0] >= self.state.stop:
                 return
@@ -98,9 +98,11 @@ class Window:
         return self.state.base >= number
 
     async def ends(self) -> None:
+        """Wait until every round of the run is finished."""
         await self._until(lambda: self.state.base >= self.state.stop)
 
     def finish(self, numbers: Iterable[int]) -> None:
+        """Mark rounds as finished."""
         for number in numbers:
             self.state.beyond.add(number)
             self.state.finished += 1

@@ -1,4 +1,4 @@
-"""What a job is: one TOML file that every party reads the same way.
+"""A job: one TOML file that says what is trained, on which columns, and how.
 
 Unknown keys, wrong types and combinations that cannot work are refused when the job is read, in one line that
 says where and how to put it right.

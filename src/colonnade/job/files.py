@@ -17,7 +17,7 @@ from colonnade.job.sections import Data, Job, ModelSpecs, Section
 
 
 def read_toml(path: Path, absent: str) -> dict[str, Any]:
-    """The tables of a TOML file; `absent` is what to say where there is none."""
+    """The tables of a TOML file; `absent` is the error text if the file is missing."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -39,7 +39,7 @@ def read_job(path: Path) -> Job:
 
 
 def job_from(plain: dict[str, Any], where: str = "job") -> Job:
-    """A job from plain dictionaries, with every mistake named."""
+    """A job from plain dictionaries; the first mistake is refused, with its place and a remedy."""
     refuse_unknown(plain, Job, where)
     try:
         job = msgspec.convert(with_defaults(plain), Job)
@@ -50,7 +50,7 @@ def job_from(plain: dict[str, Any], where: str = "job") -> Job:
 
 
 def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
-    """A job's tables with what its algorithm takes where they are silent."""
+    """A job's tables, completed with its algorithm's defaults for the keys that it leaves out."""
     full, preset = dict(plain), PRESETS.get(str(plain.get("algorithm")))
     for section, defaults in preset.defaults.items() if preset is not None else ():
         if isinstance(given := plain.get(section, {}), dict):
@@ -58,7 +58,8 @@ def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
     return full
 
 
-def refuse_unknown(plain: Any, kind: type[Section], where: str, path: str = "") -> None:
+def refuse_unknown(plain: object, kind: type[Section], where: str, path: str = "") -> None:
+    """Refuse keys that a section does not have, here or further in; name the nearest one that it has."""
     if not isinstance(plain, dict):
         return
     fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
@@ -75,7 +76,7 @@ def refuse_unknown(plain: Any, kind: type[Section], where: str, path: str = "") 
 
 
 def readable(text: str, kind: type[Section]) -> str:
-    """msgspec's own words, `$.train.batch` as train.batch, and which values there are.
+    """An error text of msgspec in a job's words: train.batch for `$.train.batch`, and which values there are.
 
     >>> readable("Invalid enum value 'moon' - at `$.world`", Job)
     "world: 'moon' is not one of 'simulated', 'local', 'network'"
@@ -94,7 +95,7 @@ def readable(text: str, kind: type[Section]) -> str:
 
 
 def _choices(kind: Any, place: str) -> list[str]:
-    """What may stand at a place: `train.loss`, or `align.keys[0].kind` in any of a list."""
+    """The values that may stand at a place, e.g. `train.loss` or `align.keys[0].kind`."""
     for name in re.findall(r"\w+", re.sub(r"\[.*?\]", "", place)):
         sections = [part for part in _parts(kind) if isinstance(part, type) and issubclass(part, Section)]
         kind = {field.name: field.type for each in sections for field in msgspec.structs.fields(each)}[name]
@@ -106,12 +107,12 @@ def _choices(kind: Any, place: str) -> list[str]:
 
 
 def _parts(kind: Any) -> list[Any]:
-    """A type and all it is made of: `dict[str, float | None]` has five parts."""
+    """A type and all the types that it is made of: `dict[str, float | None]` has five parts."""
     return [kind, *(inner for part in get_args(kind) for inner in _parts(part))]
 
 
 def _rooted_models(models: ModelSpecs, folder: Path) -> ModelSpecs:
-    """Programs and Python files named in a job lie beside it."""
+    """The models with the full paths of programs and Python files that lie beside the job."""
 
     def beside(word: str) -> str:
         return str(folder / word) if not Path(word).is_absolute() and (folder / word).is_file() else word
@@ -132,7 +133,7 @@ def _rooted_models(models: ModelSpecs, folder: Path) -> ModelSpecs:
 
 
 def _rooted(data: Data, folder: Path) -> Data:
-    """File names in a job are relative to the job; names of data sets stay as they are."""
+    """The data section with full paths of files beside the job; names of data sets stay as they are."""
 
     def rooted(name: str) -> str:
         path = Path(name)

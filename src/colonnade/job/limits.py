@@ -1,22 +1,50 @@
-"""What no job may say, whatever its algorithm; `colonnade.job.rules` has what depends on that."""
+"""What no job may say, whatever its algorithm: one check for every section of a job.
+
+What an algorithm can be combined with is checked later, in `run.rules` and in the conversation's own record.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from colonnade.errors import JobError
-from colonnade.job.sections import Direction, Job, ModelSpec, ServerSpec
+from colonnade.job.sections import (
+    Cascade,
+    Data,
+    Direction,
+    Job,
+    Kernel,
+    ModelSpec,
+    ModelSpecs,
+    Net,
+    PrivacyTerms,
+    ServerSpec,
+    Train,
+)
+
+Refuse = Callable[[str], NoReturn]
 
 
 def check(job: Job, where: str) -> None:
-    """Numbers out of range and keys that do not go together, whatever the algorithm."""
+    """Refuse numbers out of range and keys that do not go together, whatever the algorithm."""
 
-    def refuse(text: str) -> None:
+    def refuse(text: str) -> NoReturn:
         raise JobError(f"{where}: {text}")
 
-    data, train, net = job.data, job.train, job.network
     if job.seed < 0:
         refuse(f"seed: {job.seed} is negative; give 0 or more")
+    _check_data(job.data, refuse)
+    _check_train(job.train, refuse)
+    _check_direction(job.direction, refuse)
+    _check_cascade(job.cascade, refuse)
+    _check_models(job.model, refuse)
+    _check_privacy(job.privacy, refuse)
+    _check_network(job.network, len(job.data.party_names), refuse)
+    _check_kernel(job.kernel, refuse)
+
+
+def _check_data(data: Data, refuse: Refuse) -> None:
     sources = [key for key in ("train", "files") if getattr(data, key) is not None]
     if len(sources) != 1:
         refuse("data: give either train = FILE (split into columns here) or files = {PARTY = FILE, ...}")
@@ -43,6 +71,9 @@ def check(job: Job, where: str) -> None:
         refuse(f"data.active: {data.active} of {q} parties cannot be active; give 1 to {q}")
     if not 0 < data.test_fraction < 1:
         refuse(f"data.test_fraction: {data.test_fraction} is not between 0 and 1")
+
+
+def _check_train(train: Train, refuse: Refuse) -> None:
     for key, value in (("epochs", train.epochs), ("batch", train.batch), ("threads", train.threads)):
         if value is not None and value < 1:
             refuse(f"train.{key}: {value} is not a positive number")
@@ -58,37 +89,11 @@ def check(job: Job, where: str) -> None:
         refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
     if train.target is not None and not train.target > 0:
         refuse(f"train.target: {train.target} is not a positive sub-optimality")
-    _check_direction(job.direction, refuse)
     if train.classes is not None and train.classes < 2:
         refuse(f"train.classes: {train.classes} is less than two")
-    _check_cascade(job, refuse)
-    bandwidth = 1.0 if net.bandwidth_mbps is None else net.bandwidth_mbps
-    if not (net.latency_ms >= 0 and bandwidth > 0 and net.deadline_s > 0):  # also catches NaN
-        refuse("network: latency_ms must be >= 0, bandwidth_mbps and deadline_s must be > 0")
-    if not (net.ns_per_value >= 0 and net.us_per_call >= 0):
-        refuse("network: ns_per_value and us_per_call must be >= 0")
-    if not net.work_ms >= 0:
-        refuse(f"network.work_ms: {net.work_ms} is not a number of milliseconds >= 0")
-    kernel = job.kernel
-    for key, number in (("block", kernel.block), ("features", kernel.features)):
-        if isinstance(number, int) and number < 1:
-            refuse(f"kernel.{key}: {number} is not a positive number of random features")
-    if isinstance(kernel.sigma, float) and not 0 < kernel.sigma < float("inf"):
-        refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth")
-    if not 0 <= kernel.momentum < 1:
-        refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
-    if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
-        refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")
-    if net.speeds is not None and not (len(net.speeds) == q and all(speed > 0 for speed in net.speeds)):
-        refuse(f"network.speeds: give one positive speed for each of the {q} parties")
-    for key in ("drop", "duplicate", "corrupt", "delay"):
-        if not 0 <= (chance := getattr(net.faults, key)) < 1:
-            refuse(f"network.faults.{key}: {chance} is not a chance from 0 to below 1")
-    if any(set(cut) != {"start", "end", "side"} for cut in net.faults.partitions):
-        refuse("network.faults.partitions: give each as {start = S, end = S, side = [PARTY, ...]}")
 
 
-def _check_direction(direction: Direction, refuse: Callable[[str], None]) -> None:
+def _check_direction(direction: Direction, refuse: Refuse) -> None:
     for key, number in (("memory", direction.memory), ("every", direction.every)):
         if number is not None and number < 1:
             refuse(f"direction.{key}: {number} is not a positive number")
@@ -97,8 +102,7 @@ def _check_direction(direction: Direction, refuse: Callable[[str], None]) -> Non
             refuse(f"direction.{key}: {value} is not a positive number")
 
 
-def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
-    cascade, privacy = job.cascade, job.privacy
+def _check_cascade(cascade: Cascade, refuse: Refuse) -> None:
     if cascade.directions < 1 or not 0 < cascade.mu < float("inf"):
         refuse("cascade: directions must be at least 1 and mu a positive number")
     for key, top in (("forward_top", cascade.forward_top), ("backward_top", cascade.backward_top)):
@@ -108,20 +112,19 @@ def _check_cascade(job: Job, refuse: Callable[[str], None]) -> None:
         refuse(f"cascade.local_steps: {cascade.local_steps} is not a positive number")
     if isinstance(cascade.server_step, float) and not 0 < cascade.server_step < float("inf"):
         refuse(f"cascade.server_step: {cascade.server_step} is not a positive number")
-    models: dict[str, ModelSpec | ServerSpec] = {
-        "model": job.model,
-        "model.server": job.model.server,
-        **job.model.parties,
+
+
+def _check_models(models: ModelSpecs, refuse: Refuse) -> None:
+    named: dict[str, ModelSpec | ServerSpec] = {
+        "model": models,
+        "model.server": models.server,
+        **models.parties,
     }
-    for name, model in models.items():
+    for name, model in named.items():
         _check_model(model, name, refuse)
-    if privacy.mechanism != "none" and (privacy.epsilon is None or privacy.epsilon <= 0):
-        refuse(f"privacy.epsilon: mechanism = {privacy.mechanism!r} needs a positive epsilon")
-    if not 0 < privacy.delta < 1 or privacy.clip <= 0:
-        refuse("privacy: delta must be between 0 and 1, clip must be > 0")
 
 
-def _check_model(model: ModelSpec | ServerSpec, name: str, refuse: Callable[[str], None]) -> None:
+def _check_model(model: ModelSpec | ServerSpec, name: str, refuse: Refuse) -> None:
     needs = {"function": "path", "torch": "path", "program": "command"}.get(model.kind)
     if needs and not getattr(model, needs):
         example = '"mine.py:scores"' if needs == "path" else '["awk", "-f", "mine.awk"]'
@@ -132,7 +135,7 @@ def _check_model(model: ModelSpec | ServerSpec, name: str, refuse: Callable[[str
         _check_images(model, name, refuse)
 
 
-def _check_images(model: ModelSpec, name: str, refuse: Callable[[str], None]) -> None:
+def _check_images(model: ModelSpec, name: str, refuse: Refuse) -> None:
     if (model.kind == "cnn") != (model.shape is not None):
         refuse(f"{name}: shape = [colours, height, width] goes with kind = 'cnn', which needs it")
     if not model.channels or min(model.channels) < 1:
@@ -143,3 +146,39 @@ def _check_images(model: ModelSpec, name: str, refuse: Callable[[str], None]) ->
             f"{name}: an image of {[colours, *sizes]} cannot be halved {len(model.channels)} times; "
             "give fewer channels"
         )
+
+
+def _check_privacy(privacy: PrivacyTerms, refuse: Refuse) -> None:
+    if privacy.mechanism != "none" and (privacy.epsilon is None or privacy.epsilon <= 0):
+        refuse(f"privacy.epsilon: mechanism = {privacy.mechanism!r} needs a positive epsilon")
+    if not 0 < privacy.delta < 1 or privacy.clip <= 0:
+        refuse("privacy: delta must be between 0 and 1, clip must be > 0")
+
+
+def _check_network(net: Net, parties: int, refuse: Refuse) -> None:
+    bandwidth = 1.0 if net.bandwidth_mbps is None else net.bandwidth_mbps
+    if not (net.latency_ms >= 0 and bandwidth > 0 and net.deadline_s > 0):  # also catches NaN
+        refuse("network: latency_ms must be >= 0, bandwidth_mbps and deadline_s must be > 0")
+    if not (net.ns_per_value >= 0 and net.us_per_call >= 0):
+        refuse("network: ns_per_value and us_per_call must be >= 0")
+    if not net.work_ms >= 0:
+        refuse(f"network.work_ms: {net.work_ms} is not a number of milliseconds >= 0")
+    if net.speeds is not None and not (len(net.speeds) == parties and all(speed > 0 for speed in net.speeds)):
+        refuse(f"network.speeds: give one positive speed for each of the {parties} parties")
+    for key in ("drop", "duplicate", "corrupt", "delay"):
+        if not 0 <= (chance := getattr(net.faults, key)) < 1:
+            refuse(f"network.faults.{key}: {chance} is not a chance from 0 to below 1")
+    if any(set(cut) != {"start", "end", "side"} for cut in net.faults.partitions):
+        refuse("network.faults.partitions: give each as {start = S, end = S, side = [PARTY, ...]}")
+
+
+def _check_kernel(kernel: Kernel, refuse: Refuse) -> None:
+    for key, number in (("block", kernel.block), ("features", kernel.features)):
+        if isinstance(number, int) and number < 1:
+            refuse(f"kernel.{key}: {number} is not a positive number of random features")
+    if isinstance(kernel.sigma, float) and not 0 < kernel.sigma < float("inf"):
+        refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth")
+    if not 0 <= kernel.momentum < 1:
+        refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
+    if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
+        refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")

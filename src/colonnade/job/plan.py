@@ -18,7 +18,7 @@ C = TypeVar("C", bound=Section)
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the data says: who takes part with how many columns, how many rows, and what the label is."""
+    """What a plan needs to know of the data: who has how many columns, how many rows, what kind of label."""
 
     columns: dict[str, int]
     label_holders: tuple[str, ...]
@@ -42,7 +42,7 @@ class Objective(Section, frozen=True):
 
 
 class Pace(Section, frozen=True):
-    """How long training takes, and how much of it is under way at once."""
+    """How long a run trains, in which batches and steps, and how much is under way at once."""
 
     schedule: Literal["async", "sync"]
     epochs: int
@@ -54,7 +54,7 @@ class Pace(Section, frozen=True):
 
 
 class Plan(Section, Generic[C], frozen=True, kw_only=True):
-    """What all parties of a run agree on. `settings` are those of the conversation alone."""
+    """Everything that all parties of a run agree on. `settings` are the conversation's own."""
 
     algorithm: str
     conversation: str
@@ -76,6 +76,6 @@ class Plan(Section, Generic[C], frozen=True, kw_only=True):
 
     @property
     def speeds(self) -> dict[str, float]:
-        """How fast every party computes, beside a usual machine."""
+        """How fast every party computes; 1 is a usual machine."""
         speeds = self.network.speeds or [1.0] * len(self.parties)
         return dict(zip(self.parties, speeds, strict=True))

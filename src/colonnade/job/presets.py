@@ -1,7 +1,7 @@
 """The one table: an algorithm's name -> the choices it is made of.
 
 An algorithm of a paper is a conversation plus orthogonal choices. What is not in the table does not
-exist. What a job may combine with an algorithm is in `run.rules` and in the conversation's own folder.
+exist. What a job may combine with an algorithm is in `run.rules` and in the conversation's own record.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EstimatorName = Literal["sgd", "svrg", "saga"]
 ScheduleName = Literal["async", "sync"]
 DirectionName = Literal["plain", "lbfgs"]
 
-# passes of a linear model are cheap, and it wants some
+# a pass of a linear model is cheap, and it takes more of them than other models do
 _LINEAR: Defaults = {"train": {"epochs": 30}}
 
 _ESTIMATORS: tuple[tuple[EstimatorName, str], ...] = (

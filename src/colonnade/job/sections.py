@@ -1,4 +1,4 @@
-"""The sections of a job: their keys, types and defaults are the whole language."""
+"""The sections of a job file: every key that there is, with its type and default."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SumName = Literal["masked", "tree", "plain"]
 Device = Literal["cpu", "cuda", "auto"]
 
 
-SERVER = "server"  # the name of a party that is nothing else
+SERVER = "server"  # the name of a party that holds the label and no columns
 
 
 def numbered_parties(parties: int) -> tuple[str, ...]:
-    """Names for parties that are only counted.
+    """Names for parties of which a job gives only the number.
 
     >>> numbered_parties(11)[:2]
     ('party-00', 'party-01')
@@ -28,10 +28,10 @@ def numbered_parties(parties: int) -> tuple[str, ...]:
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the job file."""
+    """A table of the job file, or of the plan that is made of it."""
 
     def digest(self) -> str:
-        """Two parties that hold the same digest mean the same thing."""
+        """A hash of the content: two parties whose digests are equal hold the same values."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
@@ -40,7 +40,7 @@ class Data(Section, frozen=True):
 
     train: str | None = None
     test: str | None = None
-    test_fraction: float = 0.2
+    test_fraction: float = 0.2  # of the rows, where no test file is given
     label: str | None = None
     id: str | None = None
     positive: list[str | int | float] | None = None
@@ -111,7 +111,7 @@ class Secure(Section, frozen=True):
 
 
 class Cascade(Section, frozen=True):
-    """How the cascade conversation asks and answers."""
+    """What clients of a cascade ask, what the server answers, and how both learn from it."""
 
     directions: int = 4
     smoothing: Literal["gaussian", "sphere", "rademacher"] | None = None
@@ -164,7 +164,7 @@ class ModelSpecs(ModelSpec, frozen=True):
 
 
 class PrivacyTerms(Section, frozen=True):
-    """What may be given away about a label, in total: noise on replies, or on the labels before training."""
+    """How much a run may tell about a label in all, by noise on replies or on labels before training."""
 
     mechanism: Literal["none", "scalar", "gradient", "labels"] = "none"
     epsilon: float | None = None
@@ -201,7 +201,7 @@ class Net(Section, frozen=True):
 
 
 class Kernel(Section, frozen=True):
-    """The kernel conversation: which kernel, how many random features, and what is kept."""
+    """Which kernel a kernel machine has, how many random features, and whether projections are kept."""
 
     kind: Literal["gaussian", "laplace"] = "gaussian"
     sigma: float | Literal["median"] = "median"
@@ -215,7 +215,7 @@ class Kernel(Section, frozen=True):
 
 
 class Training(Section, frozen=True, kw_only=True):
-    """How a model is trained, wherever the columns come from: what every kind of job says alike."""
+    """How a model is trained: the sections that every kind of job has, wherever its columns come from."""
 
     algorithm: str
     seed: int = 0
@@ -229,9 +229,9 @@ class Training(Section, frozen=True, kw_only=True):
 
 
 class Job(Training, frozen=True, kw_only=True):
-    """Everything the parties agree on."""
+    """A whole job: how a model is trained, in which world, on which columns."""
 
     world: World = "local"
-    compare: bool = True  # also fit the same model where all columns lie together; false: no party's leave it
+    compare: bool = True  # also fit the model on pooled columns; false: no party's columns leave it
     data: Data
     model: ModelSpecs = ModelSpecs()

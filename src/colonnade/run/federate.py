@@ -32,7 +32,7 @@ from colonnade.run.world import Launch, WireTap, untapped
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished federation: its job, the plan it became, its result, and every party's share."""
+    """A finished run: its job, the plan made of it, its result, and every party's share of the model."""
 
     job: Job
     plan: Plan[Any]
@@ -42,7 +42,10 @@ class Finished:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Every party's prepared columns, for a run in this process; `models` and `head` are given as objects."""
+    """Every party's prepared columns, for a run in this process.
+
+    `models` and `head` are models given as Python objects, where the job does not describe them.
+    """
 
     dataset: str
     train: dict[str, Table]
@@ -62,7 +65,7 @@ def federate(
 
 
 def prepare(composition: Composition) -> tuple[str, Launch]:
-    """Read a job's files: what the data is called, and the run that is to be made of it."""
+    """Read a job's files; returns the name of the data set and the run to launch."""
     job = composition.job
     names = job.data.party_names
     assigned = assign(
@@ -89,7 +92,7 @@ def run_tables(
     progress: Progress = lambda moment: None,
     tap: WireTap = untapped,
 ) -> Finished:
-    """Run a job on tables that are ready, in this process."""
+    """Run a job on tables that are prepared already, in this process."""
     plan, data = plan_for(job, tables)
     models = {}
     if tables.models or tables.head is not None:
@@ -99,7 +102,7 @@ def run_tables(
 
 
 def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]:
-    """The plan of a job on tables that are ready, and every party's data with the label where it belongs."""
+    """The plan of a job on prepared tables, and every party's data; only label holders have the label."""
     composition = compose(job)
     holders = composition.label_holders(tuple(tables.train), tables.active)
     data = {
@@ -114,7 +117,7 @@ def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]
 
 
 def _labelled(party: str, tables: Mapping[str, Table], first: str, holders: tuple[str, ...]) -> Table:
-    """A party's table with the label, if the party is one of its holders."""
+    """A party's table, with the label if the party is one of its holders and without it if not."""
     table = tables[party]
     if party in holders and table.y is not None:
         return table
@@ -122,6 +125,7 @@ def _labelled(party: str, tables: Mapping[str, Table], first: str, holders: tupl
 
 
 def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -> Facts:
+    """What the plan needs to know of the tables; without a loss the kind of label is guessed."""
     y = tables.train[tables.active[0]].y
     if y is None:
         raise DataError(f"{tables.active[0]} is active and holds no label")
@@ -138,7 +142,7 @@ def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -
 
 
 def conclude(job: Job, dataset: str, order: Launch) -> Finished:
-    """Compare with pooled training, unless the job says no; run the parties; put the result together."""
+    """Fit the pooled model (unless `compare = false`), run the parties, and put the result together."""
     pooled = compare(order) if job.compare else None
     target = job.train.target
     if pooled is not None and target is not None:
@@ -148,7 +152,7 @@ def conclude(job: Job, dataset: str, order: Launch) -> Finished:
 
 
 def compare(order: Launch) -> Pooled:
-    """The same model where all columns lie together. No party takes part in it."""
+    """Train the same model on pooled columns. No party takes part in it."""
     prepared = {party: data.prepare() for party, data in order.data.items()}
     test = {party: each.test for party, each in prepared.items() if each.test is not None}
     given = {party: each.own for party, each in order.models.items() if each.own is not None}
@@ -159,7 +163,7 @@ def compare(order: Launch) -> Pooled:
 
 
 def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
-    """What a run leaves behind, put together from all parties' shares."""
+    """The result of a run, put together from all parties' shares."""
     evaluator = shares[plan.evaluator]
     train_loss = evaluator.metrics["train_loss"]
     beside = {"suboptimality": train_loss - pooled.optimum} if pooled is not None else {}

@@ -34,7 +34,7 @@ def run_local(order: Launch) -> dict[str, Share]:
     hub = LocalHub()
 
     def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
-        clock = RealClock()  # one for all: a pause of one party is a pause of the process
+        clock = RealClock()  # one for all parties: they share a process, so a pause of one is a pause of all
         return _together(replace(order, progress=heard), hub.wire, lambda _: clock)
 
     return _apart(asyncio.run, program, order.progress)
@@ -45,7 +45,7 @@ def run_simulated(order: Launch) -> dict[str, Share]:
     plan, net = order.plan, order.plan.network
     link = Link(net.latency_ms / 1e3, (net.bandwidth_mbps or float("inf")) * 1e6)
     hub = SimulatedHub(link, _faults(net.faults), seed=plan.seed)
-    # measurement must not cost virtual time, so it has an ideal network of its own
+    # measuring must not cost virtual time, so it has a network of its own without latency or faults
     ideal = SimulatedHub()
 
     def clock(party: str) -> VirtualClock:
@@ -60,7 +60,7 @@ def run_simulated(order: Launch) -> dict[str, Share]:
 async def _together(
     order: Launch, wire: Wires, clock: Callable[[str], Clock], *, measuring: Wires | None = None
 ) -> dict[str, Share]:
-    """Run every party as a task."""
+    """Run every party as a task of one event loop; `measuring` makes wires for measurements apart."""
     plan, names = order.plan, tuple(sorted(order.data))
     identities = InProcessIdentity.for_all(names)
     run, deadline = run_id(plan), plan.network.deadline_s
@@ -88,7 +88,7 @@ async def _together(
         raise first_cause(errors) from errors
     shares = {name: task.result() for name, task in tasks.items()}
     for share in shares.values():
-        # one thread did everybody's work; nothing tells whose was how much
+        # one thread did the work of all parties, and its time cannot be told apart
         share.cpu_seconds = (thread_time() - began) / len(shares)
     return shares
 
@@ -98,9 +98,9 @@ def _apart(
     program: Callable[[Progress], Coroutine[Any, Any, T]],
     progress: Progress,
 ) -> T:
-    """Run on a thread of its own, so that it also works where a loop already runs (a notebook).
+    """Run a program on a thread of its own, so that it also works where a loop already runs (a notebook).
 
-    An interrupt ends the wait for the thread at once, and what runs there at its next evaluation.
+    An interrupt ends the wait for the thread at once; the program itself stops at its next evaluation.
     """
     outcome: Future[T] = Future()
     given_up = threading.Event()

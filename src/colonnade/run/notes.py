@@ -1,4 +1,4 @@
-"""What a run gives away whatever its settings promise, in words for the user: the notes of a result."""
+"""The notes of a result: what a run gives away, in words for the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from colonnade.secure.hosts import unsafe_reason
 
 
 def notes(plan: Plan[Any]) -> list[str]:
-    """What the user should know before trusting a run."""
+    """What the user should know about what a run gives away, a sentence each."""
     return [*_run_notes(plan), *_label_notes(plan)]
 
 
@@ -32,7 +32,7 @@ def _run_notes(plan: Plan[Any]) -> list[str]:
 
 
 def _label_notes(plan: Plan[Any]) -> list[str]:
-    """What holds where labels are made private before training."""
+    """A note that labels were randomised before training, where they were."""
     if plan.privacy.mechanism != "labels":
         return []
     return [

@@ -1,8 +1,8 @@
 """One party of a run, from joining to leaving, and its training: the same program in every world.
 
 `Party` is the lifecycle: agree on keys with every peer, make secure sums, leave when nobody needs this party
-any more, and whatever happens tell the peers how it ended. `train` is what most parties do in between: they
-run the plan's conversation and hand back their share.
+any more, and tell the peers if something fails. `train` is what a party does in between: it runs the plan's
+conversation and returns its share.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Party:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Tell every peer of a failure, and leave nothing behind."""
+        """Tell every peer if this party failed, and close all sums and networks."""
         cause = first_cause(error) if error is not None else None
         try:
             if cause is not None:
@@ -81,7 +81,7 @@ class Party:
         return await agree(net, self.identity, version=self.version, job=digest)
 
     def secure_sum(self, net: Endpoint, secrets: Secrets, kind: SumName) -> SecureSum:
-        """A secure sum over a network."""
+        """Make a secure sum over a network; it is closed with the party."""
         secure: SecureSum
         match kind:
             case "masked":
@@ -94,7 +94,7 @@ class Party:
         return secure
 
     async def leave(self, *nets: Endpoint) -> None:
-        """Wait until nobody needs this party's part in a sum, and say goodbye."""
+        """Wait until nobody needs this party's part in a sum any more, then leave these networks."""
         for secure in self._sums:
             await secure.settle()
         for net in nets:
@@ -102,13 +102,13 @@ class Party:
 
 
 class Traffic(msgspec.Struct, kw_only=True):
-    """What a party sent and received."""
+    """How many messages and bytes a party sent and received in a run."""
 
     messages: int
     bytes_by_kind: dict[str, int]
     bytes_by_peer: dict[str, int]
-    payload_by_kind: dict[str, int]  # of bytes_by_kind, what is arrays and not framing
-    sealed_bytes: int  # of them, what encryption adds; the rest is our own framing
+    payload_by_kind: dict[str, int]  # the part of bytes_by_kind that is arrays and not framing
+    sealed_bytes: int  # what encryption adds; the rest is our own framing
     evaluation_bytes: int
     received_messages: int
     received_bytes: int
@@ -116,7 +116,7 @@ class Traffic(msgspec.Struct, kw_only=True):
 
     @staticmethod
     def of(net: Endpoint, measuring: Endpoint) -> Traffic:
-        """The counts of a party's networks: the one of training, and the one it is measured with."""
+        """The counts of a party's two networks: the one for training, and the one for measuring."""
         meter = net.meter
         return Traffic(
             messages=meter.messages(),
@@ -136,7 +136,7 @@ class Traffic(msgspec.Struct, kw_only=True):
 
 
 class Share(msgspec.Struct, kw_only=True):
-    """What a party hands back: its weights stay its own, its counts become part of the result."""
+    """What a party returns after a run: its weights, which stay its own, and counts for the result."""
 
     party: str
     weights: dict[str, Any]
@@ -155,7 +155,7 @@ class Share(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What one party trains: the plan, its own columns, and the loss at which to stop, if there is one."""
+    """What one party needs to train: the plan, its own columns, and the loss at which to stop, if any."""
 
     plan: Plan[Any]
     train: Table
@@ -167,7 +167,10 @@ class Work:
 
 
 async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
-    """Run the plan's conversation to its end; `measuring` is a network for measurements, if there is one."""
+    """Take part in the plan's conversation to its end; returns this party's share.
+
+    `measuring` is a network for measurements alone, where there is one.
+    """
     plan = work.plan
     secrets = await party.join(net, work.digest or plan.digest())
     secure = party.secure_sum(net, secrets, plan.secure_sum)
@@ -193,7 +196,7 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
 
 def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> Share:
     scribe, privacy = outcome.evaluation.scribe, work.plan.privacy
-    # labels that were made private before anything was sent have told as much as they may, at their holder
+    # randomised labels spend their whole epsilon before anything is sent; only their holder reports it
     told = privacy.epsilon if privacy.mechanism == "labels" and work.train.y is not None else None
     return Share(
         party=net.me,
@@ -211,7 +214,7 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The first real error inside groups of errors; a failure elsewhere only cancels the rest."""
+    """The first error inside groups of errors that is not a cancellation: a failure cancels all else."""
     while isinstance(error, BaseExceptionGroup):
         error = next(
             (inner for inner in error.exceptions if not isinstance(inner, asyncio.CancelledError)),

@@ -2,7 +2,7 @@
 
     OUT/parties/NAME/data           the party's own columns, and the label if it holds it
     OUT/parties/NAME/certificates   its key, its certificate, the authority's and its peers' certificates
-    OUT/parties/NAME/share.json     what it ends up with
+    OUT/parties/NAME/share.json     its share (weights in weights.npz), or its error in error.json
 
 No process holds another party's columns, and no folder another party's key: the authority that signs for
 all of them is gone before the parties start. If one fails, all end, and the first real cause is raised.
@@ -39,7 +39,7 @@ GRACE_S = 10.0
 
 
 def run_processes(order: Launch) -> dict[str, Share]:
-    """Lay out the folders, start the parties, wait for their shares."""
+    """Run every party as a process on this machine; returns their shares."""
     with ExitStack() as stack:
         out = order.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
         with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority:
@@ -57,7 +57,7 @@ def run_processes(order: Launch) -> dict[str, Share]:
 
 
 def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
-    """Write every party's folder; a folder of an earlier run is replaced. `authority` issues certificates."""
+    """Write every party's folder, in place of those of an earlier run; `authority` issues certificates."""
     if order.models:
         raise JobError("world = 'network': models that are Python objects stay in this process; name them")
     plan, names = order.plan, tuple(order.data)
@@ -89,7 +89,7 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    """One party's process; its messages for people go to a log in its folder."""
+    """Start one party's process; its standard error goes to a log in its folder."""
     # eight parties on one machine must not each bring a pool of threads for small products
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with (folder / "log.txt").open("wb") as log:
@@ -103,7 +103,7 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def stop_all(processes: list[subprocess.Popen[bytes]]) -> None:
-    """No process outlives the run."""
+    """End all processes: ask first, kill after ten seconds."""
     for process in processes:
         if process.stdin is not None:
             process.stdin.close()
@@ -118,7 +118,7 @@ def stop_all(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 def _wait(parties: dict[str, subprocess.Popen[bytes]], grace: float) -> None:
-    """Until all have ended, or one has failed and the others have had their time to notice."""
+    """Wait until all have ended, or `grace` seconds after one has failed."""
     failed_at = None
     while any(process.poll() is None for process in parties.values()):
         if failed_at is None and any(process.poll() not in (None, 0) for process in parties.values()):
@@ -129,6 +129,7 @@ def _wait(parties: dict[str, subprocess.Popen[bytes]], grace: float) -> None:
 
 
 def _collect(folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes]]) -> dict[str, Share]:
+    """Read every party's share from its folder; raises the first real cause if a party failed."""
     causes: list[ColonnadeError] = []
     shares = {}
     for party, folder in folders.items():
@@ -154,6 +155,7 @@ def _collect(folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes
 
 
 def _relay(lines: IO[bytes], progress: Progress) -> None:
+    """Pass on the moments that a party's process prints, until it ends."""
     with lines:
         for line in lines:
             progress(msgspec.json.decode(line, type=Moment))

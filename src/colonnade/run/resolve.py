@@ -21,12 +21,10 @@ from colonnade.run import rules
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
 
-PROBABILITIES: dict[Task, LossName] = {"binary": "logistic", "multiclass": "softmax", "regression": "squared"}
-
 
 @dataclass(frozen=True)
 class Composition:
-    """A job whose choices go together, its row of the table, and its conversation."""
+    """A job whose choices go together, with its algorithm's row of the table and its conversation."""
 
     job: Job
     preset: Preset
@@ -42,23 +40,22 @@ class Composition:
             return tuple(active)
         return tuple(parties)[: self.job.train.labels_at or len(parties)]
 
-    def loss(self, task: Task, *, probabilities: bool = False) -> LossName:
-        """The job's loss, or what its algorithm takes for such labels; `probabilities`: one that has them."""
-        usual = PROBABILITIES if probabilities else self.conversation.losses
-        return self.job.train.loss or usual[task]
+    def loss(self, task: Task) -> LossName:
+        """The job's loss, or its algorithm's default for such labels."""
+        return self.job.train.loss or self.conversation.losses[task]
 
     @property
     def given_task(self) -> Task | None:
-        """What the label means, where the job's loss says so."""
+        """The kind of label that the job's loss is for; None if the job names no loss."""
         return LOSSES[self.job.train.loss].task if self.job.train.loss is not None else None
 
     def ahead(self, label_holders: int) -> int:
-        """Batches in flight; refused where they could be later than the job allows."""
+        """How many batches are in flight; refused if they could be later than `max_delay` allows."""
         return 1 if self.preset.schedule == "sync" else self.conversation.ahead(self.job, label_holders)
 
 
 def compose(job: Job) -> Composition:
-    """The job's algorithm, if the job's other choices go together with it."""
+    """Look up the job's algorithm; refused if the job's other choices do not go together with it."""
     preset = PRESETS.get(job.algorithm)
     if preset is None:
         near = difflib.get_close_matches(job.algorithm, PRESETS, n=1)
@@ -70,7 +67,7 @@ def compose(job: Job) -> Composition:
 
 
 def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
-    """The job with every question answered, as the parties will agree on it."""
+    """The plan of a job: every question answered, as all parties will agree on it."""
     job, preset, conversation = composition.job, composition.preset, composition.conversation
     _check_facts(composition, facts)
     pace = Pace(
@@ -108,7 +105,7 @@ def _objective(composition: Composition, facts: Facts) -> Objective:
 
 
 def _check_facts(composition: Composition, facts: Facts) -> None:
-    """Refuse what cannot work with these parties, or leaks more than it says."""
+    """Refuse names of parties that there are not, and what cannot work or leaks with these parties."""
     job, parties = composition.job, tuple(facts.columns)
     faults = job.network.faults
     named = {

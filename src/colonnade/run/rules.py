@@ -1,4 +1,4 @@
-"""What a job may combine with its algorithm, whatever the conversation.
+"""Which choices of a job go together with its algorithm: the rules that hold for every conversation.
 
 What does not go together is refused before anything is read, with the reason and the way out. What only
 one conversation can know is in its own record (`check`); keys that mean something to some conversations
@@ -41,7 +41,7 @@ def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
 
 
 def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
-    """Refuse a mechanism that would only look private."""
+    """Refuse a privacy mechanism that would not protect what it promises."""
     if job.privacy.mechanism == "none":
         if preset.private:
             raise JobError(
@@ -67,6 +67,8 @@ def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) ->
 
 
 def _linear_only(key: str) -> Callable[[Job, str], str]:
+    """The refusal of a key of [train] that only linear models understand."""
+
     def words(job: Job, name: str) -> str:
         return (
             f"train.{key} = {getattr(job.train, key)!r}: {name} is not an algorithm of linear scores, where "
@@ -112,4 +114,4 @@ ONLY_SOME: dict[str, tuple[Given, Words]] = {
         ),
     ),
 }
-"""Keys that only some conversations understand: whether a job gives one, and what to say elsewhere."""
+"""Keys that only some conversations understand: whether a job gives one, and how others refuse it."""

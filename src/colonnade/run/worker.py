@@ -30,7 +30,7 @@ from colonnade.run.registry import CONVERSATIONS
 
 
 class Instructions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a party's process is told. The plan's type is that of its conversation."""
+    """What a party's process is told; the plan is read once its conversation is known."""
 
     party: str
     conversation: str
@@ -40,13 +40,14 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True):
     target_loss: float | None
 
     def read_plan(self) -> Plan[Any]:
+        """The plan, with the settings of its conversation."""
         settings = CONVERSATIONS[self.conversation].settings
         plan: Plan[Any] = msgspec.json.decode(self.plan, type=Plan[settings])  # type: ignore[valid-type]
         return plan
 
 
 def main(folder: Path) -> int:
-    """Take part in the run that the folder describes; the process's exit code."""
+    """Take part in the run that the folder describes; returns the process's exit code."""
     try:
         share = asyncio.run(_serve(folder))
     except ColonnadeError as error:
@@ -61,6 +62,7 @@ def main(folder: Path) -> int:
 
 
 async def _serve(folder: Path) -> Share:
+    """Join the others, train, and return this party's share."""
     told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
     me, parties, plan = told.party, tuple(told.addresses), told.read_plan()
     network = plan.network
@@ -85,7 +87,7 @@ async def _serve(folder: Path) -> Share:
 
 
 async def _parent_gone(endpoint: Endpoint) -> None:
-    """End the run when the process that started this one is gone."""
+    """Wait until the process that started this one is gone, then end the run."""
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
@@ -95,7 +97,7 @@ async def _parent_gone(endpoint: Endpoint) -> None:
 
 
 def _peak_memory_mb() -> float | None:
-    """What this program has needed at most; what rusage says begins with the parent's."""
+    """The most memory this process has used; not from rusage, whose count begins with the parent's."""
     status = Path("/proc/self/status")
     if not status.exists():
         return None

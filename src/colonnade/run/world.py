@@ -1,7 +1,9 @@
-"""What a world is given: a plan, every party's data, and who watches. A world is a function of this.
+"""What every world is given: a plan, every party's data, and who is told of progress.
 
-A new engine is a new world: one file with such a function, its name in `job.sections.World`, and its row in
-`launch.WORLDS`.
+A world is a function of such a `Launch` that starts all parties and returns their shares.
+
+A new engine is a new world: one file with such a function, its name in `job.sections.World`, and its row
+in `launch.WORLDS`.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ WireTap = Callable[[str, Wire], Wire]
 
 
 def untapped(party: str, wire: Wire) -> Wire:
-    """The wire as it is."""
+    """The tap that changes nothing."""
     return wire
 
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """One run to be made. `tap` is for worlds in this process, `out` for those that leave files."""
+    """A run that is ready to start. `tap` is for worlds in this process, `out` for those that leave files."""
 
     plan: Plan[Any]
     data: Mapping[str, PartyData]
@@ -45,5 +47,5 @@ World = Callable[[Launch], dict[str, Share]]
 
 
 def run_id(plan: Plan[Any]) -> int:
-    """A number that frames of this run carry and frames of another do not."""
+    """The number that every frame of this run carries, so that frames of another run are refused."""
     return int.from_bytes(hashlib.sha256(plan.digest().encode()).digest()[:4], "little")

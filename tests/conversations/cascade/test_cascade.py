@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.oracles.tables import pooled, random_job, random_setting, run
+from tests.oracles.tables import pooled, random_job, random_tables, run
 from tests.oracles.zeroth import batches, first_order, zeroth_order
 
 from colonnade.data.table import Table
@@ -31,7 +31,7 @@ def weights_of(done: Finished) -> list[Any]:
 @pytest.mark.parametrize("smoothing", ["gau", "uni"])
 @pytest.mark.parametrize("world", ["simulated", "local"])
 def test_the_synchronous_algorithm_is_the_pooled_one(smoothing: str, world: str) -> None:
-    setting = random_setting(parties=4, active=1)
+    setting = random_tables(parties=4, active=1)
     cascade = {**EXACT, "directions": 3, "mu": 1e-4}
     train = {"epochs": 2, "batch": 16, "step": 0.2, "regularizer": "nonconvex", "l2": 1e-2}
     done = run(setting, f"synrevel-{smoothing}", world=world, train=train, cascade=cascade)
@@ -45,7 +45,7 @@ def test_the_synchronous_algorithm_is_the_pooled_one(smoothing: str, world: str)
 
 
 def test_synchronous_tig_is_pooled_sgd() -> None:
-    setting = random_setting(parties=3, active=1)
+    setting = random_tables(parties=3, active=1)
     done = run(setting, "syntig", train={"epochs": 3, "batch": 16, "step": 0.3}, cascade=EXACT)
     _, y = pooled(setting)
     expected = first_order(
@@ -58,7 +58,7 @@ def test_synchronous_tig_is_pooled_sgd() -> None:
 
 @pytest.mark.parametrize("algorithm", ["asyrevel-gau", "asyrevel-uni", "tig", "synrevel-gau", "syntig"])
 def test_every_preset_comes_close_to_the_pooled_optimum_without_being_told_a_step(algorithm: str) -> None:
-    setting = random_setting(parties=4, active=2, rows=400, test_rows=400)
+    setting = random_tables(parties=4, active=2, rows=400, test_rows=400)
     train = {"epochs": 25, "batch": 32, "step": "auto", "l2": 1e-2, "evaluate_every": 0}
     done = run(setting, algorithm, train=train)
     assert done.result.metrics["suboptimality"] < 0.01
@@ -66,7 +66,7 @@ def test_every_preset_comes_close_to_the_pooled_optimum_without_being_told_a_ste
 
 
 def test_staleness_is_nothing_when_synchronous_and_measured_and_bounded_otherwise() -> None:
-    setting = random_setting(parties=4, active=1, rows=160)
+    setting = random_tables(parties=4, active=1, rows=160)
     train = {"epochs": 6, "batch": 16}
     sync = run(setting, "synrevel-gau", train=train).result.staleness
     assert (sync.mean, sync.max) == (0.0, 0)
@@ -77,7 +77,7 @@ def test_staleness_is_nothing_when_synchronous_and_measured_and_bounded_otherwis
 
 
 def test_no_client_stays_unheard_for_longer_than_max_delay() -> None:
-    setting = random_setting(parties=4, active=1, rows=320)
+    setting = random_tables(parties=4, active=1, rows=320)
     slow = {"speeds": [1, 1, 1, 0.01], "us_per_call": 50.0}
     train = {"epochs": 4, "batch": 16}
     updates = {}
@@ -92,7 +92,7 @@ def test_no_client_stays_unheard_for_longer_than_max_delay() -> None:
 
 
 def test_the_quick_get_more_answers_and_the_run_has_as_many_as_planned() -> None:
-    setting = random_setting(parties=4, active=1, rows=320)
+    setting = random_tables(parties=4, active=1, rows=320)
     network = {"speeds": [1, 1, 1, 0.1], "us_per_call": 500.0}
     done = run(setting, "asyrevel-gau", train={"epochs": 5, "batch": 16}, network=network)
     updates = done.result.cost.updates_by_party
@@ -103,7 +103,7 @@ def test_the_quick_get_more_answers_and_the_run_has_as_many_as_planned() -> None
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not() -> None:
-    setting = random_setting(parties=3, active=1)
+    setting = random_tables(parties=3, active=1)
     network = {"latency_ms": 3.0, "speeds": [1, 0.7, 0.4], "us_per_call": 300.0}
     runs = [
         run(setting, "asyrevel-gau", network=network, seed=seed, train={"epochs": 3}).result
@@ -117,7 +117,7 @@ def test_the_same_seed_gives_the_same_run_and_another_does_not() -> None:
 
 @pytest.mark.parametrize("faults", [{"drop": 0.1, "duplicate": 0.1}, {"delay": 0.2}], ids=str)
 def test_a_bad_network_does_not_change_the_synchronous_result(faults: dict[str, float]) -> None:
-    setting = random_setting(parties=3, active=1)
+    setting = random_tables(parties=3, active=1)
     good, bad = (
         weights_of(run(setting, "synrevel-gau", network={"faults": plan, "latency_ms": 1.0}))
         for plan in ({}, faults)
@@ -127,7 +127,7 @@ def test_a_bad_network_does_not_change_the_synchronous_result(faults: dict[str, 
 
 
 def test_a_party_that_dies_ends_the_run_with_its_name() -> None:
-    setting = random_setting(parties=3, active=1)
+    setting = random_tables(parties=3, active=1)
     with pytest.raises(PeerLost, match="party2"):
         run(setting, "asyrevel-gau", network={"faults": {"crash": {"party2": 0.01}}, "us_per_call": 1000.0})
 
@@ -135,7 +135,7 @@ def test_a_party_that_dies_ends_the_run_with_its_name() -> None:
 def test_the_payload_of_an_update_does_not_depend_on_the_number_of_columns() -> None:
     per_update = []
     for columns in (8, 64):
-        setting = random_setting(parties=4, active=1, rows=256, columns=columns)
+        setting = random_tables(parties=4, active=1, rows=256, columns=columns)
         result = run(setting, "asyrevel-gau", train={"epochs": 2, "batch": 64}).result
         remote = sum(result.cost.updates_by_party.values()) - result.cost.updates_by_party["party0"]
         kinds = result.cost.bytes_by_kind
@@ -148,14 +148,14 @@ def test_the_payload_of_an_update_does_not_depend_on_the_number_of_columns() -> 
 
 
 def test_tig_sends_one_number_a_row_and_output() -> None:
-    setting = random_setting(parties=4, active=1, rows=256)
+    setting = random_tables(parties=4, active=1, rows=256)
     result = run(setting, "tig", train={"epochs": 2, "batch": 64}).result
     remote = sum(result.cost.updates_by_party.values()) - result.cost.updates_by_party["party0"]
     assert 64 * 4 < result.cost.bytes_by_kind["reply"] / (remote + 3) < 64 * 4 + 64
 
 
 def test_a_server_of_its_own_holds_labels_and_no_columns() -> None:
-    setting = random_setting(parties=3, active=1, rows=400)
+    setting = random_tables(parties=3, active=1, rows=400)
     rows, y = setting.train["party0"].rows, setting.train["party0"].y
     server = Table("hub", (), np.zeros((rows, 0)), y)
     clients = {party: replace(table, y=None) for party, table in setting.train.items()}
@@ -167,13 +167,13 @@ def test_a_server_of_its_own_holds_labels_and_no_columns() -> None:
 
 
 def test_one_party_alone_is_client_and_server() -> None:
-    done = run(random_setting(parties=1, active=1), "asyrevel-gau", train={"epochs": 3})
+    done = run(random_tables(parties=1, active=1), "asyrevel-gau", train={"epochs": 3})
     assert done.result.cost.messages == 0
     assert done.result.history[-1].loss < done.result.history[0].loss
 
 
 def test_questions_under_way_hide_a_long_line() -> None:
-    setting = random_setting(parties=3, active=1, rows=320)
+    setting = random_tables(parties=3, active=1, rows=320)
     train, far = {"epochs": 3, "batch": 16}, {"latency_ms": 50}
     seconds = [
         run(setting, "asyrevel-gau", train={**train, "ahead": ahead}, network=far).result.cost.virtual_seconds
@@ -184,7 +184,7 @@ def test_questions_under_way_hide_a_long_line() -> None:
 
 
 def test_training_stops_at_its_target() -> None:
-    setting = random_setting(parties=3, active=1, rows=400)
+    setting = random_tables(parties=3, active=1, rows=400)
     done = run(setting, "asyrevel-gau", train={"epochs": 50, "batch": 32, "step": 0.5, "target": 0.05})
     assert done.result.metrics["suboptimality"] <= 0.05
     assert done.result.cost.epochs < 50
@@ -193,13 +193,13 @@ def test_training_stops_at_its_target() -> None:
 def test_a_step_that_is_too_long_is_said() -> None:
     with pytest.raises(Diverged, match="smaller step"):
         run(
-            random_setting(parties=2, active=1, regression=True), "asyrevel-gau",
+            random_tables(parties=2, active=1, regression=True), "asyrevel-gau",
             train={"loss": "squared", "step": 1e6, "epochs": 20},
         )  # fmt: skip
 
 
 def test_any_python_object_with_parameters_and_a_forward_call_is_a_model() -> None:
-    setting = random_setting(parties=3, active=1, rows=300)
+    setting = random_tables(parties=3, active=1, rows=300)
     d = setting.train["party1"].X.shape[1]
     calls = []
 
@@ -220,7 +220,7 @@ def test_any_python_object_with_parameters_and_a_forward_call_is_a_model() -> No
 
 
 def test_networks_and_several_classes() -> None:
-    setting = random_setting(parties=2, active=1, rows=300, test_rows=200)
+    setting = random_tables(parties=2, active=1, rows=300, test_rows=200)
     for tables in (setting.train, setting.test):
         assert tables is not None
         X = np.hstack([tables[p].X for p in sorted(tables)])
@@ -258,7 +258,7 @@ def test_networks_and_several_classes() -> None:
 def test_what_cannot_work_is_refused_before_anything_starts(
     algorithm: str, sections: dict[str, Any], said: str
 ) -> None:
-    setting = random_setting(parties=2, active=1)
+    setting = random_tables(parties=2, active=1)
     with pytest.raises(JobError, match=said):
         run(setting, algorithm, **sections)
 
@@ -274,11 +274,11 @@ def test_what_cannot_work_is_refused_before_anything_starts(
 )
 def test_a_model_that_is_not_described_is_refused_where_it_stands(model: dict[str, Any], said: str) -> None:
     with pytest.raises(JobError, match=said):
-        random_job(random_setting(parties=2, active=1), "asyrevel-gau", model=model)
+        random_job(random_tables(parties=2, active=1), "asyrevel-gau", model=model)
 
 
 def test_an_upload_of_the_wrong_shape_ends_the_run_by_name() -> None:
-    setting = random_setting(parties=2, active=1)
+    setting = random_tables(parties=2, active=1)
     width = setting.train["party1"].X.shape[1]
 
     class Growing(Linear):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.oracles.tables import random_setting, run
+from tests.oracles.tables import random_tables, run
 
 from colonnade.errors import JobError
 
@@ -12,7 +12,7 @@ TRAIN = {"epochs": 2, "batch": 20, "step": 0.1}
 
 @pytest.mark.parametrize(("every", "marks"), [(0, 1), (1, 2), (0.5, 4), (0.25, 8), (1e-9, 2 * 2 * 8)])
 def test_marks_lie_where_the_job_puts_them(every: float, marks: int) -> None:
-    setting = random_setting(parties=2, active=1, rows=160, test_rows=80)
+    setting = random_tables(parties=2, active=1, rows=160, test_rows=80)
     done = run(setting, "vafl", train={**TRAIN, "evaluate_every": every})
     history = done.result.history
     assert len(history) == marks
@@ -26,10 +26,10 @@ def test_marks_lie_where_the_job_puts_them(every: float, marks: int) -> None:
 
 
 def test_without_test_rows_the_history_has_the_training_loss_alone() -> None:
-    done = run(random_setting(parties=2, active=1, rows=160), "czofo", train=TRAIN)
+    done = run(random_tables(parties=2, active=1, rows=160), "czofo", train=TRAIN)
     assert [moment.test for moment in done.result.history] == [{}, {}]
 
 
 def test_algorithms_that_pull_are_measured_after_whole_epochs() -> None:
     with pytest.raises(JobError, match="whole epochs"):
-        run(random_setting(parties=2, active=1), "afsgd-vp", train={"evaluate_every": 0.5})
+        run(random_tables(parties=2, active=1), "afsgd-vp", train={"evaluate_every": 0.5})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.oracles.modules import Residual, top
-from tests.oracles.tables import random_setting, run
+from tests.oracles.tables import random_tables, run
 
 from colonnade.conversations.cascade.record import CASCADE
 from colonnade.conversations.pooling import Pooled
@@ -46,7 +46,7 @@ def trained(setting: Tables, algorithm: str, loss: str, model: dict[str, Any]) -
 @pytest.mark.parametrize("loss", TASKS)
 @pytest.mark.parametrize("algorithm", FRAMEWORKS)
 def test_modules_by_path_train_under_every_framework(algorithm: str, loss: str) -> None:
-    setting = random_setting(parties=3, active=1, rows=320, **TASKS[loss])  # type: ignore[arg-type]
+    setting = random_tables(parties=3, active=1, rows=320, **TASKS[loss])  # type: ignore[arg-type]
     done = trained(setting, algorithm, loss, BROUGHT)
     sizes = {party: share.weights["w"].size for party, share in done.shares.items()}
     assert sizes == {"party0": 20 + 15, "party1": 25 + 24, "party2": 20 + 15}
@@ -58,7 +58,7 @@ def test_modules_by_path_train_under_every_framework(algorithm: str, loss: str) 
 
 @pytest.mark.parametrize("algorithm", ["czofo", "split"])
 def test_modules_as_objects_are_the_modules_by_path(algorithm: str) -> None:
-    setting = random_setting(parties=2, active=1, rows=160)
+    setting = random_tables(parties=2, active=1, rows=160)
     model = {"kind": "torch", "path": BROUGHT["path"], "outputs": 3, "server": BROUGHT["server"]}
     columns = {party: table.X.shape[1] for party, table in setting.train.items()}
     objects = replace(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.oracles.tables import random_job, random_setting, run
+from tests.oracles.tables import random_job, random_tables, run
 
 from colonnade.errors import Diverged, JobError
 from colonnade.losses import Logistic
@@ -25,7 +25,7 @@ TERMS = {"mechanism": "scalar", "epsilon": 2.0, "delta": 1e-5, "clip": 1.0}
 
 @pytest.mark.parametrize("algorithm", ["asyrevel-gau", "synrevel-uni"])
 def test_epsilon_is_spent_and_reported_and_never_exceeded(algorithm: str) -> None:
-    setting = random_setting(parties=3, active=1, rows=400, test_rows=100)
+    setting = random_tables(parties=3, active=1, rows=400, test_rows=100)
     train = {"epochs": 10, "batch": 100, "step": 0.2}
     done = run(setting, algorithm, train=train, privacy=TERMS, cascade={"directions": 2})
     spent = done.result.privacy
@@ -43,7 +43,7 @@ def test_training_stops_before_the_budget_would_be_exceeded(monkeypatch: pytest.
         return plan(epsilon, delta, 4, rows)  # the run has 3 parties and 10 epochs: 30 replies a row
 
     monkeypatch.setattr(accountant.Budget, "plan", staticmethod(stingy))
-    setting = random_setting(parties=3, active=1, rows=400)
+    setting = random_tables(parties=3, active=1, rows=400)
     done = run(setting, "synrevel-gau", train={"epochs": 10, "batch": 100}, privacy=TERMS)
     # one epoch is three replies a row; a second one would need three more, and only one is left
     assert done.result.cost.rounds == 4 * 3
@@ -52,7 +52,7 @@ def test_training_stops_before_the_budget_would_be_exceeded(monkeypatch: pytest.
 
 
 def test_noise_is_what_makes_two_runs_of_one_seed_differ() -> None:
-    setting = random_setting(parties=2, active=1, rows=200)
+    setting = random_tables(parties=2, active=1, rows=200)
     losses = {
         name: [
             run(setting, "synrevel-gau", train={"epochs": 2, "batch": 50}, privacy=terms)
@@ -66,7 +66,7 @@ def test_noise_is_what_makes_two_runs_of_one_seed_differ() -> None:
 
 
 def test_more_epsilon_is_a_better_model() -> None:
-    setting = random_setting(parties=2, active=1, rows=2000)
+    setting = random_tables(parties=2, active=1, rows=2000)
     train = {"epochs": 10, "batch": 500, "step": 0.5}
     found = [
         run(setting, "synrevel-gau", train=train, privacy={**TERMS, "epsilon": epsilon}).result.metrics
@@ -82,7 +82,7 @@ NETWORK = {"outputs": 2, "server": {"kind": "linear"}}
 
 @pytest.mark.parametrize("algorithm", ["vafl-dp", "split", "c-vfl"])
 def test_noisy_gradients_spend_what_was_planned_and_no_more(algorithm: str) -> None:
-    setting = random_setting(parties=3, active=1, rows=400, test_rows=100)
+    setting = random_tables(parties=3, active=1, rows=400, test_rows=100)
     train = {"epochs": 10, "batch": 100, "step": 0.01}
     done = run(setting, algorithm, train=train, privacy=GRADIENT, model=NETWORK)
     spent = done.result.privacy
@@ -120,7 +120,7 @@ def test_a_synchronous_wave_is_one_draw_for_all_clients_and_the_servers_own_step
         return dz(self, C, y)
 
     monkeypatch.setattr(Head, "dz", told)
-    setting = random_setting(parties=3, active=1, rows=100)
+    setting = random_tables(parties=3, active=1, rows=100)
     run(setting, "split", train={"epochs": 2, "batch": 50, "step": 0.01}, privacy=GRADIENT, model=NETWORK)
     assert len(drawn) == len(believed) == 2 * 2
     # three replies and one step of the server's own, all from the same noisy labels and from nothing else
@@ -134,7 +134,7 @@ def test_noisy_gradients_stop_before_the_budget_would_be_exceeded(monkeypatch: p
         "plan",
         staticmethod(lambda epsilon, delta, allowed, rows: plan(epsilon, delta, 2, rows)),
     )
-    setting = random_setting(parties=3, active=1, rows=400)
+    setting = random_tables(parties=3, active=1, rows=400)
     train = {"epochs": 10, "batch": 100, "step": 0.01}
     done = run(setting, "split", train=train, privacy=GRADIENT, model=NETWORK)
     assert done.result.cost.rounds == 2 * 4 * 3  # two epochs of the ten
@@ -146,7 +146,7 @@ def test_noisy_gradients_stop_before_the_budget_would_be_exceeded(monkeypatch: p
     ["czofo", "czofo-coord", "c-vfl", "split", "zoo-vfl", "vfb2-svrg", "afsvrg-vp", "fdskl", "pp-svmv"],
 )
 def test_every_algorithm_trains_on_randomised_labels(algorithm: str) -> None:
-    setting = random_setting(parties=3, active=1, rows=400, test_rows=200)
+    setting = random_tables(parties=3, active=1, rows=400, test_rows=200)
     # hardly regularised, a kernel would learn the noise by heart
     train: dict[str, Any] = {"epochs": 20, "batch": 50, "step": "auto", "l2": 1e-3}
     if algorithm == "afsvrg-vp":
@@ -163,7 +163,7 @@ def test_every_algorithm_trains_on_randomised_labels(algorithm: str) -> None:
 
 
 def test_a_run_never_computes_with_true_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = random_setting(parties=2, active=1, rows=200)
+    setting = random_tables(parties=2, active=1, rows=200)
     train = {"epochs": 2, "batch": 50}
     job = random_job(setting, "vafl", train=train, privacy=LABELS, model=NETWORK)
     seen: list[Any] = []
@@ -200,18 +200,18 @@ def test_a_run_never_computes_with_true_labels(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_what_cannot_be_private_is_refused(algorithm: str, sections: dict[str, Any], said: str) -> None:
-    setting = random_setting(parties=2, active=1)
+    setting = random_tables(parties=2, active=1)
     with pytest.raises(JobError, match=said):
         run(setting, algorithm, **{"privacy": TERMS, **sections})
 
 
 def test_two_holders_of_the_label_would_tell_twice() -> None:
     with pytest.raises(JobError, match=r"set data\.active = 1"):
-        run(random_setting(parties=3, active=2), "vfb2-sgd", privacy=LABELS)
+        run(random_tables(parties=3, active=2), "vfb2-sgd", privacy=LABELS)
 
 
 def test_a_private_run_does_not_end_because_of_a_loss_that_a_client_can_make_depend_on_a_label() -> None:
-    setting = random_setting(parties=2, active=1, rows=100)
+    setting = random_tables(parties=2, active=1, rows=100)
 
     class Loud(Linear):
         """Once trained, claims a huge output for its first row: the loss explodes if its label is -1."""
@@ -234,6 +234,6 @@ def test_a_private_run_does_not_end_because_of_a_loss_that_a_client_can_make_dep
 
 
 def test_an_f0_with_weights_given_as_an_object_is_refused_as_well() -> None:
-    setting = replace(random_setting(parties=2, active=1), head=Linear(2, 1))
+    setting = replace(random_tables(parties=2, active=1), head=Linear(2, 1))
     with pytest.raises(JobError, match="own weights would carry labels"):
         run(setting, "asyrevel-gau", privacy=TERMS)

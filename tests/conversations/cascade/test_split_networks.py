@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.oracles import split
-from tests.oracles.tables import pooled, random_job, random_setting, run
+from tests.oracles.tables import pooled, random_job, random_tables, run
 from tests.oracles.zeroth import batches
 
 from colonnade.attacks.transcript import Transcript
@@ -49,7 +49,7 @@ def top() -> torch.nn.Sequential:
 
 def networks() -> Tables:
     """Three parties with networks of their own in double precision, and one on top."""
-    setting = random_setting(parties=3, active=1, rows=160)
+    setting = random_tables(parties=3, active=1, rows=160)
     models = {party: NeuralNetwork(bottom(), precision="float64") for party in setting.train}
     return replace(setting, models=models, head=mlp(9, (8,), 1, "float64"))
 
@@ -85,7 +85,7 @@ def test_split_learning_is_the_whole_network_trained_pooled() -> None:
 
 def test_deltas_by_coordinate_lead_where_the_gradient_leads() -> None:
     # one client: the order in which several are heard depends on what an answer costs
-    setting = random_setting(parties=1, active=1, rows=160, columns=4)
+    setting = random_tables(parties=1, active=1, rows=160, columns=4)
     below: dict[str, Any] = {"party0": NeuralNetwork(bottom(), precision="float64")}
     setting = replace(setting, models=below, head=mlp(3, (8,), 1, "float64"))
     train = {"epochs": 2, "batch": 16, "step": 0.3}
@@ -99,7 +99,7 @@ def test_deltas_by_coordinate_lead_where_the_gradient_leads() -> None:
 
 @pytest.mark.parametrize("algorithm", FRAMEWORKS)
 def test_every_framework_trains_networks(algorithm: str) -> None:
-    setting = random_setting(parties=2, active=1, rows=600, test_rows=600)
+    setting = random_tables(parties=2, active=1, rows=600, test_rows=600)
     train = {"epochs": 20, "batch": 32, "step": 0.05 if algorithm == "c-vfl" else 0.2, "evaluate_every": 0}
     done = run(setting, algorithm, train=train, model=NETWORKS)
     assert done.result.metrics["test_accuracy"] > 0.87
@@ -107,7 +107,7 @@ def test_every_framework_trains_networks(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ["czofo", "czofo-coord", "vafl", "c-vfl"])
 def test_nobody_has_to_choose_a_step(algorithm: str) -> None:
-    setting = random_setting(parties=2, active=1, rows=600, test_rows=600)
+    setting = random_tables(parties=2, active=1, rows=600, test_rows=600)
     model = {"outputs": 2, "server": {"kind": "linear"}}
     train = {"epochs": 20, "batch": 32, "step": "auto", "evaluate_every": 0}
     done = run(setting, algorithm, train=train, model=model)
@@ -117,7 +117,7 @@ def test_nobody_has_to_choose_a_step(algorithm: str) -> None:
 @pytest.mark.parametrize("smoothing", ["sphere", "rademacher"])
 @pytest.mark.parametrize("per", ["batch", "sample"])
 def test_directions_of_every_kind_train_several_classes(smoothing: str, per: str) -> None:
-    setting = random_setting(parties=2, active=1, rows=600, test_rows=400, classes=3)
+    setting = random_tables(parties=2, active=1, rows=600, test_rows=400, classes=3)
     done = run(
         setting, "czofo", model=NETWORKS,
         train={"loss": "softmax", "epochs": 15, "batch": 32, "step": 0.5, "evaluate_every": 0},
@@ -127,7 +127,7 @@ def test_directions_of_every_kind_train_several_classes(smoothing: str, per: str
 
 
 def test_clients_may_have_outputs_of_different_sizes_and_labels_may_be_numbers() -> None:
-    setting = random_setting(parties=3, active=1, rows=600, test_rows=400, regression=True)
+    setting = random_tables(parties=3, active=1, rows=600, test_rows=400, regression=True)
     model = {"outputs": 2, "parties": {"party1": {"outputs": 5}}, "server": {"kind": "mlp", "hidden": [16]}}
     train = {"loss": "squared", "epochs": 15, "batch": 32, "step": 0.02, "evaluate_every": 0}
     done = run(setting, "czofo", train=train, model=model, cascade={"server_step": 0.02})
@@ -137,7 +137,7 @@ def test_clients_may_have_outputs_of_different_sizes_and_labels_may_be_numbers()
 
 
 def test_four_bits_cost_little_and_the_seed_repeats_a_run() -> None:
-    setting = random_setting(parties=2, active=1, rows=400, test_rows=600)
+    setting = random_tables(parties=2, active=1, rows=400, test_rows=600)
     train = {"epochs": 15, "batch": 32, "step": 0.2, "evaluate_every": 0}
     few: dict[str, Any] = {"forward_bits": 4, "backward_bits": 4, "forward_range": "column"}
     runs = [
@@ -151,7 +151,7 @@ def test_four_bits_cost_little_and_the_seed_repeats_a_run() -> None:
 
 def apart(rows: int) -> Tables:
     """A server that only serves, and two clients."""
-    setting = random_setting(parties=2, active=1, rows=rows)
+    setting = random_tables(parties=2, active=1, rows=rows)
     server = Table("hub", (), np.zeros((rows, 0)), setting.train["party0"].y)
     clients = {party: replace(table, y=None) for party, table in setting.train.items()}
     return Tables("apart", {"hub": server, **clients}, None, ("hub",))
@@ -227,11 +227,11 @@ def test_what_does_not_go_together_is_refused_with_the_reason(
     algorithm: str, sections: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(JobError, match=said):
-        run(random_setting(parties=2, active=1), algorithm, **sections)
+        run(random_tables(parties=2, active=1), algorithm, **sections)
 
 
 def test_the_result_says_that_deltas_hide_nothing() -> None:
-    done = run(random_setting(parties=2, active=1), "czofo", train={"epochs": 1})
+    done = run(random_tables(parties=2, active=1), "czofo", train={"epochs": 1})
     assert any("not differentially private" in note for note in done.result.privacy.notes)
     assert done.result.privacy.epsilon is None
 
@@ -264,7 +264,7 @@ def test_optimisers_of_torch_train_the_whole_network_as_torch_does(
 
 @pytest.mark.parametrize("algorithm", ["czofo", "c-vfl", "zoo-vfl"])
 def test_adam_needs_no_step(algorithm: str) -> None:
-    setting = random_setting(parties=2, active=1, rows=600, test_rows=600)
+    setting = random_tables(parties=2, active=1, rows=600, test_rows=600)
     train = {"epochs": 15, "batch": 32, "evaluate_every": 0}
     cascade = {"optimizer": "adam", "directions": 40}
     done = run(setting, algorithm, train=train, model=NETWORKS, cascade=cascade)
@@ -273,14 +273,14 @@ def test_adam_needs_no_step(algorithm: str) -> None:
 
 def test_an_optimiser_that_is_not_there_is_an_error_of_the_job() -> None:
     with pytest.raises(JobError, match=r"cascade\.optimizer: torch has no 'adma'"):
-        run(random_setting(parties=2, active=1), "split", cascade={"optimizer": "adma"})
+        run(random_tables(parties=2, active=1), "split", cascade={"optimizer": "adma"})
 
 
 @pytest.mark.parametrize("algorithm", ["split", "vafl", "czofo"])
 def test_the_largest_numbers_are_enough_where_the_others_are_remembered(algorithm: str) -> None:
     """All of them: the plain run. A fifth of them: almost its accuracy, for half its bytes."""
     # one client: the order in which several are heard depends on what an answer costs
-    setting = random_setting(parties=2 if algorithm == "split" else 1, active=1, rows=600, test_rows=600)
+    setting = random_tables(parties=2 if algorithm == "split" else 1, active=1, rows=600, test_rows=600)
     train = {"epochs": 12, "batch": 32, "step": 0.2, "evaluate_every": 0}
     plain = {"forward_bits": 32, "backward_bits": 32, "directions": 60}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
-from tests.oracles.tables import pooled, random_setting, run
+from tests.oracles.tables import pooled, random_tables, run
 
 from colonnade.baselines.svc import trade_off
 from colonnade.conversations.kernel.gram import check_memory
@@ -15,7 +15,7 @@ from colonnade.errors import JobError
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_the_summed_kernel_trains_the_machine_of_pooled_columns(sparse: bool) -> None:
-    setting = random_setting(parties=4, active=2, rows=150, test_rows=60, sparse=sparse)
+    setting = random_tables(parties=4, active=2, rows=150, test_rows=60, sparse=sparse)
     done = run(setting, "pp-svmv", train={"loss": "smooth_hinge"}, kernel={"sigma": 3.0})
     X, y = pooled(setting)
     expected = SVC(C=trade_off(150, 1e-4), kernel="precomputed").fit(rbf_kernel(X, gamma=1 / 18), y)
@@ -29,7 +29,7 @@ def test_the_summed_kernel_trains_the_machine_of_pooled_columns(sparse: bool) ->
 
 
 def test_every_party_sends_the_whole_matrix() -> None:
-    done = run(random_setting(parties=3, active=1, rows=100), "pp-svmv", train={"loss": "smooth_hinge"})
+    done = run(random_tables(parties=3, active=1, rows=100), "pp-svmv", train={"loss": "smooth_hinge"})
     assert done.result.cost.bytes_by_kind["piece"] == pytest.approx(2 * 100 * 100 * 8, rel=0.01)
 
 

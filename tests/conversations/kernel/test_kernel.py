@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.oracles.dsg import pooled_dsg
-from tests.oracles.tables import pooled, random_job, random_setting, run
+from tests.oracles.tables import pooled, random_job, random_tables, run
 
 from colonnade.arrays import Floats
 from colonnade.baselines.svc import median_bandwidth
@@ -80,7 +80,7 @@ def trained(setting: Tables, *, kernel: dict[str, Any] | None = None, **sections
 @pytest.mark.parametrize("omega", ["private", "shared"])
 @pytest.mark.parametrize("active", [1, 2, 4])
 def test_one_row_and_one_feature_a_step_is_the_paper_s_algorithm(active: int, omega: str) -> None:
-    setting = random_setting(parties=4, active=active, rows=50)
+    setting = random_tables(parties=4, active=active, rows=50)
     done = trained(
         setting,
         train={"batch": 1, "epochs": 3},
@@ -98,7 +98,7 @@ def test_one_row_and_one_feature_a_step_is_the_paper_s_algorithm(active: int, om
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("loss", ["logistic", "smooth_hinge", "squared"])
 def test_blocks_and_a_cap_equal_the_pooled_algorithm(loss: str, kind: str, sparse: bool, world: str) -> None:
-    setting = random_setting(parties=3, active=2, rows=60, sparse=sparse, regression=loss == "squared")
+    setting = random_tables(parties=3, active=2, rows=60, sparse=sparse, regression=loss == "squared")
     done = trained(setting, train={"loss": loss, "epochs": 4}, kernel={"kind": kind}, world=world)
     *_, alpha = model(done)
     assert len(alpha) == 40 < done.result.cost.rounds * 4
@@ -106,7 +106,7 @@ def test_blocks_and_a_cap_equal_the_pooled_algorithm(loss: str, kind: str, spars
 
 
 def classes_setting(classes: int = 3) -> Tables:
-    setting = random_setting(parties=3, active=2, rows=60, test_rows=30, regression=True)
+    setting = random_tables(parties=3, active=2, rows=60, test_rows=30, regression=True)
 
     def coded(tables: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -141,7 +141,7 @@ def test_three_species_and_a_number_are_learnt_with_default_settings() -> None:
 
 @pytest.mark.parametrize("active", [1, 3])
 def test_without_a_cache_the_result_is_the_same(active: int) -> None:
-    setting = random_setting(parties=3, active=active, rows=40)
+    setting = random_tables(parties=3, active=active, rows=40)
     kept, asked = (
         trained(setting, train={"epochs": 3}, kernel={"cache": cache, "sigma": 3.0})
         for cache in (True, False)
@@ -151,7 +151,7 @@ def test_without_a_cache_the_result_is_the_same(active: int) -> None:
 
 
 def test_rounds_in_flight_are_late_and_still_learn() -> None:
-    setting = random_setting(parties=4, active=3, rows=200, columns=8, test_rows=100)
+    setting = random_tables(parties=4, active=3, rows=200, columns=8, test_rows=100)
     done = run(
         setting,
         "fdskl",
@@ -164,7 +164,7 @@ def test_rounds_in_flight_are_late_and_still_learn() -> None:
 
 
 def test_a_run_repeats_itself_and_another_seed_does_not() -> None:
-    setting = random_setting(rows=40)
+    setting = random_tables(rows=40)
     one, same, other = (trained(setting, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(model(one)[2], model(same)[2])
     assert one.result.cost.bytes_sent == same.result.cost.bytes_sent
@@ -172,7 +172,7 @@ def test_a_run_repeats_itself_and_another_seed_does_not() -> None:
 
 
 def test_only_label_holders_keep_coefficients_and_offsets_come_from_others() -> None:
-    done = trained(random_setting(parties=4, active=2, rows=40))
+    done = trained(random_tables(parties=4, active=2, rows=40))
     assert {party for party, share in done.shares.items() if "alpha" in share.weights} == {"party0", "party1"}
     for owner in ("party0", "party1"):
         offsets = [share.weights[f"b.{owner}"] != 0 for share in done.shares.values()]
@@ -181,7 +181,7 @@ def test_only_label_holders_keep_coefficients_and_offsets_come_from_others() -> 
 
 
 def test_the_bandwidth_is_a_fraction_of_the_median_distance() -> None:
-    setting = random_setting(rows=400, columns=12)
+    setting = random_tables(rows=400, columns=12)
     X, _ = pooled(setting)
     apart = np.linalg.norm(X[:200] - X[200:], axis=1)
     done = trained(setting, kernel={"features": 2000, "fraction": 0.5}, train={"batch": 1, "epochs": 2})
@@ -209,7 +209,7 @@ def test_the_chosen_bandwidth_is_that_of_the_pooled_rows() -> None:
 
 
 def test_rows_that_are_all_alike_are_refused_with_what_to_do() -> None:
-    setting = random_setting(rows=30)
+    setting = random_tables(rows=30)
     alike = {
         name: type(table)(name, table.columns, np.ones((30, table.width)), table.y)
         for name, table in setting.train.items()
@@ -219,7 +219,7 @@ def test_rows_that_are_all_alike_are_refused_with_what_to_do() -> None:
 
 
 def test_a_target_ends_the_run_early() -> None:
-    setting = random_setting(rows=100)
+    setting = random_tables(rows=100)
     options: dict[str, Any] = {"loss": "logistic", "epochs": 30, "step": "auto", "l2": 1e-3}
     done = run(setting, "fdskl", train={**options, "target": 0.1}, kernel={"features": 256, "block": 16})
     # the rounds under way when the target was met are still finished, so the last loss may lie above it
@@ -244,7 +244,7 @@ def test_the_automatic_cap_follows_memory_and_a_cache_too_large_is_refused() -> 
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    setting = random_setting(rows=30)
+    setting = random_tables(rows=30)
     with pytest.raises(JobError, match="use l2"):
         trained(setting, train={"regularizer": "nonconvex"})
     with pytest.raises(JobError, match=r"kernel\.block"):
@@ -252,7 +252,7 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 
 def test_a_party_alone_and_a_block_wider_than_the_rows_work() -> None:
-    setting = random_setting(parties=1, active=1, rows=20)
+    setting = random_tables(parties=1, active=1, rows=20)
     done = trained(setting, train={"batch": 64, "epochs": 3}, kernel={"block": 64, "features": 64})
     np.testing.assert_allclose(model(done)[2], oracle(done, setting), atol=FIXED_POINT)
 
@@ -274,7 +274,7 @@ def test_processes_over_tls_learn_too(tmp_path: Any) -> None:
 
 
 def test_run_tables_takes_the_automatic_loss_of_the_job() -> None:
-    setting = random_setting(rows=40)
+    setting = random_tables(rows=40)
     done = run_tables(
         random_job(setting, "fdskl", train={"loss": "smooth_hinge"}, kernel={"block": 8}), setting
     )
@@ -325,7 +325,7 @@ def ring(rows: int, test_rows: int) -> Tables:
 def test_bytes_are_what_the_formula_says(active: int, fraction: Any) -> None:
     """Every row and feature once from every party but the owner; then one score per row and round."""
     n, q, B, D, epochs = 96, 4, 32, 64, 5
-    setting = random_setting(parties=q, active=active, rows=n)
+    setting = random_tables(parties=q, active=active, rows=n)
     done = run(
         setting,
         "fdskl",
@@ -346,7 +346,7 @@ def test_bytes_are_what_the_formula_says(active: int, fraction: Any) -> None:
 
 
 def test_the_second_pass_sends_less_than_a_quarter_of_asking_again() -> None:
-    setting = random_setting(parties=4, active=2, rows=96)
+    setting = random_tables(parties=4, active=2, rows=96)
 
     def sent(epochs: int, cache: bool) -> int:
         return run(
@@ -366,7 +366,7 @@ def test_there_are_as_many_classes_as_the_job_says_whatever_noise_leaves_of_them
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(labels, "randomised", lambda codes, classes, epsilon: 0 * codes)
-    setting = random_setting(parties=2, active=1, classes=3, test_rows=50)
+    setting = random_tables(parties=2, active=1, classes=3, test_rows=50)
     private = {"mechanism": "labels", "epsilon": 1.0}
     done = run(setting, "fdskl", train={"loss": "softmax", "classes": 3}, privacy=private)
     assert model(done)[2].shape[1:] == (3,)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.oracles.dsg import phi
-from tests.oracles.tables import pooled, random_setting, run
+from tests.oracles.tables import pooled, random_tables, run
 from tests.secure.parties import masked
 
 from colonnade import VerticalClassifier, split_columns
@@ -70,12 +70,12 @@ def test_new_rows_are_scored_together_and_only_the_asker_learns_the_score(
 ) -> None:
     monkeypatch.setattr(kernel_predict, "CHUNK", 128)  # several stretches even here
     done = run(
-        random_setting(parties=3, active=active, rows=40),
+        random_tables(parties=3, active=active, rows=40),
         "fdskl",
         train={"loss": "logistic", "epochs": 4},
         kernel={"block": 8, "features": 32},
     )
-    new = random_setting(parties=3, active=active, rows=25, seed=9)
+    new = random_tables(parties=3, active=active, rows=25, seed=9)
     scores = federated(stored(done, tmp_path), new, root="party0")
     X, _ = pooled(new)
     found = scores["party0"]
@@ -87,7 +87,7 @@ def test_new_rows_are_scored_together_and_only_the_asker_learns_the_score(
 
 
 def test_the_run_itself_measures_test_rows_by_the_same_scores() -> None:
-    setting = random_setting(parties=3, active=2, rows=60, test_rows=50)
+    setting = random_tables(parties=3, active=2, rows=60, test_rows=50)
     done = run(setting, "fdskl", train={"loss": "logistic", "epochs": 6}, kernel={"block": 8, "features": 32})
     assert setting.test is not None
     X = np.hstack([np.asarray(table.X) for table in setting.test.values()])
@@ -107,7 +107,7 @@ def test_the_estimators_train_kernels_too() -> None:
 
 def test_scores_in_one_process_are_the_naive_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_predict, "CHUNK", 100)
-    setting = random_setting(parties=3, active=2, rows=40)
+    setting = random_tables(parties=3, active=2, rows=40)
     done = run(setting, "fdskl", train={"loss": "logistic", "epochs": 2}, kernel={"block": 8, "features": 32})
     X, _ = pooled(setting)
     arrays = {name: share.weights for name, share in done.shares.items()}

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from tests.oracles.sgd import SCALAR_LOSSES, objective, pooled_sgd
-from tests.oracles.tables import pooled, random_setting, run, weights
+from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS
@@ -57,7 +57,7 @@ def assert_equals_pooled(setting: Tables, done: Finished, steps: list[float] | N
 @pytest.mark.parametrize("world", ["simulated", "local"])
 @pytest.mark.parametrize("parties", [1, 2, 3, 5, 12])
 def test_synchronous_training_equals_pooled_sgd_for_any_number_of_parties(parties: int, world: str) -> None:
-    setting = random_setting(parties=parties, active=min(parties, 3))
+    setting = random_tables(parties=parties, active=min(parties, 3))
     assert_equals_pooled(setting, synchronous(setting, world=world))
 
 
@@ -67,19 +67,19 @@ def test_synchronous_training_equals_pooled_sgd_for_any_number_of_parties(partie
 def test_synchronous_training_equals_pooled_sgd_for_any_objective(
     loss: str, regularizer: str, sparse: bool
 ) -> None:
-    setting = random_setting(sparse=sparse, regression=LOSSES[loss].task == "regression")
+    setting = random_tables(sparse=sparse, regression=LOSSES[loss].task == "regression")
     train = {"loss": loss, "regularizer": regularizer, "l2": 0.05, "epochs": 3}
     assert_equals_pooled(setting, synchronous(setting, train=train))
 
 
 @pytest.mark.parametrize("batch", [1, 7, 50, 64])
 def test_synchronous_training_equals_pooled_sgd_where_the_last_batch_is_smaller(batch: int) -> None:
-    setting = random_setting(rows=50, columns=6)
+    setting = random_tables(rows=50, columns=6)
     assert_equals_pooled(setting, synchronous(setting, train={"batch": batch}))
 
 
 def test_rows_that_are_not_shuffled_anew_are_pooled_sgd_in_one_order() -> None:
-    setting = random_setting()
+    setting = random_tables()
     anew, kept = (synchronous(setting, train={"epochs": 3, "reshuffle": r}) for r in (True, False))
     assert_equals_pooled(setting, anew)
     w, _ = oracle(setting, kept)
@@ -90,7 +90,7 @@ def test_rows_that_are_not_shuffled_anew_are_pooled_sgd_in_one_order() -> None:
 @pytest.mark.parametrize("epochs", [1, 2, 3])
 def test_synchronous_training_equals_pooled_sgd_with_the_automatic_step(epochs: int) -> None:
     """The step is found from a bound first, and measured again after the first epoch and the third."""
-    setting = random_setting()
+    setting = random_tables()
     first, done = (synchronous(setting, train={"step": "auto", "epochs": k}) for k in (1, epochs))
     assert len(set(done.result.step.values())) == 1
     before, after = (each.result.step["party0"] for each in (first, done))
@@ -100,13 +100,13 @@ def test_synchronous_training_equals_pooled_sgd_with_the_automatic_step(epochs: 
 
 @pytest.mark.parametrize("active", [1, 2, 4])
 def test_who_holds_the_label_does_not_change_a_synchronous_result(active: int) -> None:
-    reference, done = (synchronous(random_setting(active=m)) for m in (1, active))
+    reference, done = (synchronous(random_tables(active=m)) for m in (1, active))
     np.testing.assert_array_equal(weights(done), weights(reference))
 
 
 @pytest.mark.parametrize("parties", [3, 4, 7])
 def test_plain_masked_and_tree_sums_give_the_same_weights_to_the_fixed_point_step(parties: int) -> None:
-    setting = random_setting(parties=parties)
+    setting = random_tables(parties=parties)
     plain, masked, tree = (
         weights(synchronous(setting, secure={"sum": kind})) for kind in ("plain", "masked", "tree")
     )
@@ -117,19 +117,19 @@ def test_plain_masked_and_tree_sums_give_the_same_weights_to_the_fixed_point_ste
 
 
 def test_the_worlds_give_the_very_same_synchronous_weights() -> None:
-    setting = random_setting()
+    setting = random_tables()
     simulated, local = (weights(synchronous(setting, world=world)) for world in ("simulated", "local"))
     np.testing.assert_array_equal(simulated, local)
 
 
 def test_the_network_s_speed_does_not_change_synchronous_weights() -> None:
-    setting = random_setting()
+    setting = random_tables()
     slow = {"latency_ms": 30, "bandwidth_mbps": 0.5, "speeds": [1, 0.2, 3, 1]}
     np.testing.assert_array_equal(weights(synchronous(setting, network=slow)), weights(synchronous(setting)))
 
 
 def test_the_history_of_a_synchronous_run_is_pooled_sgd_epoch_by_epoch() -> None:
-    setting = random_setting()
+    setting = random_tables()
     for world in ("simulated", "local"):
         done = synchronous(setting, world=world, train={"epochs": 4})
         for moment in done.result.history:
@@ -139,7 +139,7 @@ def test_the_history_of_a_synchronous_run_is_pooled_sgd_epoch_by_epoch() -> None
 
 
 def test_a_party_alone_has_the_same_history_as_pooled_sgd() -> None:
-    setting = random_setting(parties=1, active=1)
+    setting = random_tables(parties=1, active=1)
     local, simulated = (
         synchronous(setting, world=world, train={"epochs": 3}) for world in ("local", "simulated")
     )
@@ -161,7 +161,7 @@ STRAGGLING = {"latency_ms": 5, "bandwidth_mbps": 20, "speeds": [1, 1, 0.3, 1]}
 def test_every_round_is_applied_once_at_every_party_within_the_delay_bound(
     ahead: int, active: int, world: str
 ) -> None:
-    setting = random_setting(active=active)
+    setting = random_tables(active=active)
     done = run(setting, world=world, network=STRAGGLING, train={"ahead": ahead, "epochs": 3})
     rounds = 3 * -(-120 // 16)
     for share in done.shares.values():
@@ -173,7 +173,7 @@ def test_every_round_is_applied_once_at_every_party_within_the_delay_bound(
 
 
 def test_batches_in_flight_really_are_late_over_a_slow_line_and_not_without_them() -> None:
-    setting = random_setting()
+    setting = random_tables()
     delays = {
         ahead: run(setting, network={"latency_ms": 20}, train={"ahead": ahead}).result.staleness.mean
         for ahead in (1, 8)
@@ -184,7 +184,7 @@ def test_batches_in_flight_really_are_late_over_a_slow_line_and_not_without_them
 
 @pytest.mark.parametrize("batch", [16, 64])
 def test_asynchronous_training_with_the_automatic_step_comes_close_to_the_optimum(batch: int) -> None:
-    setting = random_setting(rows=400)
+    setting = random_tables(rows=400)
     for ahead in (2, 8):
         train = {"ahead": ahead, "step": "auto", "epochs": 30, "l2": 0.01, "loss": "logistic", "batch": batch}
         done = run(setting, network=STRAGGLING, train=train)
@@ -193,7 +193,7 @@ def test_asynchronous_training_with_the_automatic_step_comes_close_to_the_optimu
 
 def test_labels_that_the_columns_do_not_explain_leave_automatic_steps_better_than_no_training() -> None:
     rng = np.random.default_rng(0)
-    setting = random_setting(rows=300, regression=True)
+    setting = random_tables(rows=300, regression=True)
     y = 100 + 20 * rng.standard_normal(300)
     setting = replace(
         setting, train={p: replace(t, y=None if t.y is None else y) for p, t in setting.train.items()}
@@ -212,7 +212,7 @@ def without_real_time(done: Finished) -> bytes:
 
 @pytest.mark.parametrize("secure", ["masked", "tree", "plain"])
 def test_the_same_seed_gives_the_same_result_to_the_byte(secure: str) -> None:
-    setting = random_setting(test_rows=30)
+    setting = random_tables(test_rows=30)
     sections: dict[str, Any] = {
         "secure": {"sum": secure},
         "network": {**STRAGGLING, "faults": {"drop": 0.05, "delay": 0.1, "delay_s": 0.02}},
@@ -228,7 +228,7 @@ def test_the_same_seed_gives_the_same_result_to_the_byte(secure: str) -> None:
 @pytest.mark.parametrize("threads", [2, 4])
 @pytest.mark.parametrize("world", ["local", "simulated"])
 def test_threads_on_one_block_reach_nearly_the_same_loss(threads: int, world: str) -> None:
-    setting = random_setting(rows=600, columns=40)
+    setting = random_tables(rows=600, columns=40)
     train = {"ahead": 8, "step": 0.05, "epochs": 8}
     one, several = (run(setting, world=world, train={**train, "threads": k}) for k in (1, threads))
     assert several.result.metrics["train_loss"] == pytest.approx(one.result.metrics["train_loss"], rel=0.05)
@@ -241,7 +241,7 @@ def test_threads_on_one_block_reach_nearly_the_same_loss(threads: int, world: st
 @pytest.mark.parametrize("world", ["simulated", "local"])
 @pytest.mark.parametrize(("parties", "ahead"), [(1, 1), (4, 1), (4, 8)])
 def test_a_target_stops_early_and_all_parties_agree_where(parties: int, ahead: int, world: str) -> None:
-    setting = random_setting(parties=parties, active=min(2, parties), rows=200)
+    setting = random_tables(parties=parties, active=min(2, parties), rows=200)
     train = {"ahead": ahead, "step": 0.05, "epochs": 200, "l2": 0.1, "target": 0.02}
     done = run(setting, world=world, network=STRAGGLING if parties == 4 else {}, train=train)
     assert done.result.metrics["suboptimality"] <= 0.021
@@ -254,13 +254,13 @@ def test_a_target_stops_early_and_all_parties_agree_where(parties: int, ahead: i
 
 
 def test_an_unreachable_target_runs_to_the_end() -> None:
-    done = run(random_setting(), train={"target": 1e-12, "epochs": 3})
+    done = run(random_tables(), train={"target": 1e-12, "epochs": 3})
     assert done.result.cost.epochs == 3
     assert done.result.cost.rounds == 24
 
 
 def test_a_target_reached_at_once_still_leaves_a_whole_result() -> None:
-    done = run(random_setting(test_rows=20), train={"target": 100.0, "epochs": 5, "ahead": 4})
+    done = run(random_tables(test_rows=20), train={"target": 100.0, "epochs": 5, "ahead": 4})
     assert done.result.cost.epochs <= 2
     assert done.result.history[-1].rounds == done.result.cost.rounds
     assert "test_accuracy" in done.result.metrics
@@ -272,7 +272,7 @@ def test_a_target_reached_at_once_still_leaves_a_whole_result() -> None:
 def test_the_history_has_a_moment_every_so_many_epochs_and_one_at_the_end(
     every: int, epochs: list[int]
 ) -> None:
-    done = run(random_setting(), train={"evaluate_every": every, "epochs": 5})
+    done = run(random_tables(), train={"evaluate_every": every, "epochs": 5})
     assert [moment.epoch for moment in done.result.history] == epochs
     assert [moment.rounds for moment in done.result.history] == [8 * epoch for epoch in epochs]
     assert done.result.metrics["train_loss"] == done.result.history[-1].loss
@@ -280,7 +280,7 @@ def test_the_history_has_a_moment_every_so_many_epochs_and_one_at_the_end(
 
 @pytest.mark.parametrize("world", ["simulated", "local"])
 def test_measuring_is_neither_in_the_bytes_nor_in_the_virtual_time_nor_in_the_weights(world: str) -> None:
-    setting = random_setting()
+    setting = random_tables()
     often, once = (
         synchronous(setting, world=world, network=STRAGGLING, train={"evaluate_every": every, "epochs": 5})
         for every in (1, 0)
@@ -295,7 +295,7 @@ def test_measuring_is_neither_in_the_bytes_nor_in_the_virtual_time_nor_in_the_we
 @pytest.mark.parametrize("world", ["simulated", "local"])
 @pytest.mark.parametrize("secure", ["masked", "tree", "plain"])
 def test_bytes_add_up_and_are_the_same_in_every_run(secure: str, world: str) -> None:
-    setting = random_setting()
+    setting = random_tables()
     first, second = (
         run(setting, world=world, secure={"sum": secure}, train={"ahead": 4}).result.cost for _ in range(2)
     )
@@ -309,13 +309,13 @@ def test_bytes_add_up_and_are_the_same_in_every_run(secure: str, world: str) -> 
 
 
 def test_a_masked_round_is_one_message_from_every_other_party_and_one_back() -> None:
-    setting = random_setting(parties=5, active=2)
+    setting = random_tables(parties=5, active=2)
     cost = {epochs: synchronous(setting, train={"epochs": epochs}).result.cost.messages for epochs in (1, 2)}
     assert cost[2] - cost[1] == 8 * (4 + 4)
 
 
 def test_the_history_s_bytes_grow_to_the_total() -> None:
-    done = run(random_setting(), train={"epochs": 4})
+    done = run(random_tables(), train={"epochs": 4})
     sent = [moment.bytes for moment in done.result.history]
     assert sent == sorted(sent)
     assert 0.9 * done.result.cost.bytes_sent < sent[-1] <= done.result.cost.bytes_sent

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.conversations.linear.test_variance_reduced import SLOW, gap, problem_of
 from tests.oracles.lbfgs import DenseLbfgs
-from tests.oracles.tables import random_setting, run, weights
+from tests.oracles.tables import random_tables, run, weights
 from tests.oracles.variance_reduced import QuasiNewton, hessian_times, pooled_svrg
 
 from colonnade.arrays import Floats
@@ -97,7 +97,7 @@ def assert_equals_pooled(setting: Tables, done: Finished, joints: Joints) -> Non
 def test_joint_pairs_give_the_pooled_direction_for_any_number_of_parties(
     parties: int, world: str, joints: Joints
 ) -> None:
-    setting = random_setting(parties=parties, active=min(parties, 2))
+    setting = random_tables(parties=parties, active=min(parties, 2))
     assert_equals_pooled(setting, quasi_newton(setting, world=world), joints)
 
 
@@ -107,14 +107,14 @@ def test_joint_pairs_give_the_pooled_direction_for_any_objective(
     loss: str, regularizer: str, joints: Joints
 ) -> None:
     classes = 3 if loss == "softmax" else None
-    setting = random_setting(regression=loss == "squared", classes=classes)
+    setting = random_tables(regression=loss == "squared", classes=classes)
     train = {"loss": loss, "regularizer": regularizer, "classes": classes, "step": 0.1}
     assert_equals_pooled(setting, quasi_newton(setting, train=train), joints)
 
 
 @pytest.mark.parametrize("secure", ["masked", "tree", "plain"])
 def test_joint_pairs_give_the_pooled_direction_with_every_sum(secure: str, joints: Joints) -> None:
-    setting = random_setting()
+    setting = random_tables()
     assert_equals_pooled(setting, quasi_newton(setting, secure={"sum": secure}), joints)
 
 
@@ -123,7 +123,7 @@ def test_joint_pairs_give_the_pooled_direction_with_every_sum(secure: str, joint
 def test_all_parties_keep_the_same_table_whatever_their_delays(
     algorithm: str, ahead: int, joints: Joints
 ) -> None:
-    setting = random_setting(rows=200)
+    setting = random_tables(rows=200)
     train = {"ahead": ahead, "step": "auto"}
     quasi_newton(setting, algorithm, network=SLOW, train=train, direction={"step": "auto"})
     first, *others = (joint.state.memory for joint in joints)
@@ -140,7 +140,7 @@ def test_all_parties_keep_the_same_table_whatever_their_delays(
 @pytest.mark.parametrize("secure", ["masked", "plain"])
 def test_joint_pairs_in_fixed_point_go_on_below_its_step(secure: str) -> None:
     """Inner products of tiny vectors would all be rounded to nothing."""
-    setting = random_setting(rows=400, columns=20)
+    setting = random_tables(rows=400, columns=20)
     train = {"epochs": 60, "batch": 40, "step": "auto", "l2": 1e-3, "evaluate_every": 0}
     terms = {"step": "auto", "every": 10, "memory": 40}
     done = quasi_newton(setting, secure={"sum": secure}, train=train, direction=terms)
@@ -148,7 +148,7 @@ def test_joint_pairs_in_fixed_point_go_on_below_its_step(secure: str) -> None:
 
 
 def test_joint_pairs_are_far_ahead_of_first_order_steps_after_as_many_rounds() -> None:
-    setting = random_setting(rows=400, columns=20)
+    setting = random_tables(rows=400, columns=20)
     train = {"epochs": 30, "batch": 40, "step": "auto", "l2": 1e-3, "evaluate_every": 0}
     joint = quasi_newton(setting, train=train, direction={"step": "auto", "every": 10, "memory": 20})
     plain = run(setting, "vfb-svrg", train=train)
@@ -157,7 +157,7 @@ def test_joint_pairs_are_far_ahead_of_first_order_steps_after_as_many_rounds() -
 
 @pytest.mark.parametrize("ahead", [2, 6])
 def test_joint_pairs_with_delays_reach_the_optimum(ahead: int) -> None:
-    setting = random_setting(rows=400)
+    setting = random_tables(rows=400)
     train = {"ahead": ahead, "step": "auto", "epochs": 40, "batch": 40}
     done = quasi_newton(setting, "vfb2-svrg", network=SLOW, train=train, direction={"step": "auto"})
     assert abs(gap(setting, done)) < 1e-6
@@ -165,7 +165,7 @@ def test_joint_pairs_with_delays_reach_the_optimum(ahead: int) -> None:
 
 
 def test_what_curvature_costs_is_in_the_bytes() -> None:
-    setting = random_setting()
+    setting = random_tables()
     plain, joint = run(setting, "vfb-svrg", train={**TRAIN, "direction": "plain"}), quasi_newton(setting)
     assert joint.result.cost.bytes_sent > plain.result.cost.bytes_sent
     # everything rides with the scores, but for 10, 6 and 6 products to find the steepest directions, and one
@@ -174,7 +174,7 @@ def test_what_curvature_costs_is_in_the_bytes() -> None:
 
 
 def test_the_steepest_directions_are_those_of_the_pooled_hessian(joints: Joints) -> None:
-    setting = random_setting(rows=300, columns=30)
+    setting = random_tables(rows=300, columns=30)
     scale = np.geomspace(3.0, 0.3, 30)
     for table, part in zip(setting.train.values(), np.array_split(scale, 4), strict=True):
         table.X[:] *= part
@@ -194,7 +194,7 @@ def test_the_steepest_directions_are_those_of_the_pooled_hessian(joints: Joints)
 @pytest.mark.parametrize("memory", [1, 5, 40])
 def test_no_memory_is_too_short_for_one_steep_direction(memory: int) -> None:
     """Columns that are never negative, as one-hot ones, have a direction far steeper than all others."""
-    setting = random_setting(rows=600, columns=24)
+    setting = random_tables(rows=600, columns=24)
     for table in setting.train.values():
         table.X[:] = table.X > 0.5
     train = {"epochs": 30, "batch": 60, "step": "auto", "l2": 1e-3, "evaluate_every": 0.2}
@@ -214,7 +214,7 @@ def test_no_memory_is_too_short_for_one_steep_direction(memory: int) -> None:
 def test_local_pairs_from_the_same_rows_reach_the_optimum(
     algorithm: str, pairs: str, curvatures: list[Curvature]
 ) -> None:
-    setting = random_setting(rows=200)
+    setting = random_tables(rows=200)
     train = {"step": "auto", "epochs": 60, "l2": 0.05, "evaluate_every": 0}
     terms = {"pairs": pairs, "step": "auto"}
     done = quasi_newton(setting, algorithm, network=SLOW, train=train, direction=terms)
@@ -224,7 +224,7 @@ def test_local_pairs_from_the_same_rows_reach_the_optimum(
 
 def test_the_pairs_of_two_different_batches_are_noise() -> None:
     """The paper's own pairs: with small batches they do worse than no pairs at all."""
-    setting = random_setting(rows=200)
+    setting = random_tables(rows=200)
     train = {"step": "auto", "epochs": 30, "l2": 0.01, "batch": 8, "evaluate_every": 0}
     paper, hvp = (
         quasi_newton(setting, "vfb-svrg", train=train, direction={"pairs": pairs, "step": "auto"})
@@ -237,7 +237,7 @@ def test_a_hessian_vector_product_of_one_party_alone_is_the_pooled_pair(
     curvatures: list[Curvature], joints: Joints
 ) -> None:
     """With a batch of all rows `hvp` and `joint` learn such a y from their s."""
-    setting = random_setting(parties=1, active=1, rows=60)
+    setting = random_tables(parties=1, active=1, rows=60)
     runs = [
         quasi_newton(
             setting, "vfb-sgd", train={"batch": 60, "epochs": 14}, direction={"pairs": pairs, "memory": 1}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conversations.linear.test_variance_reduced import SLOW, gap
-from tests.oracles.tables import pooled, random_setting, run, weights
+from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.baselines.pooled import fit_pooled
 from colonnade.conversations.linear.pull import PullConversation, PullState
@@ -42,7 +42,7 @@ LINEAR = sorted(name for name, preset in PRESETS.items() if preset.conversation 
 @pytest.mark.parametrize("world", ["simulated", "local"])
 @pytest.mark.parametrize("name", LINEAR)
 def test_a_user_who_sets_nothing_gets_a_run_that_converges(name: str, world: str) -> None:
-    setting = random_setting(test_rows=60)
+    setting = random_tables(test_rows=60)
     train = {"step": "auto", "epochs": 20, "loss": "logistic", "l2": 0.01, "evaluate_every": 5}
     done = run(setting, name, world=world, network=SLOW, train=train)
     result = done.result
@@ -59,7 +59,7 @@ def test_a_user_who_sets_nothing_gets_a_run_that_converges(name: str, world: str
 @pytest.mark.parametrize("name", ["asysqn-sgd", "asysqn-saga", "afsvrg-vp", "synsqn-svrg"])
 def test_every_loss_can_be_pulled(name: str, loss: str) -> None:
     classes = 3 if loss == "softmax" else None
-    setting = random_setting(regression=loss == "squared", classes=classes)
+    setting = random_tables(regression=loss == "squared", classes=classes)
     train = {"step": "auto", "epochs": 30, "loss": loss, "l2": 0.05, "classes": classes}
     done = run(setting, name, network=SLOW, train=train)
     start = done.result.pooled["train_loss"]
@@ -68,14 +68,14 @@ def test_every_loss_can_be_pulled(name: str, loss: str) -> None:
 
 @pytest.mark.parametrize("name", ["afsaga-vp", "afsvrg-vp", "asysqn-saga", "asysqn-svrg"])
 def test_variance_reduced_parties_at_their_own_pace_reach_the_optimum(name: str) -> None:
-    setting = random_setting(rows=200)
+    setting = random_tables(rows=200)
     train = {"step": "auto", "epochs": 60, "l2": 0.05, "batch": 40, "evaluate_every": 0}
     assert abs(gap(setting, run(setting, name, network=SLOW, train=train))) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["asysqn-saga", "afsvrg-vp"])
 def test_the_same_seed_gives_the_same_run(name: str) -> None:
-    setting = random_setting()
+    setting = random_tables()
     sections: dict[str, Any] = {"network": SLOW, "train": {"step": "auto", "epochs": 5, "ahead": 2}}
     first, second, other = (run(setting, name, seed=seed, **sections) for seed in (3, 3, 4))
     np.testing.assert_array_equal(weights(first), weights(second))
@@ -90,7 +90,7 @@ def test_the_same_seed_gives_the_same_run(name: str) -> None:
 @pytest.mark.parametrize("holders", [1, 2, 3])
 @pytest.mark.parametrize("name", ["afsgd-vp", "afsvrg-vp", "afsaga-vp", "asysqn-saga", "fd-svrg"])
 def test_the_blocks_of_parties_without_the_label_stay_untouched(name: str, holders: int) -> None:
-    setting = random_setting(active=1)
+    setting = random_tables(active=1)
     train = {"step": "auto", "epochs": 4, "labels_at": holders}
     done = run(setting, name, network=SLOW, train=train)
     for place, share in enumerate(done.shares.values()):
@@ -100,7 +100,7 @@ def test_the_blocks_of_parties_without_the_label_stay_untouched(name: str, holde
 
 
 def test_half_the_labels_end_at_the_optimum_of_half_the_columns() -> None:
-    setting = random_setting(rows=200)
+    setting = random_tables(rows=200)
     train = {"step": "auto", "epochs": 60, "l2": 0.05, "labels_at": 2}
     done = run(setting, "afsaga-vp", network=SLOW, train=train)
     X, y = pooled(setting)
@@ -115,7 +115,7 @@ def test_half_the_labels_end_at_the_optimum_of_half_the_columns() -> None:
 def test_a_fast_party_makes_more_updates_than_a_slow_one_and_all_together_those_of_the_passes(
     name: str,
 ) -> None:
-    setting = random_setting(rows=400)
+    setting = random_tables(rows=400)
     network = {"us_per_call": 500.0, "speeds": [1, 1, 0.25, 1], "charge_forward": False}
     done = run(setting, name, network=network, train={"step": "auto", "epochs": 6})
     updates = done.result.cost.updates_by_party
@@ -128,7 +128,7 @@ def test_a_fast_party_makes_more_updates_than_a_slow_one_and_all_together_those_
 
 @pytest.mark.parametrize("ahead", [1, 2, 6])
 def test_nobody_waits_for_what_a_slow_party_has_asked_for_and_not_worked_off(ahead: int) -> None:
-    setting = random_setting(rows=400)
+    setting = random_tables(rows=400)
     network = {"us_per_call": 1000.0, "speeds": [1, 1, 0.1, 1], "charge_forward": False}
     done = run(setting, "afsgd-vp", network=network, train={"epochs": 3, "ahead": ahead, "evaluate_every": 0})
     ideal = 3 * 25 * 4 / 3.1 / 1000  # all updates at all parties' speeds together
@@ -140,13 +140,13 @@ def test_nobody_waits_for_what_a_slow_party_has_asked_for_and_not_worked_off(ahe
 
 @pytest.mark.parametrize("name", [name for name in PULL if name not in ASYNC])
 def test_in_step_all_parties_make_as_many_updates(name: str) -> None:
-    setting = random_setting()
+    setting = random_tables()
     done = run(setting, name, network=SLOW, train={"step": "auto", "epochs": 6})
     assert len(set(done.result.cost.updates_by_party.values())) == 1
 
 
 def test_a_party_without_the_label_waits_for_the_end_of_a_stint_however_long_it_takes() -> None:
-    setting = random_setting(active=1)
+    setting = random_tables(active=1)
     network = {"latency_ms": 200, "deadline_s": 1.0}
     done = run(setting, "afsgd-vp", network=network, train={"epochs": 2, "labels_at": 1})
     assert done.result.cost.virtual_seconds is not None
@@ -159,7 +159,7 @@ def test_a_party_without_the_label_waits_for_the_end_of_a_stint_however_long_it_
 @pytest.mark.parametrize("world", ["simulated", "local"])
 @pytest.mark.parametrize("name", ["afsgd-vp", "asysqn-svrg", "synsqn-saga", "fd-svrg"])
 def test_a_target_stops_a_pull_run_at_all_parties(name: str, world: str) -> None:
-    setting = random_setting(rows=200, test_rows=20)
+    setting = random_tables(rows=200, test_rows=20)
     train = {"step": "auto", "epochs": 100, "l2": 0.05, "target": 0.01}
     done = run(setting, name, world=world, network=SLOW, train=train)
     assert done.result.metrics["suboptimality"] <= 0.01
@@ -175,7 +175,7 @@ def test_delays_between_any_two_parties_neither_hang_nor_lose_a_run(
     seed: int, delay: float, delay_s: float, ahead: int
 ) -> None:
     """A slow line may bring the word to stop before the party has even begun that stint."""
-    setting = random_setting(rows=64)
+    setting = random_tables(rows=64)
     network = {"latency_ms": 1.0, "deadline_s": 600.0, "faults": {"delay": delay, "delay_s": delay_s}}
     done = run(setting, "afsaga-vp", seed=seed, network=network, train={"epochs": 4, "ahead": ahead})
     assert done.result.cost.epochs == 4
@@ -208,13 +208,13 @@ def test_a_word_to_stop_that_comes_before_its_stint_is_not_forgotten() -> None:
 def test_a_crash_ends_a_pull_run_with_a_name_and_not_in_silence(name: str, party: str, when: float) -> None:
     network = {"latency_ms": 2.0, "deadline_s": 5.0, "faults": {"crash": {party: when}}}
     with pytest.raises((PeerLost, Aborted, DeadlineExceeded), match="party"):
-        run(random_setting(), name, network=network, train={"epochs": 20})
+        run(random_tables(), name, network=network, train={"epochs": 20})
 
 
 @pytest.mark.parametrize("world", ["simulated", "local"])
 @pytest.mark.parametrize("name", ["afsgd-vp", "fd-svrg"])
 def test_a_step_that_is_far_too_large_is_named(name: str, world: str) -> None:
-    setting = random_setting(regression=True)
+    setting = random_tables(regression=True)
     with pytest.raises((FixedPointOverflow, Diverged, Aborted), match="smaller step"):
         run(setting, name, world=world, train={"loss": "squared", "step": 50.0, "epochs": 30})
 
@@ -233,7 +233,7 @@ def test_what_fails_at_one_party_ends_the_run_everywhere(
 
     monkeypatch.setattr(PullConversation, "step", broken)
     with pytest.raises(ColonnadeError, match="party2 has had enough"):
-        run(random_setting(), name, world=world)
+        run(random_tables(), name, world=world)
 
 
 # -- processes of their own ---------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.oracles.sgd import objective
-from tests.oracles.tables import pooled, random_setting, run, weights
+from tests.oracles.tables import pooled, random_tables, run, weights
 from tests.oracles.variance_reduced import Problem, pooled_saga, pooled_svrg
 
 from colonnade.losses import LOSSES
@@ -60,7 +60,7 @@ def gap(setting: Tables, done: Finished) -> float:
 def test_a_synchronous_run_equals_the_pooled_algorithm_for_any_number_of_parties(
     algorithm: str, parties: int, world: str
 ) -> None:
-    setting = random_setting(parties=parties, active=min(parties, 3))
+    setting = random_tables(parties=parties, active=min(parties, 3))
     assert_equals_pooled(setting, run(setting, algorithm, world=world, train={"epochs": 7}))
 
 
@@ -69,7 +69,7 @@ def test_a_synchronous_run_equals_the_pooled_algorithm_for_any_number_of_parties
 def test_a_synchronous_run_equals_the_pooled_algorithm_for_any_number_of_passes(
     algorithm: str, epochs: int
 ) -> None:
-    setting = random_setting(rows=50, columns=6)
+    setting = random_tables(rows=50, columns=6)
     assert_equals_pooled(setting, run(setting, algorithm, train={"epochs": epochs, "batch": 7}))
 
 
@@ -81,7 +81,7 @@ def test_a_synchronous_run_equals_the_pooled_algorithm_for_any_objective(
     algorithm: str, loss: str, regularizer: str, sparse: bool
 ) -> None:
     classes = 3 if loss == "softmax" else None
-    setting = random_setting(rows=80, sparse=sparse, regression=loss == "squared", classes=classes)
+    setting = random_tables(rows=80, sparse=sparse, regression=loss == "squared", classes=classes)
     train = {"loss": loss, "regularizer": regularizer, "l2": 0.05, "epochs": 5, "classes": classes}
     done = run(setting, algorithm, train=train)
     assert_equals_pooled(setting, done)
@@ -92,14 +92,14 @@ def test_a_synchronous_run_equals_the_pooled_algorithm_for_any_objective(
 @pytest.mark.parametrize("secure", ["masked", "tree", "plain"])
 @pytest.mark.parametrize("algorithm", sorted(ORACLES))
 def test_a_synchronous_run_equals_the_pooled_algorithm_with_every_sum(algorithm: str, secure: str) -> None:
-    setting = random_setting(classes=3)
+    setting = random_tables(classes=3)
     train = {"epochs": 5, "loss": "softmax", "classes": 3}
     assert_equals_pooled(setting, run(setting, algorithm, secure={"sum": secure}, train=train))
 
 
 @pytest.mark.parametrize("algorithm", sorted(ORACLES))
 def test_the_network_s_speed_does_not_change_synchronous_weights(algorithm: str) -> None:
-    setting = random_setting()
+    setting = random_tables()
     slow, fast = (
         weights(run(setting, algorithm, network=net, train={"epochs": 5, "step": "auto"}))
         for net in (SLOW, {})
@@ -112,7 +112,7 @@ def test_the_network_s_speed_does_not_change_synchronous_weights(algorithm: str)
 
 @pytest.mark.parametrize("algorithm", ["vfb-saga", "vfb-svrg", "vfb2-saga", "vfb2-svrg", "fd-svrg"])
 def test_a_constant_step_takes_saga_and_svrg_to_the_optimum_and_sgd_not(algorithm: str) -> None:
-    setting = random_setting(rows=200)
+    setting = random_tables(rows=200)
     train = {"epochs": 60, "l2": 0.1, "step": 0.2, "batch": 20, "evaluate_every": 0}
     done, sgd = (run(setting, name, train=train) for name in (algorithm, "vfb-sgd"))
     assert abs(gap(setting, done)) < 1e-10
@@ -122,7 +122,7 @@ def test_a_constant_step_takes_saga_and_svrg_to_the_optimum_and_sgd_not(algorith
 
 @pytest.mark.parametrize("algorithm", ["vfb-saga", "vfb2-saga", "vfb2-svrg", "afsaga-vp", "afsvrg-vp"])
 def test_squared_loss_ends_at_the_closed_form_of_ridge(algorithm: str) -> None:
-    setting = random_setting(rows=200, regression=True)
+    setting = random_tables(rows=200, regression=True)
     X, y = pooled(setting)
     train = {"loss": "squared", "l2": 0.1, "epochs": 60, "step": "auto", "batch": 40, "evaluate_every": 0}
     done = run(setting, algorithm, network=SLOW, train=train)
@@ -133,7 +133,7 @@ def test_squared_loss_ends_at_the_closed_form_of_ridge(algorithm: str) -> None:
 @pytest.mark.parametrize("ahead", [1, 4, 8])
 @pytest.mark.parametrize("algorithm", ["vfb2-saga", "vfb2-svrg"])
 def test_with_delays_and_a_straggler_the_automatic_step_still_gets_there(algorithm: str, ahead: int) -> None:
-    setting = random_setting(rows=400)
+    setting = random_tables(rows=400)
     train = {"ahead": ahead, "step": "auto", "epochs": 60, "l2": 0.02, "batch": 40, "evaluate_every": 0}
     done = run(setting, algorithm, network=SLOW, train=train)
     assert abs(gap(setting, done)) < 1e-6
@@ -144,7 +144,7 @@ def test_with_delays_and_a_straggler_the_automatic_step_still_gets_there(algorit
 @pytest.mark.parametrize("algorithm", ["vfb2-saga", "vfb2-svrg"])
 @pytest.mark.parametrize("threads", [2, 4])
 def test_threads_on_one_block_do_not_bias_the_memory(algorithm: str, threads: int) -> None:
-    setting = random_setting(rows=400, columns=40)
+    setting = random_tables(rows=400, columns=40)
     train = {"ahead": 8, "step": 0.1, "epochs": 80, "l2": 0.1, "batch": 40, "threads": threads}
     done = run(setting, algorithm, world="local", train=train)
     assert abs(gap(setting, done)) < 1e-8
@@ -152,7 +152,7 @@ def test_threads_on_one_block_do_not_bias_the_memory(algorithm: str, threads: in
 
 @pytest.mark.parametrize("algorithm", ["vfb2-sgd", "vfb2-saga", "vfb2-svrg"])
 def test_several_classes_come_out_as_on_pooled_data(algorithm: str) -> None:
-    setting = random_setting(rows=400, classes=4, test_rows=200)
+    setting = random_tables(rows=400, classes=4, test_rows=200)
     train = {"step": "auto", "epochs": 40, "l2": 0.02, "loss": "softmax", "classes": 4, "batch": 40}
     done = run(setting, algorithm, network=SLOW, train=train)
     assert abs(gap(setting, done)) < (1e-3 if algorithm == "vfb2-sgd" else 1e-5)
@@ -163,7 +163,7 @@ def test_several_classes_come_out_as_on_pooled_data(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ["vfb2-saga", "vfb2-svrg"])
 def test_the_same_seed_gives_the_same_weights_and_the_same_bytes(algorithm: str) -> None:
-    setting = random_setting()
+    setting = random_tables()
     sections: dict[str, Any] = {
         "network": {**SLOW, "faults": {"drop": 0.05, "delay": 0.1, "delay_s": 0.02}},
         "train": {"ahead": 5, "step": "auto", "epochs": 5},
@@ -178,7 +178,7 @@ def test_the_same_seed_gives_the_same_weights_and_the_same_bytes(algorithm: str)
 
 
 def test_saga_sends_what_sgd_sends_and_a_snapshot_of_svrg_no_more_than_a_pass() -> None:
-    setting = random_setting(parties=4, active=2)
+    setting = random_tables(parties=4, active=2)
     sent = {
         name: run(setting, name, train={"epochs": 8}).result.cost.bytes_sent
         for name in ("vfb-sgd", "vfb-saga", "vfb-svrg")
@@ -190,7 +190,7 @@ def test_saga_sends_what_sgd_sends_and_a_snapshot_of_svrg_no_more_than_a_pass() 
 @pytest.mark.parametrize("secure", ["masked", "tree", "plain"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_target_ends_svrg_at_all_parties_wherever_its_snapshots_are(seed: int, secure: str) -> None:
-    setting = random_setting(rows=100, seed=seed)
+    setting = random_tables(rows=100, seed=seed)
     done = run(
         setting,
         "vfb2-svrg",

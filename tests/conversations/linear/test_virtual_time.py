@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.oracles.tables import random_setting, run
+from tests.oracles.tables import random_tables, run
 
 from colonnade.run.federate import Finished, Tables
 
@@ -20,7 +20,7 @@ TICK = 1e-6
 
 
 def setting(active: int = 2) -> Tables:
-    return random_setting(parties=PARTIES, active=active, rows=ROWS, columns=COLUMNS)
+    return random_tables(parties=PARTIES, active=active, rows=ROWS, columns=COLUMNS)
 
 
 def timed(
