@@ -123,7 +123,7 @@ def test_mistakes_in_terms(tmp_path: Path, old: str, new: str, text: str) -> Non
 
 
 def test_a_job_over_grpc_is_refused_in_one_line(tmp_path: Path) -> None:
-    """Daemons speak TLS only, so a job that asks for anything else is refused by its author and by any peer."""
+    """Daemons speak TLS only: a job that asks for gRPC is refused when its file is read, and by any peer."""
     path = tmp_path / "job.toml"
     reason = "network.transport = 'grpc': daemons keep lines over TLS with each other, whatever a job says"
     path.write_text(JOB + '[network]\ntransport = "grpc"\n')
