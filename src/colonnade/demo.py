@@ -34,7 +34,7 @@ from colonnade.deploy.rows import load_rows, split_rows
 from colonnade.deploy.session import Event
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import Terms, read_terms
-from colonnade.deploy.training import Books
+from colonnade.deploy.training import RunCost
 from colonnade.errors import ColonnadeError, DataError, PeerUnreachable
 from colonnade.job import Job
 from colonnade.losses import LOSSES
@@ -238,7 +238,7 @@ def wait_connected(settings: dict[str, Settings]) -> None:
 async def _ask(settings: Settings, request: control.Request, tell: Tell) -> Any:
     """The daemon's result for a request; ColonnadeError if it answers with an error."""
     async for message in control.ask(settings, request):
-        if isinstance(message, control.Heard):
+        if isinstance(message, control.EventReply):
             tell(message.event)
         elif message.error is not None:
             raise ColonnadeError(f"{settings.name}: {message.error}")
@@ -252,7 +252,7 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     stored = {party: shares.load(each.state / "models", terms.name) for party, each in settings.items()}
     books = {
         party: msgspec.json.decode(
-            (each.state / "books" / f"{stored[party].manifest.model}.json").read_bytes(), type=Books
+            (each.state / "books" / f"{stored[party].manifest.model}.json").read_bytes(), type=RunCost
         )
         for party, each in settings.items()
     }
@@ -277,16 +277,16 @@ def _joined(
     settings: dict[str, Settings], terms: Terms, stored: dict[str, shares.StoredShare]
 ) -> tuple[dict[str, Table], dict[str, Table], dict[str, int]]:
     """Every department's prepared rows, joined in clear: exactly those that alignment found."""
-    brought = {
+    own = {
         party: load_rows(each, "patients", terms.align.keys, label=party == HOLDER)
         for party, each in settings.items()
     }
-    names = {party: [row.tobytes() for row in each.ids] for party, each in brought.items()}
+    names = {party: [row.tobytes() for row in each.ids] for party, each in own.items()}
     common = sorted(set.intersection(*(set(each) for each in names.values())))
     packed = np.frombuffer(b"".join(common), dtype=np.uint8).reshape(-1, 32)
     kept, _, tested = split_rows(packed, terms.split, terms.seed)
     tables: dict[str, tuple[Table, Table]] = {}
-    for party, each in brought.items():
+    for party, each in own.items():
         place = {name: row for row, name in enumerate(names[party])}
         raw = each.table.take(np.array([place[name] for name in common]))
         tables[party] = _prepared(raw, kept, stored[party]), _prepared(raw, tested, stored[party])

@@ -257,7 +257,7 @@ def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
         asked = control.PredictRequest("repaid", [ids], "applicants")
         with pytest.raises(Refused) as told:
             await control._predict(daemons["bank"], asked, lambda event: None)
-        return str(told.value), "; ".join(daemons["shop"].latest)
+        return str(told.value), "; ".join(daemons["shop"].journal.latest)
 
     (tmp_path / "shop" / "bend.py").write_text(SCORES + "# another\n")
     here, there = together(consortium, again)
@@ -293,7 +293,7 @@ def test_no_proposal_makes_a_daemon_run_code_it_does_not_name(tmp_path: Path) ->
             await daemons["bank"].lines.send("shop", Propose(run, msgspec.json.encode(plain)))
             heard.append(str((await asyncio.wait_for(answered, 10)).refusal))
             del daemons["bank"].runs[run]
-        return heard, "; ".join(daemons["shop"].latest)
+        return heard, "; ".join(daemons["shop"].journal.latest)
 
     heard, there = together(consortium, program)
     assert "shop refused: no function named bend may be run here; offered: none" in heard[0]
@@ -315,7 +315,7 @@ def test_a_policy_may_keep_a_model_from_a_peer_and_broken_code_is_the_operators_
     async def program(daemons: dict[str, Daemon]) -> tuple[str, str]:
         with pytest.raises((Refused, ModelError)) as told:
             await daemons["bank"].train(terms)
-        return str(told.value), "; ".join(daemons["shop"].latest)
+        return str(told.value), "; ".join(daemons["shop"].journal.latest)
 
     config.write_text(plain.replace("[policy]\n", "[policy]\nmodels = []\n"))
     here, there = together(consortium, program)
@@ -368,7 +368,7 @@ def test_a_program_scores_and_one_that_dies_ends_the_run_at_all(tmp_path: Path) 
         with pytest.raises(ColonnadeError) as told:
             await daemons["bank"].train(terms)
         await settled(daemons["shop"])
-        return str(told.value), "; ".join(daemons["shop"].latest)
+        return str(told.value), "; ".join(daemons["shop"].journal.latest)
 
     (tmp_path / "shop" / "scorecard.py").write_text(PROGRAM.replace("LIMIT", "9"))
     here, there = together(consortium, dying)

@@ -82,7 +82,7 @@ def test_private_runs_spend_until_a_proposal_is_refused_at_both_ends(tmp_path: P
                 await daemons["shop"].train(terms)
             told.append(str(refusal.value))
         assert manifest.epsilon is None  # known where the label is
-        return first, "; ".join(told), "; ".join(daemons["bank"].latest)
+        return first, "; ".join(told), "; ".join(daemons["bank"].journal.latest)
 
     first, here, there = together(consortium, program)
     left = f"{3.5 - first.epsilon:g} of 3.5 is left"

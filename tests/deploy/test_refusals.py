@@ -32,7 +32,7 @@ def refused(consortium: Consortium, terms: Any, at: str = "shop", **versions: st
         with pytest.raises((Refused, PeerUnreachable)) as told:
             await daemons["bank"].train(terms)
         await settled(daemons[at])
-        return str(told.value), "; ".join(daemons[at].latest)
+        return str(told.value), "; ".join(daemons[at].journal.latest)
 
     here, there = together(consortium, program, **versions)
     assert not list((consortium.root / "bank" / "runs").glob("models/*"))
@@ -211,7 +211,7 @@ def test_a_byte_of_the_job_changed_on_its_way(tmp_path: Path, monkeypatch: pytes
             await daemons["bank"].train(terms)
         for name in ("shop", "telecom"):
             await settled(daemons[name])
-        return str(told.value), ["; ".join(daemons[name].latest) for name in ("shop", "telecom")]
+        return str(told.value), ["; ".join(daemons[name].journal.latest) for name in ("shop", "telecom")]
 
     here, there = together(consortium, program)
     reason = f"read another job ({changed.digest()[:12]} against {terms.digest()[:12]})"
@@ -272,6 +272,6 @@ def test_own_mistakes_are_found_before_anybody_is_asked(tmp_path: Path) -> None:
         parties = {name: {"data": "clients", "label": name == "bank"} for name in NAMES}
         with pytest.raises(Refused, match="no data named clients is offered"):
             await daemons["bank"].train(job(parties=parties))
-        assert not daemons["shop"].latest
+        assert not daemons["shop"].journal.latest
 
     together(consortium, program)

@@ -154,7 +154,7 @@ def test_too_few_common_rows_and_changed_ids(tmp_path: Path) -> None:
         with pytest.raises(EmptyIntersection, match="ids are common to all parties, 5000 are needed"):
             await daemons["bank"].train(job())
         await settled(daemons["shop"])
-        assert "5000 are needed" in "; ".join(daemons["shop"].latest)
+        assert "5000 are needed" in "; ".join(daemons["shop"].journal.latest)
 
     together(consortium, few)
     settle(consortium, "shop")
@@ -187,7 +187,7 @@ def test_stopping_at_one_party_ends_the_run_at_all(tmp_path: Path) -> None:
         with pytest.raises(ColonnadeError) as told:
             await asyncio.wait_for(proposed, 15)
         await settled(daemons["shop"])
-        return [str(told.value), "; ".join(daemons["shop"].latest)]
+        return [str(told.value), "; ".join(daemons["shop"].journal.latest)]
 
     for text in together(consortium, program):
         assert "telecom" in text

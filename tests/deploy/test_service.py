@@ -52,7 +52,7 @@ def test_service(tmp_path: Path) -> None:
         await service.open()
         health = await monitor.serve(daemons["bank"])
         try:
-            await until(lambda: service._ready is not None, 10)
+            await until(lambda: service.session.ready, 10)
             async with aiohttp.ClientSession(headers=HEADERS) as session:
                 await answers(session, url, batch)
                 await refusals(session, url)
@@ -95,13 +95,13 @@ def test_service(tmp_path: Path) -> None:
 
     async def goes_on_without(session: Any, url: str, daemons: dict[str, Daemon], service: Any) -> None:
         await daemons["telecom"].close()
-        await until(lambda: service._away == ["telecom"] and service._ready is not None, 15)
+        await until(lambda: service.session.reach.away == ["telecom"] and service.session.ready, 15)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, ["telecom"])
         daemons["telecom"] = Daemon(daemons["telecom"].settings)
         await daemons["telecom"].open()
         await connected(daemons)
-        await until(lambda: service._away == [] and service._ready is not None, 15)
+        await until(lambda: service.session.reach.away == [] and service.session.ready, 15)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, [])
 
@@ -143,7 +143,7 @@ def test_a_client_certificate_instead_of_a_token(tmp_path: Path) -> None:
         known = ssl.create_default_context(cafile=str(folder / "ca.crt"))
         known.check_hostname = False
         try:
-            await until(lambda: service._ready is not None, 10)
+            await until(lambda: service.session.ready, 10)
             async with aiohttp.ClientSession() as session:
                 try:
                     await ask(session, f"https://127.0.0.1:{port}", {"ids": ["C00401"]}, ssl=known)

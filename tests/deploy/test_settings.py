@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from colonnade.deploy.policy import check_training
+from colonnade.deploy.proposals import read_proposal
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import check_terms, read_terms
+from colonnade.deploy.terms import Proposal, check_terms, read_terms
 from colonnade.errors import JobError
 
 PARTY = """name = "bank"
@@ -118,6 +120,25 @@ def test_mistakes_in_terms(tmp_path: Path, old: str, new: str, text: str) -> Non
     (tmp_path / "job.toml").write_text(JOB.replace(old, new, 1))
     with pytest.raises(JobError, match=text):
         read_terms(tmp_path / "job.toml")
+
+
+def test_a_job_over_grpc_is_refused_in_one_line(tmp_path: Path) -> None:
+    """Daemons speak TLS only: a job that asks for gRPC is refused when its file is read, and by any peer."""
+    path = tmp_path / "job.toml"
+    reason = "network.transport = 'grpc': daemons keep lines over TLS with each other, whatever a job says"
+    path.write_text(JOB + '[network]\ntransport = "grpc"\n')
+    with pytest.raises(JobError) as told:
+        read_terms(path)
+    assert str(told.value) == f"{path}: {reason}; drop it"
+    path.write_text(JOB)
+    terms = read_terms(path)
+    network = msgspec.structs.replace(terms.network, transport="grpc")
+    proposed = Proposal(train=msgspec.structs.replace(terms, network=network))
+    received = read_proposal(msgspec.json.encode(proposed)).train
+    assert received is not None
+    with pytest.raises(JobError) as answered:
+        check_terms(received, "job")
+    assert str(answered.value) == f"job: {reason}; drop it"
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "deploy"

@@ -24,7 +24,7 @@ def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = la
 
     async def main() -> Any:
         async for message in control.ask(settings, request):
-            if isinstance(message, control.Heard):
+            if isinstance(message, control.EventReply):
                 tell(message.event)
             elif message.error is not None:
                 error = DaemonError(message.error)

@@ -66,19 +66,19 @@ def followed(*, quiet: bool = False) -> Iterator[Callable[[Event], None]]:
     """
     from rich.console import Console
 
-    from colonnade.deploy.run import words
+    from colonnade.deploy.run import event_line
 
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status("") as status:
-            yield lambda event: status.update(words(event))
+            yield lambda event: status.update(event_line(event))
         return
     last = ""
 
     def line(event: Event) -> None:
         nonlocal last
         if not quiet and (event.what != "aligning" or event.what != last):
-            click.echo(words(event), err=True)
+            click.echo(event_line(event), err=True)
         last = event.what
 
     yield line

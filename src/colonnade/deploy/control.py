@@ -1,31 +1,32 @@
-"""How a party's own commands talk to its daemon: a socket in its runs folder that only its user may open.
+"""How a party's own commands talk to its daemon: by a socket in its runs folder that only its user may open.
 
-A frame is a length of four bytes and JSON. A command sends one request; events come back, then one outcome.
-A command that goes away while its run goes on (Ctrl-C) stops the run, at all parties.
+A frame is a length of four bytes and JSON. A command sends one request; events come back, then one final
+reply. A command that goes away while its run goes on (Ctrl-C) stops the run at all parties.
 """
 
 from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import numpy as np
 
+from colonnade.arrays import Digests, Floats
 from colonnade.deploy import scoring, shares, training
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.rows import digests
-from colonnade.deploy.session import Event
+from colonnade.deploy.session import Event, Tell
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Terms
 from colonnade.errors import ColonnadeError, JobError, PeerUnreachable
 
 LIMIT = 2**28
-CHUNK = 2**15  # rows a question
+CHUNK = 2**15  # rows that are asked for at once
 
 
 class TrainRequest(msgspec.Struct, tag="Train"):
@@ -49,16 +50,44 @@ class StatusRequest(msgspec.Struct, tag="Status"):
 Request = TrainRequest | PredictRequest | StatusRequest
 
 
-class LastWord(msgspec.Struct, tag="Outcome"):
-    """The last word: a result, or an error with what the command should return."""
+class FinalReply(msgspec.Struct, tag="Outcome"):
+    """The end of an answer: a result, or an error and the exit code of the command."""
 
-    result: Any = None
+    result: Any = None  # what JSON can hold; every request has its own
     error: str | None = None
     code: int = 0
 
 
-class Heard(msgspec.Struct, tag=True):
+class EventReply(msgspec.Struct, tag="Heard"):
+    """Something that happened while the command waits."""
+
     event: Event
+
+
+class Prediction(TypedDict):
+    """The answer to a PredictRequest: one row per id asked for, None where not all parties know the id."""
+
+    model: str
+    degraded: list[str]
+    rows: list[scoring.ScoredRow | None]
+
+
+class PeerStatus(TypedDict):
+    """Whether a peer is connected, its version once it was, and why it is not or cannot take part."""
+
+    up: bool
+    version: str | None
+    reason: str
+
+
+class DaemonStatus(TypedDict):
+    """The answer to a StatusRequest."""
+
+    party: str
+    version: str
+    peers: dict[str, PeerStatus]
+    runs: dict[str, str]
+    latest: list[str]
 
 
 async def serve(daemon: Daemon) -> asyncio.Server:
@@ -75,18 +104,19 @@ async def serve(daemon: Daemon) -> asyncio.Server:
 
 
 async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer one command; when it goes away before its work is done, stop the work."""
     try:
         try:
             request: Request = msgspec.json.decode(await _read(reader), type=Request)
         except msgspec.MsgspecError as error:
             text = f"the daemon of {daemon.me} does not know what is asked ({error}); was it upgraded since"
-            _write(writer, LastWord(error=f"{text} it was started? Start it again", code=2))
+            _write(writer, FinalReply(error=f"{text} it was started? Start it again", code=2))
             await writer.drain()
             return
 
         def tell(event: Event) -> None:
             with suppress(OSError):
-                _write(writer, Heard(event))
+                _write(writer, EventReply(event))
 
         work = asyncio.ensure_future(_act(daemon, request, tell))
         gone = asyncio.ensure_future(reader.read(1))  # a command says nothing more; this ends when it does
@@ -105,17 +135,19 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
         writer.close()
 
 
-def _outcome(work: asyncio.Future[Any]) -> LastWord:
+def _outcome(work: asyncio.Future[Any]) -> FinalReply:
+    """The final reply to a command whose work is done, failed or was stopped."""
     if not work.done() or work.cancelled():
-        return LastWord(error="stopped", code=1)
+        return FinalReply(error="stopped", code=1)
     error = work.exception()
     if error is None:
-        return LastWord(work.result())
+        return FinalReply(work.result())
     code = error.exit_code if isinstance(error, ColonnadeError) else 1
-    return LastWord(error=str(error) or type(error).__name__, code=code)
+    return FinalReply(error=str(error) or type(error).__name__, code=code)
 
 
-async def _act(daemon: Daemon, request: Request, tell: Callable[[Event], None]) -> Any:
+async def _act(daemon: Daemon, request: Request, tell: Tell) -> dict[str, Any] | Prediction | DaemonStatus:
+    """Do what a command asks for and return its result."""
     match request:
         case TrainRequest(terms=terms):
             return training.describe(await daemon.train(terms, tell))
@@ -125,7 +157,8 @@ async def _act(daemon: Daemon, request: Request, tell: Callable[[Event], None]) 
             return status(daemon)
 
 
-async def _predict(daemon: Daemon, request: PredictRequest, tell: Callable[[Event], None]) -> Any:
+async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Prediction:
+    """Score the rows with these ids together with the other parties."""
     share = shares.load(daemon.settings.state / "models", request.model)
     trained = share.manifest.terms
     keys = daemon.settings.data[request.data or trained.parties[daemon.me].data].keys
@@ -133,7 +166,7 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Callable[[Even
         raise JobError(f"{len(request.ids)} id columns were given, {', '.join(keys)} are needed")
     wanted = digests([np.array(column) for column in request.ids], trained.align.keys, keys)
 
-    async def use(ready: scoring.Ready) -> tuple[Any, Any, Any]:
+    async def use(ready: scoring.Ready) -> tuple[Digests, Floats, tuple[str, ...]]:
         asked = [
             await ready.session.ask(np.arange(start, min(start + CHUNK, len(ready.ids))))
             for start in range(0, len(ready.ids), CHUNK)
@@ -142,9 +175,9 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Callable[[Even
 
     ids, z, present = await daemon.score(share, wanted, use, data=request.data, tell=tell)
     away = sorted(set(trained.parties) - set(present))
-    daemon.scored += len(ids)
-    z = scoring.completed(share.manifest, z, away)
-    found = dict(zip([row.tobytes() for row in ids], scoring.outputs(share.manifest, z), strict=True))
+    daemon.journal.scored_rows += len(ids)
+    z = scoring.with_mean_parts(share.manifest, z, away)
+    found = dict(zip([row.tobytes() for row in ids], scoring.outputs(share, z), strict=True))
     return {
         "model": share.manifest.model,
         "degraded": away,
@@ -152,7 +185,8 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Callable[[Even
     }
 
 
-def status(daemon: Daemon) -> dict[str, Any]:
+def status(daemon: Daemon) -> DaemonStatus:
+    """Which peers are connected, which runs go on, and the latest events."""
     return {
         "party": daemon.me,
         "version": daemon.version,
@@ -164,23 +198,25 @@ def status(daemon: Daemon) -> dict[str, Any]:
             }
             for peer, line in daemon.mux.lines.items()
         },
-        "runs": {f"{run.id:08x}": run.state for run in daemon.runs.values()},
-        "latest": daemon.latest,
+        "runs": {run.number: run.state for run in daemon.runs.values()},
+        "latest": daemon.journal.latest,
     }
 
 
 # -- the command's side -------------------------------------------------------------------------------
 
 
-async def ask(settings: Settings, request: Request) -> AsyncIterator[Heard | LastWord]:
-    """Send a request to this party's daemon; events and, last, the outcome."""
+async def ask(settings: Settings, request: Request) -> AsyncIterator[EventReply | FinalReply]:
+    """Send a request to this party's daemon and yield its replies: events, then the final one."""
     reader, writer = await _connect(settings.socket, settings.name)
     try:
         _write(writer, request)
         while True:
-            message: Heard | LastWord = msgspec.json.decode(await _read(reader), type=Heard | LastWord)
+            message: EventReply | FinalReply = msgspec.json.decode(
+                await _read(reader), type=EventReply | FinalReply
+            )
             yield message
-            if isinstance(message, LastWord):
+            if isinstance(message, FinalReply):
                 return
     except (EOFError, ConnectionError):
         raise PeerUnreachable(f"the daemon of {settings.name} ended; look at its log") from None
@@ -204,6 +240,6 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(size)
 
 
-def _write(writer: asyncio.StreamWriter, message: Any) -> None:
+def _write(writer: asyncio.StreamWriter, message: Request | EventReply | FinalReply) -> None:
     content = msgspec.json.encode(message)
     writer.write(len(content).to_bytes(4, "big") + content)

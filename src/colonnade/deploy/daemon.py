@@ -1,11 +1,11 @@
 """A party's long-running process: keeps lines with its peers, takes part in runs, proposes them.
 
-A run begins with a proposal. Everybody checks it against its own policy and data and answers yes or why
-not; when all have said yes to the same digest the proposer says go, and each plays its part. A refusal ends
-it before anything about the data was exchanged, and both ends log the reason. Whoever stops a run, or loses
-its line, ends it at all parties with that reason.
+A run begins with a proposal. Everybody checks it against its own policy and data and answers yes, or why
+not. When all have said yes to the same digest the proposer tells them to begin, and each plays its part. A
+refusal ends it before anything about the data was exchanged, and both ends log the reason. A party that stops
+a run, or loses its line, ends it at all parties with that reason.
 
-What the daemons tell each other beside the runs: versions, proposals, answers, and how far training is.
+Beside the runs daemons tell each other versions, proposals, answers, and how far training is.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from colonnade import __version__
 from colonnade.arrays import Digests
 from colonnade.deploy import policy, scoring, shares, training
+from colonnade.deploy.journal import Journal
 from colonnade.deploy.ledger import Ledger, Spendable, Spending
 from colonnade.deploy.peers import Handler, Lines
 from colonnade.deploy.proposals import ScoringWork, consider, read_proposal
-from colonnade.deploy.rows import Brought
+from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.run import Run
 from colonnade.deploy.session import Event, RunSession, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings, address
@@ -42,18 +42,18 @@ log = logging.getLogger("colonnade.party")
 T = TypeVar("T")
 ANSWER_S = 120.0
 BEGIN_S = 180.0
+SCORING_S = 60.0  # how long a silent peer is waited for in a scoring session
 MOST_RUNS = 16
 
 
 @dataclass
 class Daemon:
+    """One party's process between companies: its lines with the peers, and the runs that wait or go on."""
+
     settings: Settings
     version: str = __version__
     runs: dict[int, Run] = field(default_factory=dict)
-    finished: Counter[str] = field(default_factory=Counter)
-    latest: list[str] = field(default_factory=list)
-    scored: int = 0
-    _sent: int = 0
+    journal: Journal = field(default_factory=Journal)
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -74,6 +74,7 @@ class Daemon:
         self.lines = Lines(self.mux, self.version, handlers, self._left)
 
     async def open(self) -> None:
+        """Listen, and begin to connect with every peer."""
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self.lines.open()
         log.info("%s listens on %s", self.me, self.settings.listen)
@@ -90,17 +91,20 @@ class Daemon:
     # -- proposing ----------------------------------------------------------------------------------
 
     async def train(self, terms: Terms, tell: Tell = lambda event: None) -> shares.Manifest:
-        """Propose a training run and play this party's part; Refused with everybody's reasons."""
+        """Propose a training run, take part in it, and return the manifest of this party's share.
+
+        Raises Refused with everybody's reasons if not all accept.
+        """
         contract = check_terms(terms, "job")
         if self.me not in terms.parties:
             raise JobError(f"parties: {self.me} proposes this job and is not one of its parties")
         self.lines.require(tuple(terms.parties))
         policy.check_training(self.settings, self.me, contract)
         tell(Event("reading data"))
-        brought = await asyncio.to_thread(training.bring, self.settings, contract)
-        run = self._begin(self._free_number(), self.me, Proposal(train=terms), contract, brought)
+        own = await asyncio.to_thread(training.read_rows, self.settings, contract)
+        run = self._begin(self._free_number(), self.me, contract, own)
         program = training.training(contract, lambda moment: self._report(run, moment))
-        return await self._propose(run, program, tell)
+        return await self._propose(run, Proposal(train=terms), program, tell)
 
     async def score(
         self,
@@ -112,7 +116,10 @@ class Daemon:
         service: bool = False,
         tell: Tell = lambda event: None,
     ) -> T:
-        """Open a scoring session with everybody who holds a share of the model, and use it."""
+        """Open a scoring session with everybody who holds a share of the model; return what `use` returns.
+
+        `wanted` are the ids to score, as digests, or None for all that are common.
+        """
         trained = share.manifest.terms
         if self.me not in trained.active:
             raise JobError(f"{self.me} holds no label of {share.manifest.model}; ask at {trained.active[0]}")
@@ -124,13 +131,12 @@ class Daemon:
             service=service,
             nonce=os.urandom(8).hex(),
         )
-        brought = await asyncio.to_thread(scoring.bring, self.settings, share, terms, wanted)
-        work = ScoringWork(terms, share)
-        run = self._begin(self._free_number(), self.me, Proposal(score=terms), work, brought)
-        return await self._propose(run, scoring.asking(share, terms, use), tell)
+        own = await asyncio.to_thread(scoring.read_rows, self.settings, share, terms, wanted)
+        run = self._begin(self._free_number(), self.me, ScoringWork(terms, share), own)
+        return await self._propose(run, Proposal(score=terms), scoring.asking(share, terms, use), tell)
 
     def present(self, manifest: shares.Manifest) -> tuple[str, ...]:
-        """The parties that score: all of them, or those that are there if the job allows that."""
+        """The parties that score: all of them, or those that are connected if the job allows that."""
         parties = tuple(sorted(manifest.terms.parties))
         try:
             self.lines.require(parties)
@@ -143,17 +149,22 @@ class Daemon:
         return parties
 
     def _free_number(self) -> int:
-        """A number for a run, with room for its stretches in the low bits; 0 is the daemons' own."""
+        """A random number for a new run.
+
+        Its low bits are free for the stretches of the run; number 0 is the daemons' own talk.
+        """
         return int.from_bytes(os.urandom(4), "big") & 0xFFFFFFF0 | 0x10
 
-    async def _propose(self, run: Run, program: Callable[[RunSession], Awaitable[T]], tell: Tell) -> T:
+    async def _propose(
+        self, run: Run, proposal: Proposal, program: Callable[[RunSession], Awaitable[T]], tell: Tell
+    ) -> T:
         """Ask everybody, and play this party's part once all have agreed."""
         run.asked_by = tell
         run.listeners.append(tell)
         peers = run.session.align.peers
         loop = asyncio.get_running_loop()
         run.answers = {peer: loop.create_future() for peer in peers}
-        encoded = msgspec.json.encode(run.proposal, order="deterministic")
+        encoded = msgspec.json.encode(proposal, order="deterministic")
         try:
             self._reserve(run)
             tell(Event("asking", 0, len(peers)))
@@ -173,22 +184,23 @@ class Daemon:
     # -- being asked --------------------------------------------------------------------------------
 
     async def _proposed(self, peer: str, message: Propose) -> None:
+        """Answer a proposal: with the digest of its terms, or with the reason for a refusal."""
         digest, refusal = "", None
         try:
             digest = await self._consider(peer, message)
         except ColonnadeError as error:
             refusal = str(for_peers(error))
             log.warning("refused run %08x of %s: %s", message.run, peer, error)
-            self._note(f"refused a proposal of {peer}: {error}")
-            self.finished["refused"] += 1
+            self.journal.note(f"refused a proposal of {peer}: {error}")
+            self.journal.ended["refused"] += 1
         except Exception:  # whatever a proposal brings about, the line and the other runs go on
             refusal = "it failed to look at the proposal; its operator sees why"
             log.exception("could not consider run %08x of %s", message.run, peer)
-            self.finished["refused"] += 1
+            self.journal.ended["refused"] += 1
         await self.lines.send(peer, Answer(message.run, digest, refusal))
 
     async def _consider(self, peer: str, message: Propose) -> str:
-        """The digest of terms that this party accepts; raises why it does not."""
+        """The digest of the proposed terms if this party accepts them; raises the reason if it does not."""
         self.lines.check_version(peer)
         proposal = read_proposal(message.terms)
         if len(self.runs) >= MOST_RUNS:
@@ -196,7 +208,7 @@ class Daemon:
         if message.run in self.runs or message.run & 0xF:
             raise Refused(f"run {message.run:08x} is not a free number")
         found = await consider(self.settings, self.lines, peer, proposal)
-        run = self._begin(message.run, peer, proposal, found.work, found.brought, found.minimum)
+        run = self._begin(message.run, peer, found.work, found.own, found.minimum)
         try:
             self._reserve(run)
         except ColonnadeError as error:
@@ -211,23 +223,22 @@ class Daemon:
         self,
         id_: int,
         proposer: str,
-        proposal: Proposal,
         work: Contract | ScoringWork,
-        brought: Brought,
+        own: PartyRows,
         minimum: int | None = None,
     ) -> Run:
-        """Make room for a run: from now on this party listens to what its peers say in it."""
-        deadline = proposal.train.network.deadline_s if proposal.train else 60.0
+        """Make a run and its endpoints: from now on this party listens to what its peers say in it."""
+        deadline = work.terms.network.deadline_s if isinstance(work, Contract) else SCORING_S
         nets = endpoints(self.mux, id_, tuple(sorted(work.terms.parties)), deadline)
         party = Party(self.credentials, nets, self.version, for_peers)
         demanded = self.settings.policy.min_rows if minimum is None else minimum
-        session = RunSession(id_, self.settings, party, brought, demanded)
-        run = self.runs[id_] = Run(id_, proposer, proposal, work, session)
+        session = RunSession(id_, self.settings, party, own, demanded)
+        run = self.runs[id_] = Run(proposer, work, session)
         session.tell = run.tell
         return run
 
     def _reserve(self, run: Run) -> None:
-        """Set aside what a run may tell about this party's labels, before anything begins."""
+        """Reserve in the ledger what a run may tell about this party's labels, before anything begins."""
         if not isinstance(contract := run.work, Contract):
             return
         terms, member = contract.terms, contract.terms.parties[self.me]
@@ -237,21 +248,24 @@ class Daemon:
         asked = Spendable.of(contract)
         # once more, since another run may have been accepted while the data was read
         self.ledger.check(self.settings.policy, label, asked)
-        number, now = f"{run.id:08x}", shares.now()
-        self.ledger.reserve(Spending(number, terms.name, label, asked.epsilon, asked.delta, "reserved", now))
+        self.ledger.reserve(
+            Spending(run.number, terms.name, label, asked.epsilon, asked.delta, "reserved", shares.now())
+        )
 
     def _left(self, peer: str, reason: str) -> None:
-        """Who is away does not answer any more."""
+        """Take a peer that went away as one that refuses whatever it was asked."""
         for run in self.runs.values():
             if peer in run.answers and not run.answers[peer].done():
                 run.answers[peer].set_result(Answer(run.id, "", f"it is away now: {reason}"))
 
     async def _answered(self, peer: str, message: Answer) -> None:
+        """Keep a peer's answer to this party's own proposal."""
         run = self.runs.get(message.run)
         if run is not None and peer in run.answers and not run.answers[peer].done():
             run.answers[peer].set_result(message)
 
     async def _begun(self, peer: str, message: Begin) -> None:
+        """Take part, now that the proposer says that everybody has accepted."""
         run = self.runs.get(message.run)
         if run is None or run.proposer != peer or run.state != "proposed":
             return
@@ -260,11 +274,11 @@ class Daemon:
         if message.digest != run.terms.digest():
             run.session.stop(f"{peer} says go to another job than {self.me} accepted")
         run.listeners.append(run.log)
-        run.task = asyncio.ensure_future(self._quietly(run))
+        run.task = asyncio.ensure_future(self._play_for_peer(run))
 
-    async def _quietly(self, run: Run) -> None:
-        """Play this party's part in somebody else's run."""
-        program: Callable[[RunSession], Awaitable[Any]]
+    async def _play_for_peer(self, run: Run) -> None:
+        """Play this party's part in somebody else's run; failures are logged and not raised."""
+        program: Callable[[RunSession], Awaitable[object]]
         match run.work:
             case Contract():
                 program = training.training(run.work, lambda moment: self._report(run, moment))
@@ -275,9 +289,10 @@ class Daemon:
         except ColonnadeError:
             pass  # logged and noted; there is nobody here to raise it to
         except Exception:
-            log.exception("run %08x of %s failed", run.id, run.proposer)
+            log.exception("run %s of %s failed", run.number, run.proposer)
 
     async def _cancelled(self, peer: str, message: Cancel) -> None:
+        """Forget a proposal that was withdrawn, or end a run that a party ended."""
         run = self.runs.get(message.run)
         if run is None or peer not in run.session.parties:
             return
@@ -287,14 +302,15 @@ class Daemon:
             run.session.stop(f"{peer} ended the run: {message.reason}")
 
     async def _progressed(self, peer: str, message: Progress) -> None:
+        """Show how far training is, as a label holder tells it."""
         run = self.runs.get(message.run)
-        if run is not None and peer in run.session.parties and run.proposal.train is not None:
-            run.tell(Event("training", message.epoch, run.proposal.train.train.epochs, message.loss))
+        if run is not None and peer in run.session.parties and run.trains is not None:
+            run.tell(Event("training", message.epoch, run.trains.train.epochs, message.loss))
 
     # -- playing ------------------------------------------------------------------------------------
 
     async def _play(self, run: Run, program: Callable[[RunSession], Awaitable[T]]) -> T:
-        """Play this party's part, and write down how it ended."""
+        """Play this party's part, settle the budget, and write down how the run ended."""
         run.state = "running"
         state, reason = "failed", ""
         try:
@@ -314,8 +330,8 @@ class Daemon:
             await self._forget(run, state, reason)
 
     def _report(self, run: Run, moment: Moment) -> None:
-        """Called where the loss is known: show it here, and to the others as far as the job allows."""
-        if (terms := run.proposal.train) is None:
+        """Show a measured loss here, and to the others as far as the job allows; label holders call this."""
+        if (terms := run.trains) is None:
             return
         run.tell(training.as_event(moment, terms.train.epochs))
         for peer in run.session.align.peers:
@@ -326,35 +342,34 @@ class Daemon:
             task.add_done_callback(self._background.discard)
 
     def stop_for(self, listener: Tell, reason: str) -> None:
-        """End the run that somebody asked for and does not wait for any more."""
+        """End the runs of a command that is gone; `listener` is the function that showed it events."""
         for run in list(self.runs.values()):
             if run.asked_by is listener:
                 run.session.stop(reason)
 
     def _expire(self, run: Run) -> None:
+        """Forget a run that this party accepted and that its proposer never began."""
         run.task = asyncio.ensure_future(
             self._forget(run, "expired", f"{run.proposer} never said go within {BEGIN_S:g} s")
         )
 
     def sent_bytes(self) -> int:
-        """Of all runs so far, framing included."""
-        return self._sent + sum(run.session.sent_bytes() for run in self.runs.values())
+        """The bytes sent in all runs so far, framing included."""
+        return self.journal.sent_bytes + sum(run.session.sent_bytes() for run in self.runs.values())
 
     async def _forget(self, run: Run, state: str, reason: str) -> None:
+        """Drop a run that is over and write down how it ended; one that never began costs no budget."""
         if self.runs.pop(run.id, None) is None:
             return
-        self._sent += run.session.sent_bytes()
+        self.journal.sent_bytes += run.session.sent_bytes()
         if run.expires is not None:
             run.expires.cancel()
         if run.state == "proposed":
-            self.ledger.release(f"{run.id:08x}")
+            self.ledger.release(run.number)
             for net in run.session.party.nets:
                 await net.close()
         run.state = state
-        self.finished[state] += 1
-        text = f"run {run.id:08x} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
+        self.journal.ended[state] += 1
+        text = f"run {run.number} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
         (log.info if state == "done" else log.warning)("%s", text)
-        self._note(text)
-
-    def _note(self, text: str) -> None:
-        self.latest = [*self.latest[-19:], text]
+        self.journal.note(text)

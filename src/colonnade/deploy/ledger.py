@@ -1,12 +1,13 @@
-"""How much has been told about labels: a ledger per label column, at every party that holds it.
+"""The privacy budget of labels: a ledger, at every party that holds labels, of what runs told about them.
 
 A run with a privacy mechanism spends (epsilon, delta) of the labels that it trains on; runs add up by basic
 composition, the sum of epsilons and the sum of deltas, which holds whatever the runs were. What a run may
 spend is reserved when this party accepts it, on disk before anything begins; the run's own account takes its
-place at the end. A run that fails, or a daemon that dies, leaves the reservation: nobody can tell how much
-was said.
+place at the end. A run that fails, or a daemon that dies, leaves the reservation, because nobody can say how
+much was told by then.
 
-A run without a mechanism has no bound. It is written down as that, and refused where the policy has a budget.
+A run without a mechanism has no bound. It is written down as unbounded, and refused where the policy has a
+budget.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SLACK = 1e-9  # sums of floats
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """What one run may have told, or has told; epsilon is None where nothing bounds it."""
+    """An entry of the ledger: what a run has told or may tell about a label; epsilon None is without bound."""
 
     run: str
     job: str
@@ -38,14 +39,14 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 class Spendable(msgspec.Struct, frozen=True):
-    """What a job may tell about a label at most; epsilon is None where nothing bounds it."""
+    """The most that a job may tell about a label; epsilon None is without bound."""
 
     epsilon: float | None
     delta: float = 0.0
 
     @staticmethod
     def of(contract: Contract) -> Spendable:
-        """The most that a contract may tell."""
+        """The most that a job with this contract may tell."""
         privacy = contract.terms.privacy
         if privacy.mechanism == "none":
             return Spendable(None)
@@ -53,7 +54,7 @@ class Spendable(msgspec.Struct, frozen=True):
 
 
 class Balance(msgspec.Struct, frozen=True):
-    """Of one label column: the sums over all runs, how many of them were unbounded, and what is left."""
+    """The account of one label column: sums over all runs, how many were unbounded, and what is left."""
 
     label: str
     epsilon: float
@@ -65,12 +66,13 @@ class Balance(msgspec.Struct, frozen=True):
 
 
 class Ledger:
-    """One file, replaced as a whole and flushed to disk before a call returns."""
+    """The ledger of one party: a file that is replaced as a whole and flushed before a call returns."""
 
     def __init__(self, state: Path) -> None:
         self._path = state / "ledger.json"
 
     def entries(self) -> list[Spending]:
+        """All entries, the oldest first."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=list[Spending])
         except FileNotFoundError:
@@ -79,9 +81,11 @@ class Ledger:
             raise ShareError(f"{self._path}: is not a readable ledger: {error}; restore a backup") from error
 
     def labels(self) -> list[str]:
+        """The label columns that have entries."""
         return sorted({each.label for each in self.entries()})
 
     def balance(self, policy: Policy, label: str) -> Balance:
+        """The account of one label column under this policy."""
         held = [each for each in self.entries() if each.label == label]
         bounded = [each for each in held if each.epsilon is not None]
         epsilon = sum(each.epsilon or 0.0 for each in bounded)
@@ -98,7 +102,7 @@ class Ledger:
         )
 
     def check(self, policy: Policy, label: str, asked: Spendable) -> None:
-        """Refused if such a run could exceed the budget, with what is left of it."""
+        """Raise Refused, with what is left of the budget, if such a run could exceed it."""
         if policy.epsilon is None:
             return
         if asked.epsilon is None:
@@ -119,10 +123,11 @@ class Ledger:
             )
 
     def reserve(self, spending: Spending) -> None:
+        """Add an entry for a run that is about to begin."""
         self._write([*self.entries(), spending])
 
     def settle(self, run: str, epsilon: float | None) -> None:
-        """The run is over and told this much; None: as much as was reserved."""
+        """Write down what a finished run told; None keeps what was reserved for it."""
         self._write(
             [
                 msgspec.structs.replace(
@@ -135,7 +140,7 @@ class Ledger:
         )
 
     def release(self, run: str) -> None:
-        """The run never began, so nothing was told."""
+        """Delete the reservation of a run that never began."""
         entries = self.entries()
         kept = [each for each in entries if each.run != run]
         if len(kept) < len(entries):

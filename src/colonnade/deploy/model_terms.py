@@ -7,7 +7,7 @@ party's own settings say what that name means there (`[models.NAME]`), or nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Literal
 
 import msgspec
@@ -20,7 +20,7 @@ WIDEST, DEEPEST = 2**12, 16  # a proposal must not make a party set aside any am
 
 
 class OwnModel(job.Section, frozen=True):
-    """A party's model F_m. `outputs` is how many numbers it gives for a row."""
+    """A party's own model (F_m). `outputs` is how many numbers it gives for a row."""
 
     kind: Literal["linear", "mlp", "cnn", "torch", "function", "program"] = "linear"
     outputs: int = 1
@@ -31,7 +31,7 @@ class OwnModel(job.Section, frozen=True):
 
 
 class HeadModel(job.Section, frozen=True):
-    """F0, the server's model on top of all outputs."""
+    """The server's model on top of all parties' outputs (F0)."""
 
     kind: Literal["sum", "linear", "mlp", "torch", "function", "program"] = "sum"
     hidden: tuple[int, ...] = (128,)
@@ -39,12 +39,13 @@ class HeadModel(job.Section, frozen=True):
 
 
 class ModelTerms(OwnModel, frozen=True):
-    """The model of every party, those of single parties, and the server's."""
+    """The model of every party that has none of its own, those of single parties, and the server's."""
 
     parties: dict[str, OwnModel] = msgspec.field(default_factory=dict)
     server: HeadModel = HeadModel()
 
     def of(self, party: str) -> OwnModel:
+        """The model of this party."""
         return self.parties.get(party, self)
 
     def for_job(self) -> job.ModelSpecs:
@@ -57,12 +58,13 @@ class ModelTerms(OwnModel, frozen=True):
 
 
 def described(model: OwnModel | HeadModel) -> dict[str, Any]:
-    """All that a job says of a model but what it is called."""
+    """All fields of a model but its name."""
     named = {field.name for field in msgspec.structs.fields(model)} - {"name", "parties", "server"}
     return {name: getattr(model, name) for name in named}
 
 
 def _nameless(model: OwnModel | HeadModel) -> dict[str, Any]:
+    """The fields of a model as the training conversations take them."""
     if model.kind not in CODE:
         return described(model)
     # a name has no colon, so nothing could ever be loaded by it; a black box has no gradient, whatever it is
@@ -70,8 +72,8 @@ def _nameless(model: OwnModel | HeadModel) -> dict[str, Any]:
     return {**described(model), "kind": kind, "path": model.name, "parameters": 0}
 
 
-def refuse_code(plain: Any, where: str) -> None:
-    """A job file that says which code to run is told how it is done between companies."""
+def refuse_code(plain: object, where: str) -> None:
+    """Raise JobError if a job file says which code to run, with how it is done between companies."""
     model = plain.get("model") if isinstance(plain, dict) else None
     if not isinstance(model, dict):
         return
@@ -91,8 +93,8 @@ def refuse_code(plain: Any, where: str) -> None:
                 )
 
 
-def check_models(models: ModelTerms, parties: dict[str, Any], refuse: Callable[[str], None]) -> None:
-    """What cannot be meant, whoever wrote it."""
+def check_models(models: ModelTerms, parties: Collection[str], refuse: Callable[[str], None]) -> None:
+    """Refuse models of unknown parties, without a name they need, or larger than a job may ask for."""
     for party in models.parties:
         if party not in parties:
             refuse(f"model.parties: there is no party {party}; the parties are {', '.join(sorted(parties))}")

@@ -1,8 +1,8 @@
-"""What a party allows: a proposal is checked here before anything of the party's data is touched.
+"""What a party allows: a proposal is checked here before any of the party's data is read.
 
-`leaks` says in words of the threat model what a job gives away by construction; a party takes part only
-if its own settings accept that. A refusal names what is forbidden and how the two sides could meet; it says
-nothing about the party's data beyond what its catalogue offers.
+`leaks` says in the words of the threat model what a job gives away by construction; a party takes part only
+if its own settings accept that. A refusal names what is forbidden and what would be allowed; it says nothing
+about the party's data beyond what its catalogue offers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEANING: dict[Leak, str] = {
 
 
 def leaks(contract: Contract) -> tuple[Leak, ...]:
-    """What the job gives away, whoever looks."""
+    """What the job gives away by construction."""
     terms = contract.terms
     found: list[Leak] = ["scores", *contract.conversation.leaks(contract.composition.job)]
     if terms.secure.sum != "masked":
@@ -36,11 +36,12 @@ def leaks(contract: Contract) -> tuple[Leak, ...]:
 
 
 def rule_for(policy: Policy, proposer: str) -> Rule:
+    """The rule for this proposer: its own, or the general one."""
     return policy.peers.get(proposer, policy)
 
 
 def check_training(settings: Settings, proposer: str, contract: Contract) -> None:
-    """Raise Refused unless this party may take part."""
+    """Raise Refused, with the reason, unless this party's policy allows the job."""
     terms = contract.terms
     policy, me = settings.policy, settings.name
     rule = policy if proposer == me else rule_for(policy, proposer)
@@ -80,6 +81,7 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
 
 
 def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
+    """Raise Refused unless the proposer may ask for these scores here."""
     rule = rule_for(settings.policy, proposer)
     if not rule.predict:
         raise Refused(f"{proposer} may not ask for scores here")
@@ -90,7 +92,7 @@ def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
 
 
 def check_models(settings: Settings, rule: Rule, proposer: str, contract: Contract) -> None:
-    """Code runs here only if this party's own settings name it, and let this proposer ask for it."""
+    """Raise Refused unless this party's settings name the code asked for, and let this proposer ask for it."""
     if not contract.asks_for_models:
         return
     for model in modelling.asked_of(settings.name, contract.terms).values():
@@ -103,6 +105,7 @@ def check_models(settings: Settings, rule: Rule, proposer: str, contract: Contra
 
 
 def check_data(settings: Settings, rule: Rule, proposer: str, name: str) -> None:
+    """Raise Refused unless this entry of the catalogue is offered to the proposer."""
     offered = [entry for entry in settings.data if rule.data is None or entry in rule.data]
     if name not in offered:
         raise Refused(

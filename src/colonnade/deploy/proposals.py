@@ -1,7 +1,7 @@
-"""A proposal as the party that is asked sees it: read it, check it, and bring the data it asks for.
+"""A proposal as the party that is asked sees it: read it, check it, and read the data that it asks for.
 
-Everything here happens before anything about the data was exchanged, and everything may raise: the reason is
-the answer.
+Everything here happens before anything about the data is exchanged. Everything may raise, and the error's
+text is what the proposer is told.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from colonnade.deploy import policy, scoring, shares, training
 from colonnade.deploy.peers import Lines
-from colonnade.deploy.rows import Brought
+from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import StoredShare
 from colonnade.deploy.terms import Contract, Proposal, Scoring, check_terms
@@ -21,7 +21,7 @@ from colonnade.errors import Refused
 
 
 def read_proposal(content: bytes) -> Proposal:
-    """Exactly one of two kinds of terms; a field that is not part of them, or a wrong type, is refused."""
+    """The proposal in a message; Refused if it has unknown fields, wrong types or no terms."""
     try:
         proposal = msgspec.json.decode(content, type=Proposal)
     except msgspec.MsgspecError as error:
@@ -32,42 +32,43 @@ def read_proposal(content: bytes) -> Proposal:
 
 
 @dataclass(frozen=True, eq=False)
-class Considered:
-    """A proposal that this party accepts: what it brings, and how many common rows it demands."""
+class Accepted:
+    """A proposal that this party accepts: what is to be done, its own rows, and how many must be common."""
 
     work: Contract | ScoringWork
-    brought: Brought
+    own: PartyRows
     minimum: int
 
 
 @dataclass(frozen=True, eq=False)
 class ScoringWork:
-    """A scoring session that was agreed on, and this party's share of the model."""
+    """The terms of a scoring session, and this party's share of the model."""
 
     terms: Scoring
     share: StoredShare
 
 
-async def consider(settings: Settings, lines: Lines, peer: str, proposal: Proposal) -> Considered:
-    """What this party does and brings if it accepts; raises why it does not."""
+async def consider(settings: Settings, lines: Lines, peer: str, proposal: Proposal) -> Accepted:
+    """What this party will do and its own rows, if it accepts; raises the reason if it does not."""
     if proposal.train is not None:
         contract = check_terms(proposal.train, "job")
-        brought = await _training(settings, lines, peer, contract)
-        return Considered(contract, brought, policy.rule_for(settings.policy, peer).min_rows)
+        own = await _training(settings, lines, peer, contract)
+        return Accepted(contract, own, policy.rule_for(settings.policy, peer).min_rows)
     if proposal.score is None:
         raise Refused("the proposal is empty")
     share = await _share(settings, lines, peer, proposal.score)
-    brought = await asyncio.to_thread(scoring.bring, settings, share, proposal.score, None)
-    return Considered(ScoringWork(proposal.score, share), brought, 1)
+    own = await asyncio.to_thread(scoring.read_rows, settings, share, proposal.score, None)
+    return Accepted(ScoringWork(proposal.score, share), own, 1)
 
 
-async def _training(settings: Settings, lines: Lines, peer: str, contract: Contract) -> Brought:
+async def _training(settings: Settings, lines: Lines, peer: str, contract: Contract) -> PartyRows:
+    """This party's rows for a training run, if the peer may propose it."""
     parties = contract.terms.parties
     if settings.name not in parties or peer not in parties:
         raise Refused(f"{peer} and {settings.name} are not both parties of this job")
     policy.check_training(settings, peer, contract)
     lines.require(tuple(parties))
-    return await asyncio.to_thread(training.bring, settings, contract)
+    return await asyncio.to_thread(training.read_rows, settings, contract)
 
 
 async def _share(settings: Settings, lines: Lines, peer: str, asked: Scoring) -> StoredShare:

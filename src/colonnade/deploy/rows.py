@@ -1,7 +1,7 @@
-"""A party's rows for a run: its file, its ids in one form, and which side of the split a row is on.
+"""A party's rows for a run: read its file, hash its ids, and say which rows are for training and which not.
 
-Ids are brought into the form the job describes and hashed at once, so that a million of them are 32 MB and
-no list of names is kept. Errors here are about the party's own data: they name rows and values for its
+Ids are brought into the form that the job describes and hashed at once, so that a million of them are 32 MB
+and no list of names is kept. Errors here are about the party's own data: they name rows and values for its
 operator, and are never sent to a peer as they are.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from colonnade.errors import DataError, suggest
 
 
 @dataclass(frozen=True, eq=False)
-class Brought:
-    """What a party brings to a run: raw columns, one digest per row, labels where it holds them."""
+class PartyRows:
+    """One party's rows for a run: its raw columns, with labels where it holds them, and a digest of each id."""
 
     table: RawTable
     ids: Digests
@@ -43,10 +43,11 @@ def load_rows(
     categorical: Sequence[str] = (),
     label: bool = False,
     bare: bool = False,
-) -> Brought:
-    """Read an entry of the catalogue; only offered columns, or those asked for, are kept.
+) -> PartyRows:
+    """Read an entry of the catalogue, and keep the columns asked for, or all that are offered.
 
-    A file without any is an error unless it may be `bare`, as that of a server which holds the label alone.
+    A file without such columns is an error unless it may be `bare`, as that of a server which holds the label
+    alone.
     """
     entry = settings.data[name]
     if len(entry.keys) != len(keys):
@@ -65,7 +66,7 @@ def load_rows(
         )
     if not wanted and not bare:
         raise DataError(f"data.{name}: no columns; only the server of a cascade (tig, vafl, ...) needs none")
-    return Brought(raw.select(list(wanted)), ids)
+    return PartyRows(raw.select(list(wanted)), ids)
 
 
 def read_with_ids(
@@ -77,23 +78,29 @@ def read_with_ids(
     label: bool,
     bare: bool = False,
 ) -> tuple[RawTable, Digests]:
+    """The file of a catalogue entry, and the digest of every row's id."""
     named = entry.label if label else None
     texts = (*categorical, *entry.keys)
     if len(entry.keys) == 1:
         raw = load(path, label=named, id=entry.keys[0], categorical=categorical, bare=bare)
-        assert raw.ids is not None  # noqa: S101  an id column was named
+        if raw.ids is None:
+            raise DataError(f"{path}: no id column '{entry.keys[0]}' was read")
         return raw, digests([raw.ids], keys, entry.keys)
     raw = load(path, label=named, categorical=texts)
     parts = [np.array([as_text(v) for v in raw.column(c)]) for c in entry.keys]
     return raw, digests(parts, keys, entry.keys)
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
+    """A cell of an id column as text; a whole number has no decimals."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def digests(parts: Sequence[NDArray[Any]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
-    """One SHA-256 per row over its id in normal form; parts are told apart, so (ab, c) is not (a, bc)."""
+    """One SHA-256 per row over its id in normal form.
+
+    The columns of an id are hashed with their lengths, so that (ab, c) is not (a, bc).
+    """
     forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
     packed = bytearray()
     for row, values in enumerate(zip(*parts, strict=True)):
@@ -106,7 +113,8 @@ def digests(parts: Sequence[NDArray[Any]], keys: Sequence[Key], names: Sequence[
 
 
 def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
-    """
+    """The function that brings a value of an id column (and its row, for errors) into its normal form.
+
     >>> normaliser(Key(case="lower"), "mail")("  Ada@Example.ORG ", 0)
     'ada@example.org'
     >>> normaliser(Key(kind="date", formats=("%d.%m.%Y", "%Y-%m-%d")), "born")("07.05.1999", 0)
@@ -141,25 +149,21 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
 
 
 def rules_of(keys: Sequence[Key]) -> str:
-    """A name for a way of normalising: equal at two parties if they compare ids alike."""
+    """A digest of how ids are normalised: equal at two parties if they compare ids alike."""
     return hashlib.sha256("".join(key.digest() for key in keys).encode()).hexdigest()[:32]
 
 
 def commitment(ids: Digests, salt: bytes) -> bytes:
-    """Changes when the set does, and tells nothing about it to who lacks the salt."""
+    """A keyed hash of the set of ids: it changes when the set does, and tells nothing without the salt."""
     ordered = np.sort(np.ascontiguousarray(ids).view("S32").ravel())
     return hashlib.blake2b(ordered.tobytes(), key=salt, digest_size=32).digest()
 
 
 def split_rows(ids: Digests, split: Split, seed: int) -> tuple[Rows, Rows, Rows]:
-    """Places (train, validation, test) of these rows; a row's side depends on its id and the seed alone."""
+    """Which of these rows are for training, validation and test; that depends on id and seed alone."""
     key = seed.to_bytes(8, "big")
     hashed = b"".join(hashlib.blake2b(row.tobytes(), key=key, digest_size=8).digest() for row in ids)
     at = np.frombuffer(hashed, dtype=">u8") / 2.0**64
     test = at < split.test
     validation = ~test & (at < split.test + split.validation)
     return np.flatnonzero(~test & ~validation), np.flatnonzero(validation), np.flatnonzero(test)
-
-
-def unlabelled(table: RawTable) -> RawTable:
-    return replace(table, y=None)

@@ -1,15 +1,14 @@
-"""One run as a daemon sees it: who proposed what, this party's part in it, and who listens."""
+"""One run as a daemon sees it: who proposed what, this party's part in it, and who follows it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import Any
 
 from colonnade.deploy.proposals import ScoringWork
 from colonnade.deploy.session import Event, RunSession, Tell
-from colonnade.deploy.terms import Contract, Proposal, Scoring, Terms
+from colonnade.deploy.terms import Contract, Scoring, Terms
 from colonnade.errors import Refused
 from colonnade.messages import Answer
 
@@ -18,34 +17,54 @@ log = logging.getLogger("colonnade.party")
 
 @dataclass
 class Run:
-    id: int
+    """A run that was proposed or goes on at this daemon.
+
+    `answers` has a future per peer at the proposer, `expires` is the timer of a party that accepted and waits
+    for the proposer to begin, and `task` is what this daemon does for the run on its own.
+    """
+
     proposer: str
-    proposal: Proposal
     work: Contract | ScoringWork
     session: RunSession
     state: str = "proposed"
     answers: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
-    task: asyncio.Task[Any] | None = None
+    task: asyncio.Task[None] | None = None
     listeners: list[Tell] = field(default_factory=list)
     asked_by: Tell | None = None  # at the proposer: whose command this run is
     expires: asyncio.TimerHandle | None = None
+
+    @property
+    def id(self) -> int:
+        """The number of the run, the same at all its parties."""
+        return self.session.run
+
+    @property
+    def number(self) -> str:
+        """The number of the run as logs, shares and the ledger write it."""
+        return f"{self.id:08x}"
 
     @property
     def terms(self) -> Terms | Scoring:
         """What was proposed."""
         return self.work.terms
 
+    @property
+    def trains(self) -> Terms | None:
+        """The terms of a training run, None if this is a scoring session."""
+        return self.work.terms if isinstance(self.work, Contract) else None
+
     def tell(self, event: Event) -> None:
+        """Show an event to everybody who follows the run here."""
         for listener in self.listeners:
             listener(event)
 
     def log(self, event: Event) -> None:
-        # a long alignment is worth a line now and then, not one a chunk
+        """Write an event to the log; a long alignment gets a line now and then, not one per chunk."""
         if event.what != "aligning" or event.done * 10 // event.total > (event.done - 1) * 10 // event.total:
-            log.info("run %08x: %s", self.id, words(event))
+            log.info("run %s: %s", self.number, event_line(event))
 
     async def agreement(self, seconds: float) -> None:
-        """Until everybody has accepted exactly these terms; Refused with every reason why not."""
+        """Wait until everybody has accepted exactly these terms; Refused with every reason why not."""
         _, pending = await asyncio.wait(self.answers.values(), timeout=seconds)
         refusals = []
         for peer, future in self.answers.items():
@@ -60,7 +79,8 @@ class Run:
             raise Refused("; ".join(refusals))
 
 
-def words(event: Event) -> str:
+def event_line(event: Event) -> str:
+    """An event as one line of text, e.g. `training 3/10, loss 0.412345`."""
     text = event.what
     if event.total:
         text += f" {event.done}/{event.total}"

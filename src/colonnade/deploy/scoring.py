@@ -1,8 +1,8 @@
-"""One scoring session at one party: bring new rows, align them, apply the stored share.
+"""One scoring session at one party: read new rows, find the common ones, apply the stored share to them.
 
-The asker brings the ids it wants scored and holds, the others bring all ids of the entry they are asked
-for; after the private alignment rows are named by their place in the common order, so no id is ever sent.
-What the others learn is which of their ids were asked for.
+The asker comes with the ids that it wants scored, the others with all ids of the entry they are asked for.
+After the private alignment rows are named by their place in the common order, so no id is ever sent. The
+others learn which of their ids were asked for.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.arrays import Arrays, Floats, Matrix, Rows
+from colonnade.arrays import Arrays, Digests, Floats, Matrix, Rows
 from colonnade.conversations.align import AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, Scorer, Session
 from colonnade.deploy.models import check_unchanged, restored_models
-from colonnade.deploy.rows import Brought, load_rows, rules_of
+from colonnade.deploy.rows import PartyRows, load_rows, rules_of
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest, StoredShare
@@ -31,22 +30,28 @@ from colonnade.job.plan import Plan
 T = TypeVar("T")
 
 
+class ScoredRow(TypedDict, total=False):
+    """The score of one row: one number, or one for every class; a probability and a label where there is one."""
+
+    score: float | list[float]
+    probability: float
+    label: str
+
+
 def scorer(settings: Settings, contract: Contract, plan: Plan[Any], arrays: Arrays, X: Matrix) -> Scorer:
-    """A share applied to this party's columns of some rows."""
+    """This party's share of a model, applied to its columns of some rows."""
     models = GivenModels()
     if contract.asks_for_models:
         models = restored_models(settings, contract.terms, plan, arrays, int(X.shape[1]))
     return contract.conversation.share.scorer(Holding(plan, settings.name, arrays, X, models))
 
 
-def bring(
-    settings: Settings, share: StoredShare, terms: Scoring, wanted: NDArray[np.uint8] | None
-) -> Brought:
-    """The rows of the entry that is asked for; at the asker only those it wants scored."""
+def read_rows(settings: Settings, share: StoredShare, terms: Scoring, wanted: Digests | None) -> PartyRows:
+    """This party's rows of the entry that the terms name; with `wanted` only those with these ids."""
     trained = share.manifest.terms
     check_unchanged(settings, trained, share.manifest.code)
     name = terms.data or trained.parties[settings.name].data
-    brought = load_rows(
+    own = load_rows(
         settings,
         name,
         trained.align.keys,
@@ -55,30 +60,30 @@ def bring(
         bare=not share.manifest.columns,
     )
     if wanted is None:
-        return brought
-    held = np.ascontiguousarray(brought.ids).view("S32").ravel()
+        return own
+    held = np.ascontiguousarray(own.ids).view("S32").ravel()
     keep = np.flatnonzero(np.isin(held, np.ascontiguousarray(wanted).view("S32").ravel()))
     if not len(keep):
         raise DataError(f"data.{name}: none of the ids to score is in it")
-    return Brought(brought.table.take(keep), brought.ids[keep])
+    return PartyRows(own.table.take(keep), own.ids[keep])
 
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """A session that may be asked: which ids (as digests) are common, in the common order."""
+    """A session that may be asked, and the common ids (as digests) in the common order."""
 
     session: Session
-    ids: NDArray[np.uint8]
+    ids: Digests
 
 
 def asking(
     share: StoredShare, terms: Scoring, use: Callable[[Ready], Awaitable[T]]
 ) -> Callable[[RunSession], Awaitable[T]]:
-    """The asker's program of a session; `use` is what it does with it."""
+    """The asker's program of a session: open it, return what `use` makes of it, and end it."""
 
     async def program(session: RunSession) -> T:
         scoring, rows = await _ready(session, share, terms)
-        result = await use(Ready(scoring, session.brought.ids[rows]))
+        result = await use(Ready(scoring, session.own.ids[rows]))
         await scoring.end()
         await session.party.leave(session.train)
         return result
@@ -87,7 +92,7 @@ def asking(
 
 
 def answering(share: StoredShare, terms: Scoring) -> Callable[[RunSession], Awaitable[int]]:
-    """Everybody else's program of a session; it returns how many rows were asked for."""
+    """Everybody else's program of a session: answer the asker, and return how many rows were asked for."""
 
     async def program(session: RunSession) -> int:
         scoring, _ = await _ready(session, share, terms)
@@ -99,19 +104,19 @@ def answering(share: StoredShare, terms: Scoring) -> Callable[[RunSession], Awai
 
 
 async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tuple[Session, Rows]:
-    """Find the common rows and apply the share to them; the session, and the rows' places here."""
-    contract, trained, digest = Contract.of(share.manifest.terms), share.manifest.terms, terms.digest()
+    """Find the common rows and apply the share to them; returns the session and this party's common rows."""
+    contract, trained, digest = share.contract, share.manifest.terms, terms.digest()
     secrets = await session.party.join(session.align, digest)
     found = await align(
         session.align,
-        session.brought.ids,
+        session.own.ids,
         secrets,
         AlignTerms(order=bytes.fromhex(digest), rules=rules_of(trained.align.keys)),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
     await session.align.finish()
-    session.tell(Event("aligned", len(found.rows), len(session.brought.ids)))
-    rows = session.brought.table.take(found.rows)
+    session.tell(Event("aligned", len(found.rows), len(session.own.ids)))
+    rows = session.own.table.take(found.rows)
     table = await asyncio.to_thread(share.preparation.transform, rows)
     plan = contract.plan(session.me, table.width, share.manifest.rows["train"])
     part = await asyncio.to_thread(scorer, session.settings, contract, plan, share.arrays, table.X)
@@ -120,30 +125,30 @@ async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tup
     return Session(session.train, secure, terms.asker, part), found.rows
 
 
-def outputs(manifest: Manifest, z: Floats) -> list[dict[str, Any]]:
-    """Scores in the words of the label: a probability where the loss has one, and the predicted label."""
-    loss = Contract.of(manifest.terms).loss
-    labels = manifest.labels or {}
+def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:
+    """Every row's score, its probability where the loss has one, and its predicted label."""
+    loss = share.contract.loss
+    labels = share.manifest.labels or {}
     classes = list(labels.get("classes", ()))
     if loss.task == "regression":
         return [{"score": float(each)} for each in z]
     if loss.task == "multiclass":
         return [{"score": [float(v) for v in each], "label": classes[int(np.argmax(each))]} for each in z]
     positive = set(labels.get("positive", ()))
-    words = {sign: [c for c in classes if (c in positive) == sign] for sign in (True, False)}
-    rows = []
+    names = {sign: [c for c in classes if (c in positive) == sign] for sign in (True, False)}
+    rows: list[ScoredRow] = []
     for each in z:
-        row: dict[str, Any] = {"score": float(each)}
+        row: ScoredRow = {"score": float(each)}
         if loss.name == "logistic":
             row["probability"] = float(1 / (1 + np.exp(-each)))
-        side = words[bool(each > 0)]
+        side = names[bool(each > 0)]
         row["label"] = side[0] if len(side) == 1 else ("positive" if each > 0 else "negative")
         rows.append(row)
     return rows
 
 
-def completed(manifest: Manifest, z: Floats, away: list[str]) -> Floats:
-    """Scores without the parties that are away, which are taken to be average."""
+def with_mean_parts(manifest: Manifest, z: Floats, away: list[str]) -> Floats:
+    """Scores of the present parties plus the mean part of every party that is away."""
     for party in away:
         mean = np.array(manifest.means[party])
         z = z + (mean if z.ndim > 1 else mean[0])

@@ -1,9 +1,9 @@
-"""A session: this party's part in one run, as its daemon hands it to the program of the run.
+"""A session: all that a program needs to play this party's part in one run.
 
-A run has three stretches, each with an endpoint of its own on the standing lines: align, train, close. They
-are made before a party accepts, so that nothing is sent to somebody who does not listen yet. When anything
-goes wrong all three are told. What peers are told about a fault in this party's data is only that there is
-one: the text for the operator may quote the data.
+A run has three stretches, each with an endpoint of its own on the standing lines: align, train, close. The
+endpoints are made before a party accepts, so that nothing is sent to somebody who does not listen yet. When
+anything goes wrong all three are told. About a fault in this party's data peers are told only that there is
+one, because the text for the operator may quote the data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from colonnade.deploy.rows import Brought
+from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
 from colonnade.errors import Aborted, ColonnadeError, DataError, ModelError, ShareError
 from colonnade.net.endpoint import Endpoint
@@ -39,52 +39,57 @@ Tell = Callable[[Event], None]
 
 @dataclass
 class RunSession:
-    """One party in one run. `minimum` is how many common rows this party demands."""
+    """One party in one run: its rows, and its endpoints. `minimum` is how many common rows it demands."""
 
     run: int
     settings: Settings
     party: Party
-    brought: Brought
+    own: PartyRows
     minimum: int
     tell: Tell = lambda event: None
 
     @property
     def me(self) -> str:
+        """The name of this party."""
         return self.settings.name
 
     @property
     def parties(self) -> tuple[str, ...]:
+        """All parties of the run, this one included."""
         return self.align.parties
 
     @property
     def align(self) -> Endpoint:
+        """The endpoint for finding common rows."""
         return self.party.nets[0]
 
     @property
     def train(self) -> Endpoint:
+        """The endpoint for training, or for the requests of a scoring session."""
         return self.party.nets[1]
 
     @property
     def close(self) -> Endpoint:
+        """The endpoint for what follows training: validation and mean parts."""
         return self.party.nets[2]
 
     async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
-        """Run the program; whatever happens, every peer hears of the end, and nothing stays behind."""
+        """Run the program and return its result; every peer hears of the end, whatever happens."""
         async with self.party:
             return await program(self)
 
     def sent_bytes(self) -> int:
-        """All bytes of the run that left this party, framing included."""
+        """How many bytes this party has sent in the run, framing included."""
         return sum(net.meter.bytes() + net.meter.bytes(evaluation=True) for net in self.party.nets)
 
     def stop(self, reason: str) -> None:
-        """End the run here and, by that, everywhere."""
+        """End the run at this party, which ends it at all others too."""
         for net in self.party.nets:
             net.fail(Aborted(reason))
 
 
 def endpoints(mux: Mux, run: int, parties: tuple[str, ...], deadline: float) -> tuple[Endpoint, ...]:
-    """The endpoints of a run, one a stretch; PeerUnreachable when a party is away."""
+    """New endpoints for a run, one for each stretch; PeerUnreachable when a party is away."""
     return tuple(mux.endpoint(run + k, parties, deadline=deadline) for k in range(STRETCHES))
 
 

@@ -1,7 +1,7 @@
 """A party's own settings: party.toml, which never leaves the party.
 
-Who it is and where it listens, whom it knows, which data it offers under which names, what it allows
-whom to do with them, and where it keeps its runs. Paths are relative to the file.
+It says who the party is and where it listens, which peers it knows, which data it offers under which names,
+what it allows whom to do with them, and where it keeps its runs. Paths are relative to the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ SOCKET_LIMIT = 100  # a path of a local socket cannot be longer than about this
 
 
 class Entry(Section, frozen=True):
-    """One entry of the catalogue. Without `columns` every column of the file is offered but id and label."""
+    """One entry of the catalogue: a file and what is offered of it.
+
+    Without `columns` every column of the file is offered but id and label.
+    """
 
     file: str
     id: str | tuple[str, ...]
@@ -32,11 +35,15 @@ class Entry(Section, frozen=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """The id columns."""
         return (self.id,) if isinstance(self.id, str) else self.id
 
 
 class Code(Section, frozen=True):
-    """A model that is code and may be run here when a job asks for it by name. Paths are beside the file."""
+    """A model that is code, which may be run here when a job asks for it by name.
+
+    Paths are relative to the settings.
+    """
 
     kind: Literal["torch", "function", "program"]
     path: str | None = None
@@ -45,7 +52,7 @@ class Code(Section, frozen=True):
 
 
 class Rule(Section, frozen=True):
-    """What is allowed; a rule under [policy.peers.NAME] replaces the general one for that proposer."""
+    """What a proposer may ask for; a rule under [policy.peers.NAME] replaces the general one for that peer."""
 
     algorithms: tuple[str, ...] | None = None
     data: tuple[str, ...] | None = None
@@ -58,7 +65,7 @@ class Rule(Section, frozen=True):
 
 
 class Policy(Rule, frozen=True):
-    """Who may ask for what, what is never offered to anybody, and what labels may be told about in total."""
+    """The general rule, those for single peers, columns never offered, and the privacy budget of labels."""
 
     epsilon: float | None = None
     delta: float = 1e-4
@@ -68,7 +75,7 @@ class Policy(Rule, frozen=True):
 
 
 class Serve(Section, frozen=True):
-    """The prediction service: which model, where, and who may ask."""
+    """The prediction service: which model answers, where it listens, and who may ask."""
 
     listen: str
     model: str
@@ -82,6 +89,8 @@ class Serve(Section, frozen=True):
 
 
 class Settings(Section, frozen=True, kw_only=True):
+    """All settings of one party."""
+
     name: str
     listen: str
     certificates: str = "certificates"
@@ -94,9 +103,10 @@ class Settings(Section, frozen=True, kw_only=True):
     models: dict[str, Code] = msgspec.field(default_factory=dict)
     policy: Policy = Policy()
     serve: Serve | None = None
-    folder: str = ""  # where the file lies; not for the file itself
+    folder: str = ""  # where the file lies; set when it is read
 
     def path(self, name: str) -> Path:
+        """The path of a file that the settings name."""
         return Path(self.folder) / name
 
     @property
@@ -106,7 +116,7 @@ class Settings(Section, frozen=True, kw_only=True):
 
     @property
     def socket(self) -> Path:
-        """Where the party's own commands find its daemon."""
+        """The local socket by which the party's own commands reach its daemon."""
         path = self.state.absolute() / "daemon.sock"
         if len(str(path)) < SOCKET_LIMIT:
             return path
@@ -114,11 +124,13 @@ class Settings(Section, frozen=True, kw_only=True):
         return Path(tempfile.gettempdir()) / f"colonnade-{name}.sock"
 
     def credentials(self) -> Credentials:
+        """This party's key, and the certificates of its peers."""
         return Credentials.load(self.path(self.certificates), self.name, self.peers)
 
 
 def address(text: str, where: str) -> Address:
-    """
+    """The host and port in a setting; JobError, naming `where` it stands, if it is no address.
+
     >>> address("127.0.0.1:7401", "listen")
     ('127.0.0.1', 7401)
     """
@@ -129,6 +141,7 @@ def address(text: str, where: str) -> Address:
 
 
 def read_settings(path: Path) -> Settings:
+    """The settings in a TOML file; JobError if they cannot be read or do not go together."""
     plain = read_toml(path, "there is no such file; docs/deploy.md shows how to write one")
     refuse_unknown(plain, Settings, str(path))
     for name, entry in plain.get("data", {}).items():

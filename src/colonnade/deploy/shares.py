@@ -1,4 +1,4 @@
-"""Stored shares: what one party keeps of a model, in files that carry no code.
+"""Stored shares: one party's part of a model on its disk, in files that carry no code.
 
     MODELS/NAME-RUN/manifest.json   what it is: job, columns, preparation, labels, versions, checksums
     MODELS/NAME-RUN/weights.npz     arrays, read with pickle switched off
@@ -13,7 +13,9 @@ import hashlib
 import io
 import platform
 import shutil
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +26,15 @@ from colonnade import __version__
 from colonnade.arrays import Arrays
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
-from colonnade.deploy.terms import Terms
+from colonnade.deploy.terms import Contract, Terms
 from colonnade.errors import ShareError
 
 FORMAT = 1
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """All about a share but its arrays, as manifest.json has it; docs/model-shares.md explains the fields."""
+
     format: int = FORMAT
     model: str
     run: str
@@ -53,31 +57,44 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     weights: str  # sha256 of weights.npz
 
 
-class StoredShare(msgspec.Struct, frozen=True):
-    """A share as it was stored: what it is, and its arrays."""
+@dataclass(frozen=True, eq=False)
+class StoredShare:
+    """A share as it was stored: its manifest and its arrays."""
 
     manifest: Manifest
     arrays: Arrays
 
+    @cached_property
+    def contract(self) -> Contract:
+        """The terms that the share was trained by, with their algorithm."""
+        return Contract.of(self.manifest.terms)
+
     @property
     def preparation(self) -> Preparation:
+        """How this party's columns become numbers."""
         return Preparation.from_dict(self.manifest.preparation)
 
     @property
     def labels(self) -> Labels | None:
+        """How labels become numbers; None at a party without the label."""
         return Labels.from_dict(self.manifest.labels) if self.manifest.labels else None
 
 
 def versions() -> dict[str, str]:
+    """The versions of what writes a share."""
     return {"colonnade": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
 def now() -> str:
+    """The time in UTC, as ISO text to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:
-    """Write a share; readable by its owner only, since weights tell about the rows they were learnt from."""
+    """Write a share and return its folder; ShareError if there is one already.
+
+    Only its owner may read it, because weights tell about the rows they were learnt from.
+    """
     folder = models / manifest.model
     draft = models / f".{manifest.model}.part"
     shutil.rmtree(draft, ignore_errors=True)
@@ -94,15 +111,15 @@ def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:
     return folder
 
 
-def keep_books(state: Path, model: str, content: bytes) -> None:
-    """What a run cost, for whoever wants to compare runs."""
+def save_cost(state: Path, model: str, content: bytes) -> None:
+    """Write what the run of a model cost this party, beside its models."""
     folder = state / "books"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{model}.json").write_bytes(content)
 
 
 def load(models: Path, model: str) -> StoredShare:
-    """The share of this model, or the newest of this name; everything about it checked."""
+    """The share of this model, or the newest of this name; ShareError if it is missing or damaged."""
     manifest = find(models, model)
     path = models / manifest.model / "weights.npz"
     try:
@@ -116,6 +133,7 @@ def load(models: Path, model: str) -> StoredShare:
 
 
 def find(models: Path, model: str) -> Manifest:
+    """The manifest of this model, or the newest of this name; ShareError if there is none."""
     known = listing(models)
     for manifest in reversed(known):
         if model in (manifest.model, manifest.terms.name):
@@ -125,12 +143,13 @@ def find(models: Path, model: str) -> Manifest:
 
 
 def listing(models: Path) -> list[Manifest]:
-    """All shares, the oldest first."""
+    """The manifests of all shares, the oldest first."""
     found = [read_manifest(path) for path in sorted(models.glob("*/manifest.json"))]
     return sorted(found, key=lambda manifest: manifest.created)
 
 
 def read_manifest(path: Path) -> Manifest:
+    """The manifest in a file; ShareError if it cannot be read or has another format."""
     try:
         plain = msgspec.json.decode(path.read_bytes())
         stored = plain.get("format") if isinstance(plain, dict) else None

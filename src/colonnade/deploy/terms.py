@@ -2,7 +2,7 @@
 
 A job between companies names parties and entries of their catalogues instead of files, says how ids are
 compared and rows are split, and otherwise reads like any other job. Its digest is over the meaning, not
-the spelling: two files with the same digest ask for the same thing, and one different digit is another job.
+the spelling: two files with the same digest ask for the same thing, and one changed digit gives another digest.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from colonnade.job.plan import Facts, Plan
 from colonnade.losses import LOSSES, Loss
 from colonnade.run.resolve import Composition, check_tree, compose, resolve
 
-MOST = 8
+MOST_PARTIES = 8
 MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
 
 
 class Member(Section, frozen=True):
-    """What one party brings: an entry of its catalogue, all columns it offers or some of them."""
+    """One party's data for the job: an entry of its catalogue, with all columns it offers or some of them."""
 
     data: str
     columns: tuple[str, ...] | None = None
@@ -45,7 +45,7 @@ class Member(Section, frozen=True):
 
 
 class Key(Section, frozen=True):
-    """How one column of the id is brought into one form before it is compared."""
+    """How the values of one id column are brought into one form before they are compared."""
 
     kind: Literal["text", "integer", "date"] = "text"
     trim: bool = True
@@ -54,7 +54,7 @@ class Key(Section, frozen=True):
 
 
 class Align(Section, frozen=True):
-    """How ids are compared, and what happens when a party brings other ids than the time before."""
+    """How ids are compared, and whether a party may come with other ids than the time before."""
 
     keys: tuple[Key, ...] = (Key(),)
     changed: Literal["refuse", "accept"] = "refuse"
@@ -62,7 +62,7 @@ class Align(Section, frozen=True):
 
 
 class Split(Section, frozen=True):
-    """Which rows are for what: decided by a hash of the id, so a row never changes sides."""
+    """Which part of the rows is for test and validation; a hash of the id decides, so a row never changes."""
 
     test: float = 0.2
     validation: float = 0.0
@@ -79,14 +79,14 @@ class Prepare(Section, frozen=True):
 
 
 class Use(Section, frozen=True):
-    """What may be done with the model: scoring while a party is away, who sees the loss."""
+    """Whether rows may be scored while a party is away, and who sees the loss."""
 
     degraded: bool = False
     loss_seen_by: Literal["active", "all"] = "active"
 
 
 class Terms(Training, frozen=True, kw_only=True):
-    """A job between companies."""
+    """A job between companies, as its file says it."""
 
     name: str
     parties: dict[str, Member]
@@ -103,16 +103,16 @@ class Terms(Training, frozen=True, kw_only=True):
 
     @property
     def server(self) -> str:
-        """Who applies F0 where there is one: the first label holder."""
+        """The party that applies the model on top (F0), where there is one: the first label holder."""
         return self.active[0]
 
     @property
     def scores(self) -> int:
-        """Numbers that a score is made of: one, or one for every class."""
+        """How many numbers the score of a row has: one, or one for every class."""
         return self.train.classes or 1
 
     def job(self) -> Job:
-        """The same as a job of the training conversations."""
+        """The same job as the training conversations know it."""
         prepare = self.prepare
         data = Data(
             files={party: member.data for party, member in sorted(self.parties.items())},
@@ -128,23 +128,24 @@ class Terms(Training, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Contract:
-    """Terms that go together, and the algorithm that they ask for."""
+    """Terms that were checked, and the algorithm that they ask for."""
 
     terms: Terms
     composition: Composition
 
     @staticmethod
     def of(terms: Terms) -> Contract:
-        """A contract of terms that were checked before, as those of a stored share."""
+        """The contract of terms that were checked before, as those of a stored share."""
         return Contract(terms, compose(terms.job()))
 
     @property
     def conversation(self) -> Conversation[Any]:
+        """The record of the algorithm's conversation."""
         return self.composition.conversation
 
     @property
     def loss(self) -> Loss:
-        """The loss that is trained; where the terms do not say, labels are two classes."""
+        """The loss that is trained; where the terms do not name one, that for two classes."""
         return LOSSES[self.composition.loss("binary")]
 
     @property
@@ -157,7 +158,7 @@ class Contract:
         return self.composition.has("server") and party == self.terms.server
 
     def plan(self, party: str, columns: int, rows: int) -> Plan[Any]:
-        """What all parties of the run go by; each knows its own number of columns and nobody else's."""
+        """The plan of the run at this party, which knows its own number of columns and nobody else's."""
         terms = self.terms
         facts = Facts(
             columns={name: columns if name == party else 1 for name in sorted(terms.parties)},
@@ -170,7 +171,7 @@ class Contract:
 
 
 class Scoring(Section, frozen=True, kw_only=True):
-    """Terms of a scoring session: which model, which rows, and who is present."""
+    """The terms of a scoring session: which model, which rows, who asks and who is present."""
 
     model: str
     asker: str
@@ -182,14 +183,14 @@ class Scoring(Section, frozen=True, kw_only=True):
 
 
 class Proposal(Section, frozen=True, kw_only=True):
-    """What travels: exactly one of the two kinds of terms."""
+    """What a daemon sends to its peers: the terms of a training run or of a scoring session."""
 
     train: Terms | None = None
     score: Scoring | None = None
 
 
 def read_terms(path: Path) -> Terms:
-    """The terms in a TOML file, if they can be meant."""
+    """The terms in a TOML file; JobError if they cannot be read or cannot work."""
     plain = read_toml(path, "there is no such job file")
     refuse_code(plain, str(path))
     refuse_unknown(plain, Terms, str(path))
@@ -223,11 +224,11 @@ def check_terms(terms: Terms, where: str) -> Contract:
 
 
 def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
-    """Who takes part, how ids are compared, rows split and messages carried."""
+    """Refuse impossible choices of who takes part, how ids are compared, rows split and messages carried."""
     if not terms.name or not all(c.isalnum() or c in "-_." for c in terms.name) or terms.name[0] == ".":
         refuse(f"name: {terms.name!r}; use letters, digits, '-', '_' and '.'")
-    if not 2 <= len(terms.parties) <= MOST:
-        refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST} can")
+    if not 2 <= len(terms.parties) <= MOST_PARTIES:
+        refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST_PARTIES} can")
     if not terms.active:
         refuse("parties: nobody holds the label; say label = true for the party that does")
     if not terms.align.keys or terms.align.minimum < 1:
@@ -249,7 +250,7 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
 
 
 def _check_algorithm(contract: Contract, refuse: Callable[[str], None]) -> None:
-    """Whether every party gets something out of this algorithm, and what its scores are made of."""
+    """Refuse an algorithm that leaves a party without a share, or cannot score as the terms say."""
     terms, composition, name = contract.terms, contract.composition, contract.composition.preset.name
     if composition.has("no-share"):
         refuse(

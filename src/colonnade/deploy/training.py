@@ -1,7 +1,7 @@
 """One training run at one party: align, split, prepare, train, measure, store the share.
 
-The program is the same at every party. What differs is who holds the label: only there are labels read,
-the loss seen and the metrics known.
+The program is the same at every party. Only at label holders are labels read and the metrics known; the loss
+is seen there too, and elsewhere if the job allows that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable, Table
 from colonnade.deploy import models, shares
 from colonnade.deploy.id_history import IdHistory
-from colonnade.deploy.rows import Brought, commitment, load_rows, rules_of, split_rows
+from colonnade.deploy.rows import PartyRows, commitment, load_rows, rules_of, split_rows
 from colonnade.deploy.scoring import scorer
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
@@ -36,19 +36,19 @@ from colonnade.result import Moment
 from colonnade.run.party import Share, Work, train
 
 
-class Books(msgspec.Struct, kw_only=True):
-    """What a run cost this party, kept beside its models."""
+class RunCost(msgspec.Struct, kw_only=True):
+    """What a run cost this party: for finding common rows, and for training."""
 
     align_bytes: int
     align_seconds: float
     train: Share
 
 
-def bring(settings: Settings, contract: Contract) -> Brought:
-    """Read this party's data for the job and see that it can be prepared at all."""
+def read_rows(settings: Settings, contract: Contract) -> PartyRows:
+    """This party's rows for the job; raises if they, the labels or its models cannot be used for it."""
     terms, me = contract.terms, settings.name
     member = terms.parties[me]
-    brought = load_rows(
+    own = load_rows(
         settings,
         member.data,
         terms.align.keys,
@@ -58,16 +58,16 @@ def bring(settings: Settings, contract: Contract) -> Brought:
         bare=contract.is_bare_server(me),
     )
     # types and gaps are found now, before anybody waits for anybody
-    prepared(brought.table, terms, intercept=False)
+    preparation_for(own.table, terms, intercept=False)
     if contract.asks_for_models:
         models.check_code(settings, terms)
     if member.label:
-        labels_for(brought.table, contract)
-    return brought
+        labels_for(own.table, contract)
+    return own
 
 
-def prepared(raw: RawTable, terms: Terms, *, intercept: bool) -> Preparation:
-    """How this party prepares its columns, learnt from these rows."""
+def preparation_for(raw: RawTable, terms: Terms, *, intercept: bool) -> Preparation:
+    """The preparation of this party's columns as the job asks for it, learnt from these rows."""
     prepare = terms.prepare
     return Preparation.fit(
         raw,
@@ -79,7 +79,7 @@ def prepared(raw: RawTable, terms: Terms, *, intercept: bool) -> Preparation:
 
 
 def labels_for(raw: RawTable, contract: Contract) -> Labels:
-    """How labels become numbers, learnt from these rows of a label holder."""
+    """How labels become numbers, learnt from these rows; DataError if they do not fit the job."""
     terms = contract.terms
     if raw.y is None:
         raise DataError(f"{raw.name}: holds no label")
@@ -91,7 +91,7 @@ def labels_for(raw: RawTable, contract: Contract) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """This party's common rows, and which of them are for what."""
+    """This party's common rows, which of them are for training, validation and test, and how to prepare them."""
 
     raw: RawTable
     train: Rows
@@ -102,19 +102,21 @@ class Aligned:
 
     @staticmethod
     def of(session: RunSession, contract: Contract, rows: Rows) -> Aligned:
-        """Split the common rows and learn the preparation from those to train on."""
+        """Split the common rows, and learn the preparation from those to train on."""
         terms, me = contract.terms, session.me
-        ids, raw = session.brought.ids[rows], session.brought.table.take(rows)
+        ids, raw = session.own.ids[rows], session.own.table.take(rows)
         train, validation, test = split_rows(ids, terms.split, terms.seed)
         if not len(train) or not len(test):
             raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
         known = raw.take(train)
         labels = labels_for(known, contract) if me in terms.active else None
         intercept = terms.prepare.intercept and me == terms.active[0]
-        return Aligned(raw, train, validation, test, prepared(known, terms, intercept=intercept), labels)
+        return Aligned(
+            raw, train, validation, test, preparation_for(known, terms, intercept=intercept), labels
+        )
 
     def table(self, rows: Rows) -> Table:
-        """Some of the rows as numbers."""
+        """Some of the common rows as numbers, with their labels where this party holds them."""
         part = self.raw.take(rows)
         y = None
         if self.labels is not None and part.y is not None:
@@ -122,6 +124,7 @@ class Aligned:
         return self.preparation.transform(replace(part, y=None, ids=None), y)
 
     def counts(self) -> dict[str, int]:
+        """How many rows are common, and how many of them are for what."""
         return {
             "common": self.raw.rows,
             "train": len(self.train),
@@ -133,7 +136,10 @@ class Aligned:
 def training(
     contract: Contract, report: Callable[[Moment], None]
 ) -> Callable[[RunSession], Awaitable[shares.Manifest]]:
-    """The program of one run."""
+    """The program of one training run; it returns the manifest of the share that it stored.
+
+    `report` is called with every measurement, at label holders.
+    """
 
     async def program(session: RunSession) -> shares.Manifest:
         terms, settings = contract.terms, session.settings
@@ -162,16 +168,16 @@ def training(
         )
         stored = {**share.weights, **beside}
         await asyncio.to_thread(shares.save, settings.state / "models", manifest, stored)
-        books = Books(align_bytes=session.align.meter.bytes(), align_seconds=aligned_after, train=share)
-        share.weights = {}
-        shares.keep_books(settings.state, manifest.model, msgspec.json.encode(books))
+        cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=aligned_after, train=share)
+        share.weights = {}  # they are stored, and no part of the cost
+        shares.save_cost(settings.state, manifest.model, msgspec.json.encode(cost))
         return manifest
 
     return program
 
 
 def _manifest(session: RunSession, contract: Contract, share: Share, rows: Aligned) -> shares.Manifest:
-    """What a share is, as far as it is known when training ends."""
+    """The manifest of a share, as far as it is known when training ends."""
     terms, run = contract.terms, f"{session.run:08x}"
     return shares.Manifest(
         model=f"{terms.name}-{run}",
@@ -193,32 +199,36 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
 
 
 async def _align(session: RunSession, terms: Terms) -> Alignment:
+    """Find the common rows, and remember what the peers committed to for the next run with them."""
     history = IdHistory(session.settings.state / "memory")
     scope = history.scope(terms.parties)
     secrets = await session.party.join(session.align, terms.digest())
     found = await align(
         session.align,
-        session.brought.ids,
+        session.own.ids,
         secrets,
         AlignTerms(
             order=bytes.fromhex(terms.digest()),
             rules=rules_of(terms.align.keys),
             minimum=max(terms.align.minimum, session.minimum),
-            commitment=commitment(session.brought.ids, history.salt()),
+            commitment=commitment(session.own.ids, history.salt()),
             expected={} if terms.align.changed == "accept" else history.recall(scope),
         ),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
     await session.align.finish()
     history.remember(scope, {p: c for p, c in found.commitments.items() if p != session.me})
-    session.tell(Event("aligned", len(found.rows), len(session.brought.ids)))
+    session.tell(Event("aligned", len(found.rows), len(session.own.ids)))
     return found
 
 
 async def _close(
     session: RunSession, contract: Contract, plan: Plan[Any], weights: Arrays, rows: Aligned
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """Validation metrics at the first label holder; every party's mean part where the job allows its use."""
+    """The validation metrics, at the first label holder, and the others' mean parts, at all label holders.
+
+    Mean parts are exchanged only if the job allows scores without a party.
+    """
     net, terms = session.close, contract.terms
     secrets = await session.party.join(net, terms.digest())
     metrics: dict[str, float] = {}
@@ -241,7 +251,7 @@ async def _close(
 
 
 async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[str, list[float]]:
-    """Every other party's mean part of a score, at label holders; the others only tell their own."""
+    """Every other party's mean part of a score, at label holders; elsewhere only the own one is sent."""
     net, tag = session.close, tag_of(Topic.PREDICT, 0)
     for peer in terms.active:
         if peer != session.me:
@@ -253,12 +263,12 @@ async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[s
 
 
 def as_event(moment: Moment, epochs: int) -> Event:
-    """A measurement as operators see it."""
+    """The event that shows a measurement to operators."""
     return Event("training", moment.epoch, epochs, moment.loss)
 
 
 def describe(manifest: shares.Manifest) -> dict[str, Any]:
-    """What an operator is told of a finished run."""
+    """The fields of a manifest that an operator is shown when a run is finished."""
     plain: dict[str, Any] = msgspec.to_builtins(manifest)
     return {
         key: plain[key] for key in ("model", "party", "digest", "rows", "metrics", "alignment", "created")

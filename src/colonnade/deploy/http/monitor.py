@@ -1,6 +1,6 @@
 """Health and metrics for the party's own operators: two pages on loopback, in Prometheus' text format.
 
-Nothing here tells about data: peers, runs, bytes and refusals are counted, never named by content.
+Nothing here tells about data: there are only counts of peers, runs, bytes and refusals.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ PATIENCE_S = 5.0
 
 
 async def serve(daemon: Daemon) -> asyncio.Server:
+    """Start the server of both pages."""
     host, port = address(daemon.settings.monitor or "", "monitor")
     try:
         return await asyncio.start_server(lambda r, w: _answer(daemon, r, w), host, port, limit=LIMIT)
@@ -43,6 +44,7 @@ async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.
 
 
 def page(daemon: Daemon, path: str) -> tuple[str, str]:
+    """The HTTP status and the text of the page at this path."""
     match path:
         case "/health":
             away = [peer for peer, line in daemon.mux.lines.items() if not line.up]
@@ -54,7 +56,7 @@ def page(daemon: Daemon, path: str) -> tuple[str, str]:
 
 
 def metrics(daemon: Daemon) -> Iterator[str]:
-    """Counters and gauges, each after its description."""
+    """The lines of the metrics page: counters and gauges, each after its description."""
 
     def about(name: str, kind: str, text: str) -> str:
         return f"# HELP colonnade_{name} {text}\n# TYPE colonnade_{name} {kind}"
@@ -68,12 +70,12 @@ def metrics(daemon: Daemon) -> Iterator[str]:
     yield f"colonnade_runs_active {len(daemon.runs)}"
     yield about("runs_total", "counter", "Runs that ended, by how.")
     for state in ("done", "failed", "refused", "withdrawn", "expired"):
-        yield f'colonnade_runs_total{{state="{state}"}} {daemon.finished[state]}'
+        yield f'colonnade_runs_total{{state="{state}"}} {daemon.journal.ended[state]}'
     counters = {
         "sent_bytes_total": ("Bytes sent in all runs, framing included.", daemon.sent_bytes()),
         "strangers_total": ("Connections turned away.", sum(daemon.mux.strangers().values())),
         "frames_refused_total": ("Frames refused.", sum(daemon.mux.refused.values())),
-        "scored_rows_total": ("Rows scored for this party or by it for others.", daemon.scored),
+        "scored_rows_total": ("Rows scored for this party or by it for others.", daemon.journal.scored_rows),
     }
     for name, (text, value) in counters.items():
         yield about(name, "counter", text)

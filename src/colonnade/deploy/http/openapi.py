@@ -8,28 +8,39 @@ from colonnade import __version__
 from colonnade.deploy.settings import Serve
 from colonnade.deploy.shares import Manifest
 
+Json = dict[str, Any]
 
-def document(serve: Serve, manifest: Manifest) -> dict[str, Any]:
-    identifier = {
-        "oneOf": [
-            {"type": "string"},
-            {"type": "integer"},
-            {"type": "array", "items": {"type": ["string", "integer"]}},
-        ]
-    }
-    score = {
-        "type": "object",
-        "required": ["id", "found"],
-        "properties": {
-            "id": identifier,
-            "found": {"type": "boolean", "description": "whether all parties know the id"},
-            "score": {"oneOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]},
-            "probability": {"type": "number", "minimum": 0, "maximum": 1},
-            "label": {"type": "string"},
-        },
-    }
-    problem = _json({"type": "object", "properties": {"error": {"type": "string"}}})
-    security: list[dict[str, Any]] = [{"token": []}] if serve.token_file else [{"certificate": []}]
+ID: Json = {
+    "oneOf": [
+        {"type": "string"},
+        {"type": "integer"},
+        {"type": "array", "items": {"type": ["string", "integer"]}},
+    ]
+}
+SCORE: Json = {
+    "type": "object",
+    "required": ["id", "found"],
+    "properties": {
+        "id": ID,
+        "found": {"type": "boolean", "description": "whether all parties know the id"},
+        "score": {"oneOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]},
+        "probability": {"type": "number", "minimum": 0, "maximum": 1},
+        "label": {"type": "string"},
+    },
+}
+ANSWER: Json = {
+    "type": "object",
+    "properties": {
+        "model": {"type": "string"},
+        "degraded": {"type": "array", "items": {"type": "string"}},
+        "scores": {"type": "array", "items": SCORE},
+    },
+}
+PROBLEM: Json = {"type": "object", "properties": {"error": {"type": "string"}}}
+
+
+def document(serve: Serve, manifest: Manifest) -> Json:
+    """The whole document, for these settings and the model that answers."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -43,62 +54,48 @@ def document(serve: Serve, manifest: Manifest) -> dict[str, Any]:
                 "certificate": {"type": "mutualTLS"},
             }
         },
-        "security": security,
-        "paths": {
-            "/v1/score": {
-                "post": {
-                    "summary": "Score rows by id",
-                    "requestBody": {
-                        "required": True,
-                        **_json(
-                            {
-                                "type": "object",
-                                "required": ["ids"],
-                                "additionalProperties": False,
-                                "properties": {
-                                    "ids": {
-                                        "type": "array",
-                                        "minItems": 1,
-                                        "maxItems": serve.max_ids,
-                                        "items": identifier,
-                                    }
-                                },
-                            }
-                        ),
-                    },
-                    "responses": {
-                        "200": {
-                            "description": "one entry per id, in the order asked",
-                            **_json(
-                                {
-                                    "type": "object",
-                                    "properties": {
-                                        "model": {"type": "string"},
-                                        "degraded": {"type": "array", "items": {"type": "string"}},
-                                        "scores": {"type": "array", "items": score},
-                                    },
-                                }
-                            ),
-                        },
-                        "400": {"description": "not a question", **problem},
-                        "401": {"description": "no token, or another", **problem},
-                        "413": {"description": f"over {serve.max_bytes} bytes", **problem},
-                        "503": {"description": "a party is away", **problem},
-                    },
-                }
-            },
-            "/v1/model": {
-                "get": {"summary": "Which model answers", "responses": {"200": {"description": "the model"}}}
-            },
-            "/v1/refresh": {
-                "post": {
-                    "summary": "Align again, so that new rows are found",
-                    "responses": {"202": {"description": "a new session begins"}},
-                }
-            },
+        "security": [{"token": []}] if serve.token_file else [{"certificate": []}],
+        "paths": {"/v1/score": {"post": _score(serve)}, **_others()},
+    }
+
+
+def _score(serve: Serve) -> Json:
+    """POST /v1/score: its body and its answers."""
+    ids = {"type": "array", "minItems": 1, "maxItems": serve.max_ids, "items": ID}
+    body = {
+        "type": "object",
+        "required": ["ids"],
+        "additionalProperties": False,
+        "properties": {"ids": ids},
+    }
+    return {
+        "summary": "Score rows by id",
+        "requestBody": {"required": True, **_content(body)},
+        "responses": {
+            "200": {"description": "one entry per id, in the order asked", **_content(ANSWER)},
+            "400": {"description": "not a question", **_content(PROBLEM)},
+            "401": {"description": "no token, or another", **_content(PROBLEM)},
+            "413": {"description": f"over {serve.max_bytes} bytes", **_content(PROBLEM)},
+            "503": {"description": "a party is away", **_content(PROBLEM)},
         },
     }
 
 
-def _json(schema: dict[str, Any]) -> dict[str, Any]:
+def _others() -> Json:
+    """The paths beside /v1/score, which take no body."""
+    return {
+        "/v1/model": {
+            "get": {"summary": "Which model answers", "responses": {"200": {"description": "the model"}}}
+        },
+        "/v1/refresh": {
+            "post": {
+                "summary": "Align again, so that new rows are found",
+                "responses": {"202": {"description": "a new session begins"}},
+            }
+        },
+    }
+
+
+def _content(schema: Json) -> Json:
+    """A body of JSON with this schema."""
     return {"content": {"application/json": {"schema": schema}}}
