@@ -233,7 +233,7 @@ def test_a_job_may_do_without_the_pooled_comparison(monkeypatch: pytest.MonkeyPa
     def never(*arguments: object) -> None:
         raise AssertionError("somebody pooled the columns")
 
-    setting = random_setting(test_rows=40)
+    setting = random_tables(test_rows=40)
     compared = run(setting, "vfb-saga")
     monkeypatch.setattr("colonnade.run.federate.compare", never)
     alone = run(setting, "vfb-saga", compare=False)
@@ -247,4 +247,4 @@ def test_a_job_may_do_without_the_pooled_comparison(monkeypatch: pytest.MonkeyPa
 
 def test_a_target_needs_the_comparison_that_it_is_counted_from() -> None:
     with pytest.raises(JobError, match=r"compare = false: train.target is counted from the pooled optimum"):
-        run(random_setting(), "vfb-saga", compare=False, train={"target": 0.1})
+        run(random_tables(), "vfb-saga", compare=False, train={"target": 0.1})

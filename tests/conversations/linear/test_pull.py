@@ -266,15 +266,15 @@ def test_no_batch_is_later_than_max_delay_whoever_is_slow(name: str, ahead: int,
     bounded = {"ahead": ahead, "max_delay": least + more, "epochs": 3, "batch": 8}
     for speeds in ([1, 1, 1, 0.1], [0.2, 1, 1, 3], [1, 1, 1, 1]):
         network = {"latency_ms": 3.0, "bandwidth_mbps": 50.0, "speeds": speeds, "charge_forward": False}
-        done = run(random_setting(active=1), name, network=network, train=bounded)
+        done = run(random_tables(active=1), name, network=network, train=bounded)
         assert 0 < done.result.staleness.max <= least + more
 
 
 def test_without_a_bound_a_slow_party_s_batches_grow_old() -> None:
     network = {"latency_ms": 0.1, "speeds": [1, 1, 1, 0.02], "us_per_call": 500.0, "charge_forward": False}
     train = {"epochs": 4, "batch": 8}
-    free = run(random_setting(active=1), "afsgd-vp", network=network, train=train)
-    held = run(random_setting(active=1), "afsgd-vp", network=network, train={**train, "max_delay": 6})
+    free = run(random_tables(active=1), "afsgd-vp", network=network, train=train)
+    held = run(random_tables(active=1), "afsgd-vp", network=network, train={**train, "max_delay": 6})
     assert free.result.staleness.max > 10
     assert held.result.staleness.max <= 6
     assert (
@@ -286,10 +286,10 @@ def test_without_a_bound_a_slow_party_s_batches_grow_old() -> None:
 def test_a_bound_that_cannot_be_kept_is_refused_with_the_one_that_can(ahead: int) -> None:
     least = (ahead - 1) + 3 * (ahead + 1)
     with pytest.raises(JobError, match=rf"train.max_delay: 4 label holders .* set max_delay = {least}"):
-        run(random_setting(active=1), "asysqn-sgd", train={"ahead": ahead, "max_delay": least - 1})
+        run(random_tables(active=1), "asysqn-sgd", train={"ahead": ahead, "max_delay": least - 1})
 
 
 @pytest.mark.parametrize("name", ["synsqn-sgd", "fd-svrg"])
 def test_who_pulls_in_step_is_never_late(name: str) -> None:
-    done = run(random_setting(active=1), name, train={"max_delay": 0})
+    done = run(random_tables(active=1), name, train={"max_delay": 0})
     assert done.result.staleness.max == 0

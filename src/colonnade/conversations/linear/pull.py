@@ -118,7 +118,7 @@ class PullConversation:
 
     async def together(self) -> None:
         """One stint of training and the pause before it."""
-        self.trainer.delays.turn()
+        self.trainer.steps.delays.turn()
         await self.trainer.pause(self.state.stint * self.timetable.per_epoch, self.pullers)
         if self.context.plan.pace.schedule == "sync":
             await self.in_step()
@@ -157,7 +157,7 @@ class PullConversation:
 
     async def ask(self) -> None:
         await self.net.broadcast(Ask(self.tag(self.net.me, self.state.begun)))
-        self.trainer.delays.read(self.state.begun, sum(self.state.known.values()))
+        self.trainer.steps.delays.read(self.state.begun, sum(self.state.known.values()))
         self.state.begun += 1
 
     async def pull(self, number: int) -> None:
@@ -178,7 +178,7 @@ class PullConversation:
         order, _ = self.trainer.block.rows(batch.epoch)
         theta = self.context.label_holder.theta(z, order[batch.start : batch.end], batch.number)
         await self.trainer.apply([(batch, theta)])
-        self.trainer.delays.apply(batch.number, sum(self.state.known.values()))
+        self.trainer.steps.delays.apply(batch.number, sum(self.state.known.values()))
         self.trainer.tally.updates += 1
         self.state.done += 1
         self.state.known[self.net.me] = self.state.done
@@ -227,7 +227,7 @@ class PullConversation:
                 if puller != me:
                     await self.sum.give(share, root=puller, tag=self.tag(puller, number))
             if me in self.pullers:
-                self.trainer.delays.read(number, sum(self.state.known.values()))
+                self.trainer.steps.delays.read(number, sum(self.state.known.values()))
                 await self.step(batch, await self.sum.collect(share, tag=self.tag(me, number)))
         self.state.known = dict.fromkeys(self.pullers, (self.state.stint + 1) * self.timetable.per_epoch)
 

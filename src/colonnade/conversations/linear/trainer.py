@@ -67,18 +67,15 @@ class Trainer:
     pool: ThreadPoolExecutor | None
     tally: Tally = field(default_factory=Tally)
 
-    @property
-    def delays(self) -> Delays:
-        return self.steps.delays
-
     # -- rounds -------------------------------------------------------------------------------------
 
     async def scores(self, batches: Sequence[Round]) -> list[Floats]:
         """The block's shares of the scores of neighbouring rounds; each notes how old its weights will be."""
         first, last = batches[0], batches[-1]
         joined = await self.share(Round(first.number, first.epoch, first.start, last.end))
+        delays, finished = self.steps.delays, self.window.state.finished
         for batch in batches:
-            self.delays.read(batch.number, self.window.finished)
+            delays.read(batch.number, finished)
         shares = [joined[batch.start - first.start : batch.end - first.start] for batch in batches]
         if self.joint is None:
             return shares
@@ -119,14 +116,14 @@ class Trainer:
             self.curvature.watch(v, thetas[-1], self.steps.gamma())
 
     async def _finished(self, numbers: Sequence[int]) -> None:
-        finished = self.window.finished
+        delays, reached = self.steps.delays, self.window.state
         for number in numbers:
-            self.delays.apply(number, finished)
+            delays.apply(number, reached.finished)
         self.tally.updates += len(numbers)
-        epoch = self.schedule.round(self.window.base).epoch
+        epoch = reached.base // self.schedule.per_epoch
         self.window.finish(numbers)
-        if (now := self.schedule.round(self.window.base).epoch) > epoch:
-            self.delays.turn()
+        if (now := reached.base // self.schedule.per_epoch) > epoch:
+            delays.turn()
             self.block.forget_before(now)
             # a party that never has to wait for another must still let `measure` see these weights
             await asyncio.sleep(0)
@@ -179,7 +176,7 @@ class Trainer:
         for puller, tag in tags.items():
             if puller != context.me:
                 await context.sum.give(scores, root=puller, tag=tag)
-        await self.charge_values(self.block.all_rows.values(0, n))
+        await self.charge_all()
         if context.me in tags:
             z = await context.sum.collect(scores, tag=tags[context.me])
             await self.remember(context.label_holder.theta(z, np.arange(n)))
@@ -189,7 +186,7 @@ class Trainer:
         if not isinstance(self.block.estimator, Svrg):
             raise TypeError(f"{type(self.block.estimator).__name__} takes no snapshots")
         n = self.schedule.rows
-        await self.charge_values(self.block.all_rows.values(0, n))
+        await self.charge_all()
         self.block.estimator.snapshot(theta, self.block.all_rows.gradient(0, n, theta) / n)
 
     async def snapshot(self) -> None:
@@ -215,7 +212,7 @@ class Trainer:
             if root != context.me:
                 parts[root] = (await context.net.recv(Announce, root, tag)).values
         theta = np.concatenate([parts[root] for root in roots])
-        await self.charge_values(self.block.all_rows.values(0, n))
+        await self.charge_all()
         await self.remember(theta)
 
     def _snapshot_tags(self, count: int) -> list[int]:
@@ -255,17 +252,20 @@ class Trainer:
             rounds=self.rounds(self.window.base) if rounds is None else rounds,
             updates=self.tally.updates,
             evaluation=self.evaluation,
-            delays=self.delays.counts,
+            delays=self.steps.delays.counts,
         )
 
     # -- computing ----------------------------------------------------------------------------------
 
     async def charge(self, batches: Sequence[Round]) -> None:
         """Let the time pass that the kernels take for some batches."""
-        virtual = self.context.net.clock.virtual
-        await self.charge_values(self.block.values(batches) if virtual else 0)
+        clock = self.context.net.clock
+        values = self.block.values(batches) if clock.virtual else 0
+        await charge(clock, self.context.plan.network, values)
 
-    async def charge_values(self, values: int) -> None:
+    async def charge_all(self) -> None:
+        """Let the time pass that one kernel takes for all rows."""
+        values = self.block.all_rows.values(0, self.schedule.rows)
         await charge(self.context.net.clock, self.context.plan.network, values)
 
     async def compute(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
