@@ -27,7 +27,7 @@ SLACK = 1e-9  # sums of floats
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """An entry of the ledger: what a run has told or may tell about a label; epsilon None is without bound."""
+    """An entry of the ledger: what a run told, or may tell, about a label; epsilon None is without bound."""
 
     run: str
     job: str

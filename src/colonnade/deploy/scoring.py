@@ -31,7 +31,10 @@ T = TypeVar("T")
 
 
 class ScoredRow(TypedDict, total=False):
-    """The score of one row: one number, or one for every class; a probability and a label where there is one."""
+    """The score of one row (one number, or one for every class), its probability and its predicted label.
+
+    Only the logistic loss has probabilities; a regression has no labels.
+    """
 
     score: float | list[float]
     probability: float

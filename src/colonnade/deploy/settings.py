@@ -52,7 +52,7 @@ class Code(Section, frozen=True):
 
 
 class Rule(Section, frozen=True):
-    """What a proposer may ask for; a rule under [policy.peers.NAME] replaces the general one for that peer."""
+    """What a proposer may ask for; one under [policy.peers.NAME] replaces the general one for that peer."""
 
     algorithms: tuple[str, ...] | None = None
     data: tuple[str, ...] | None = None

@@ -91,7 +91,7 @@ def labels_for(raw: RawTable, contract: Contract) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """This party's common rows, which of them are for training, validation and test, and how to prepare them."""
+    """This party's common rows, what each is for (training, validation, test), and how to prepare them."""
 
     raw: RawTable
     train: Rows
