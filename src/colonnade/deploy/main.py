@@ -29,6 +29,7 @@ def run_daemon(settings: Settings) -> None:
 
 
 async def _main(settings: Settings) -> None:
+    """Start the daemon and its servers, and end them in the opposite order after a signal."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

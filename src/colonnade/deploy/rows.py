@@ -28,7 +28,7 @@ from colonnade.errors import DataError, suggest
 
 @dataclass(frozen=True, eq=False)
 class PartyRows:
-    """One party's rows for a run: its raw columns (with labels where it holds them) and digests of the ids."""
+    """One party's rows for a run: its raw columns, with labels where it holds them, and digests of ids."""
 
     table: RawTable
     ids: Digests

@@ -157,6 +157,7 @@ def read_settings(path: Path) -> Settings:
 
 
 def _check(settings: Settings, where: str) -> None:
+    """Raise JobError for addresses, columns, models, budgets and peers that cannot be meant."""
     address(settings.listen, f"{where}: listen")
     for peer, text in settings.peers.items():
         address(text, f"{where}: peers.{peer}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import numpy as np
@@ -168,9 +168,7 @@ def training(
         )
         stored = {**share.weights, **beside}
         await asyncio.to_thread(shares.save, settings.state / "models", manifest, stored)
-        cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=aligned_after, train=share)
-        share.weights = {}  # they are stored, and no part of the cost
-        shares.save_cost(settings.state, manifest.model, msgspec.json.encode(cost))
+        _save_cost(session, manifest, share, aligned_after)
         return manifest
 
     return program
@@ -196,6 +194,13 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
         epsilon=share.epsilon,
         weights="",
     )
+
+
+def _save_cost(session: RunSession, manifest: shares.Manifest, share: Share, align_seconds: float) -> None:
+    """Write what the run cost this party; the weights are stored already, and no part of the cost."""
+    share.weights = {}
+    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=share)
+    shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
 
 
 async def _align(session: RunSession, terms: Terms) -> Alignment:
@@ -267,9 +272,26 @@ def as_event(moment: Moment, epochs: int) -> Event:
     return Event("training", moment.epoch, epochs, moment.loss)
 
 
-def describe(manifest: shares.Manifest) -> dict[str, Any]:
-    """The fields of a manifest that an operator is shown when a run is finished."""
-    plain: dict[str, Any] = msgspec.to_builtins(manifest)
+class Trained(TypedDict):
+    """What an operator is shown of a finished training run: some fields of its manifest."""
+
+    model: str
+    party: str
+    digest: str
+    rows: dict[str, int]
+    metrics: dict[str, float]
+    alignment: str
+    created: str
+
+
+def describe(manifest: shares.Manifest) -> Trained:
+    """What an operator is shown of the training run that this manifest is from."""
     return {
-        key: plain[key] for key in ("model", "party", "digest", "rows", "metrics", "alignment", "created")
+        "model": manifest.model,
+        "party": manifest.party,
+        "digest": manifest.digest,
+        "rows": manifest.rows,
+        "metrics": manifest.metrics,
+        "alignment": manifest.alignment,
+        "created": manifest.created,
     }
