@@ -208,7 +208,7 @@ class Daemon:
         if message.run in self.runs or message.run & 0xF:
             raise Refused(f"run {message.run:08x} is not a free number")
         found = await consider(self.settings, self.lines, peer, proposal)
-        run = self._begin(message.run, peer, found.work, found.own, found.minimum)
+        run = self._begin(message.run, peer, found.work, found.own_rows, found.minimum)
         try:
             self._reserve(run)
         except ColonnadeError as error:

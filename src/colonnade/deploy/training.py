@@ -104,7 +104,7 @@ class Aligned:
     def of(session: RunSession, contract: Contract, rows: Rows) -> Aligned:
         """Split the common rows, and learn the preparation from those to train on."""
         terms, me = contract.terms, session.me
-        ids, raw = session.own.ids[rows], session.own.table.take(rows)
+        ids, raw = session.own_rows.ids[rows], session.own_rows.table.take(rows)
         train, validation, test = split_rows(ids, terms.split, terms.seed)
         if not len(train) or not len(test):
             raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
@@ -210,20 +210,20 @@ async def _align(session: RunSession, terms: Terms) -> Alignment:
     secrets = await session.party.join(session.align, terms.digest())
     found = await align(
         session.align,
-        session.own.ids,
+        session.own_rows.ids,
         secrets,
         AlignTerms(
             order=bytes.fromhex(terms.digest()),
             rules=rules_of(terms.align.keys),
             minimum=max(terms.align.minimum, session.minimum),
-            commitment=commitment(session.own.ids, history.salt()),
+            commitment=commitment(session.own_rows.ids, history.salt()),
             expected={} if terms.align.changed == "accept" else history.recall(scope),
         ),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
     await session.align.finish()
     history.remember(scope, {p: c for p, c in found.commitments.items() if p != session.me})
-    session.tell(Event("aligned", len(found.rows), len(session.own.ids)))
+    session.tell(Event("aligned", len(found.rows), len(session.own_rows.ids)))
     return found
 
 
