@@ -114,7 +114,7 @@ Tell = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Demo:
-    """A finished demonstration: the run, each department's part in it, and the clinic on its own."""
+    """A finished demonstration: the run, each department's part in it, and how the clinic does alone."""
 
     run: Finished
     columns: dict[str, int]
@@ -126,7 +126,7 @@ class Demo:
 
 
 def run_demo(folder: Path, tell: Tell = lambda event: None) -> Demo:
-    """The whole demonstration, in a folder of its own."""
+    """Run the whole demonstration in this folder and return its numbers."""
     lay_out(folder)
     settings = {party: read_settings(folder / "parties" / party / "party.toml") for party in MEASURES}
     terms = read_terms(folder / "job.toml")
@@ -250,7 +250,7 @@ async def _ask(settings: Settings, request: control.Request, tell: Tell) -> Any:
 def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str, float, str]]) -> Demo:
     """The demonstration's numbers, from all folders and a pooled model: no department could do this."""
     stored = {party: shares.load(each.state / "models", terms.name) for party, each in settings.items()}
-    books = {
+    costs = {
         party: msgspec.json.decode(
             (each.state / "books" / f"{stored[party].manifest.model}.json").read_bytes(), type=RunCost
         )
@@ -259,7 +259,7 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     train, test, held = _joined(settings, terms, stored)
     job: Job = terms.job()
     plan, data = plan_for(job, Tables("patients", train, test, terms.active))
-    trained = {party: book.train for party, book in books.items()}
+    trained = {party: cost.train for party, cost in costs.items()}
     pooled = compare(Launch(plan, data))
     run = Finished(job, plan, result_of("breast cancer, four departments", plan, trained, pooled), trained)
     return Demo(
@@ -267,7 +267,7 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
         columns={party: len(share.manifest.columns) for party, share in stored.items()},
         held=held,
         common=stored[HOLDER].manifest.rows["common"],
-        align_bytes=sum(book.align_bytes for book in books.values()),
+        align_bytes=sum(cost.align_bytes for cost in costs.values()),
         alone=_alone(train[HOLDER], test[HOLDER], job),
         scores=scores,
     )
@@ -316,11 +316,13 @@ def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
 
 
 def _labels(table: Table) -> Floats:
+    """The labels of a table; DataError if it has none."""
     if table.y is None:
         raise DataError(f"{table.name} has no labels; the clinic's file should have the diagnosis")
     return table.y
 
 
 def _ids(path: Path) -> list[str]:
+    """The ids of the patients in a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return [row["patient"] for row in csv.DictReader(file)]

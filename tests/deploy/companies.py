@@ -23,7 +23,7 @@ ROWS = 400
 
 
 def lay_out(root: Path, names: tuple[str, ...] = NAMES, **policies: str) -> Consortium:
-    """Files with 90% overlap and an order of their own; the bank's has the label."""
+    """Write every company's files and settings: 90% of the rows overlap, and the bank has the label."""
     consortium = Consortium(root, names)
     ids, X, y = people(ROWS + 60)
     for k, name in enumerate(names):
@@ -61,7 +61,7 @@ def job(names: tuple[str, ...] = NAMES, **changes: Any) -> Terms:
 
 @asynccontextmanager
 async def running(consortium: Consortium, **versions: str) -> AsyncIterator[dict[str, Daemon]]:
-    """All daemons of the consortium, connected."""
+    """Start all daemons of the consortium, wait until they are connected, and stop them in the end."""
     daemons = {
         name: Daemon(read_settings(consortium.config(name)), **_version(versions.get(name)))
         for name in consortium.names
@@ -90,7 +90,7 @@ async def connected(daemons: dict[str, Daemon], seconds: float = 15.0) -> None:
 def together(
     consortium: Consortium, program: Callable[[dict[str, Daemon]], Awaitable[Any]], **versions: str
 ) -> Any:
-    """Run a program with all daemons up."""
+    """Run a program with all daemons connected, and return its result."""
 
     async def main() -> Any:
         async with running(consortium, **versions) as daemons:
@@ -101,7 +101,7 @@ def together(
 
 
 async def settled(daemon: Daemon, seconds: float = 10.0) -> None:
-    """Until no run is left at a daemon."""
+    """Wait until no run is left at a daemon."""
     await until(lambda: not daemon.runs, seconds)
 
 

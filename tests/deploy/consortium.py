@@ -77,7 +77,7 @@ reconnect_s = 3.0
             )
 
     def run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """A command of this party, in its own folder."""
+        """Run a command of this party in its own folder."""
         environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
         return subprocess.run(
             [sys.executable, "-m", "colonnade", *words],

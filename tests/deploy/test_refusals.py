@@ -9,6 +9,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.deploy.companies import NAMES, job, lay_out, settled, together, until
 from tests.deploy.consortium import Consortium
@@ -18,6 +19,7 @@ from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Proposal
 from colonnade.errors import JobError, PeerUnreachable, Refused
+from colonnade.messages import Propose
 from colonnade.net.stream.certificates import issue
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.wire import NetworkWire
@@ -192,8 +194,6 @@ def test_the_job_differs_by_one_digit(tmp_path: Path) -> None:
 
 def test_a_byte_of_the_job_changed_on_its_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop reads a 7 where the bank wrote a 6: neither goes on, and both say that the jobs differ."""
-    import msgspec
-
     consortium = lay_out(tmp_path)
     decode = msgspec.json.decode
 
@@ -258,6 +258,27 @@ def test_the_wire_protocol_differs(
     assert there == reason
     assert f"no line with bank: {reason}" in caplog.text
     assert f"no line with shop: shop refused: {reason}" in caplog.text
+
+
+# -- and two that propose one number at once -------------------------------------------------------------
+
+
+def test_two_peers_propose_runs_of_one_number(tmp_path: Path) -> None:
+    """Only one of them is accepted, though both are read while the number is still free."""
+    consortium = lay_out(tmp_path)
+    asked = Propose(0x10, msgspec.json.encode(Proposal(train=job())))
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[list[Any], list[str]]:
+        shop, peers = daemons["shop"], ("bank", "telecom")
+        answers = await asyncio.gather(*(shop._consider(p, asked) for p in peers), return_exceptions=True)
+        accepted = [p for p, each in zip(peers, answers, strict=True) if isinstance(each, str)]
+        assert [run.proposer for run in shop.runs.values()] == accepted
+        return answers, accepted
+
+    answers, accepted = together(consortium, program)
+    assert len(accepted) == 1
+    (refusal,) = (each for each in answers if isinstance(each, Refused))
+    assert str(refusal) == "run 00000010 is not a free number"
 
 
 # -- and before anybody is asked -------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from colonnade.errors import (
     JobError,
     PeerUnreachable,
 )
+from colonnade.job import Job
+from colonnade.run.resolve import Composition, compose
 
 ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity", "outputs"]\n'
 
@@ -82,6 +84,28 @@ def test_versions_that_differ_in_the_last_number_train_together(tmp_path: Path) 
 
     manifest = together(consortium, program, bank="0.1.0", shop="0.1.7")
     assert manifest.metrics["test_auc"] > 0.8
+
+
+def test_a_job_is_checked_once_at_every_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the terms make is kept for the whole run, and for a whole scoring session."""
+    consortium, terms, ids = lay_out(tmp_path), job(), ids_of(tmp_path / "bank" / "applicants.csv", "id")
+    composed: list[Job] = []
+
+    def counted(asked: Job) -> Composition:
+        composed.append(asked)
+        return compose(asked)
+
+    monkeypatch.setattr("colonnade.deploy.terms.compose", counted)
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[int, int]:
+        await daemons["bank"].train(terms)
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        trained = len(composed)
+        await scores_of(daemons["bank"], ids[:20], "applicants")
+        return trained, len(composed) - trained
+
+    assert together(consortium, program) == (len(NAMES), len(NAMES))
 
 
 def _scores_are_those_of_the_joined_rows(root: Path, found: Any) -> None:

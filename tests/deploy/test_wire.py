@@ -1,4 +1,4 @@
-"""An audit of the wire: all that any party writes into TLS, from proposal to scores, searched for one row.
+"""An audit of the wire: search all that any party writes into TLS, from proposal to scores, for one row.
 
 No raw value, no scaled value, no id and no label of a marked row is in it. Linear algorithms do not show a
 part of a score either. In a cascade the outputs of a party's model cross in clear, by design; the test says
@@ -31,7 +31,7 @@ NETWORK = {"kind": "mlp", "hidden": [4], "outputs": 2, "server": {"kind": "mlp",
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> bytearray:
-    """All that goes into TLS at anybody, before it is encrypted."""
+    """A record that grows by all that any party writes into TLS, before it is encrypted."""
     record = bytearray()
     write = tls.TlsChannel.write
 
@@ -60,7 +60,7 @@ def marked(root: Path) -> Any:
 
 
 def as_sent(number: float) -> Iterator[bytes]:
-    """A number in every form in which it might cross."""
+    """The bytes of a number in every form in which it might be sent."""
     yield np.float64(number).tobytes()
     yield np.float32(number).tobytes()
     yield np.array(np.rint(number * 2**32)).astype(np.int64).tobytes()

@@ -31,9 +31,10 @@ INTERRUPTED = 130
 
 
 class Colonnade(click.Group):
-    """A group of commands that tells of a failure in one line."""
+    """The commands; a failure of any of them is shown in one line."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command and exit with its code; a wrong command line is shown in one line."""
         extra["standalone_mode"] = False
         try:
             code = super().main(*args, **extra)
@@ -46,6 +47,7 @@ class Colonnade(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command and return its exit code; its errors are shown in one line."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit):
@@ -62,6 +64,7 @@ class Colonnade(click.Group):
 
 
 def _failure(error: Exception) -> str:
+    """What the user is told of an error."""
     if isinstance(error, ColonnadeError):
         return str(error)
     if isinstance(error, OSError):
@@ -74,6 +77,7 @@ def _say(text: str) -> None:
 
 
 def _usage(error: click.ClickException) -> str:
+    """What the user is told of a wrong command line."""
     text = error.format_message().rstrip(".")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text += f"{'' if text.endswith('?') else ';'} `{error.ctx.command_path} --help` tells more"

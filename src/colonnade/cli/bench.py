@@ -1,4 +1,4 @@
-"""`colonnade bench`: a paper's tables and figures, ours beside the paper's."""
+"""`colonnade bench`: reproduce a paper's tables and figures, ours beside the paper's."""
 
 from __future__ import annotations
 

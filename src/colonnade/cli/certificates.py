@@ -1,4 +1,4 @@
-"""`colonnade certs`: an authority and one certificate per party, for mutual TLS."""
+"""`colonnade certs`: make an authority and one certificate per party, for mutual TLS."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def certs(folder: Path, parties: tuple[str, ...], days: int) -> None:
 
 
 def _make(folder: Path, parties: tuple[str, ...], days: int) -> None:
+    """Issue the certificates, after making the authority if there is none yet."""
     from colonnade.net.stream.certificates import issue, make_authority
 
     if not (folder / "ca.crt").exists():

@@ -47,10 +47,12 @@ def store(folder: Path, result: Result, *, plot: bool) -> list[Path]:
 
 
 def _free(folder: Path, ours: set[str]) -> bool:
+    """Whether a folder holds an earlier run, or nothing but files of these names."""
     return {path.name for path in folder.iterdir()} <= ours or _is_run(folder / RESULT)
 
 
 def _is_run(path: Path) -> bool:
+    """Whether a file is the result of a run."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):

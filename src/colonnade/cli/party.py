@@ -1,4 +1,4 @@
-"""`colonnade party`: a party's long-running process; `--status` asks the one that runs."""
+"""`colonnade party`: run a party's daemon, check its settings, or ask the daemon that runs for its status."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def party(config: Path, check: bool, ask_status: bool, as_json: bool) -> None:
 
 
 def _check(settings: Settings) -> None:
+    """Print what the party offers; raises if certificates or data cannot be used."""
     from colonnade.deploy.check import survey
 
     settings.credentials()
@@ -60,6 +61,7 @@ def _check(settings: Settings) -> None:
 
 
 def _status(settings: Settings, as_json: bool) -> None:
+    """Print peers, runs and latest events of the daemon that runs."""
     import json
 
     from colonnade.cli.daemon import ask

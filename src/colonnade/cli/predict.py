@@ -1,4 +1,4 @@
-"""`colonnade predict`: joint scores of new rows by id, from a file to a file."""
+"""`colonnade predict`: read ids from a file, score them together, and write the scores to a file."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: st
 
 
 def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]:
-    from colonnade.errors import JobError, suggest
-
     """The id columns of the catalogue entry that holds the rows."""
+    from colonnade.errors import JobError, suggest
 
     name = data or trained
     if name not in settings.data:

@@ -28,6 +28,7 @@ def progress(epochs: int, *, quiet: bool = False) -> Iterator[Report]:
 
 
 def _bar(console: Console) -> Progress:
+    """An empty progress bar."""
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -40,6 +41,7 @@ def _bar(console: Console) -> Progress:
 
 
 def _on_bar(bar: Progress, epochs: int) -> Report:
+    """The function that shows an evaluation on the bar."""
     # no total yet: the bar pulses while data is read, the pooled model trained, the parties started
     task = bar.add_task("reading data, starting parties", total=None, status="")
 

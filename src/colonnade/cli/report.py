@@ -1,4 +1,4 @@
-"""`colonnade report`: one page about runs that are done, from their result.json."""
+"""`colonnade report`: write one page about finished runs, from their result.json."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
 
 
 def _read(folder: Path) -> Result:
+    """The result in the folder of a run."""
     import msgspec
 
     from colonnade.cli.folder import RESULT

@@ -1,4 +1,4 @@
-"""`colonnade run`: one federation on this machine, from its job file to result.json."""
+"""`colonnade run`: run one federation on this machine, from its job file to result.json."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ WIDE = 140
 
 
 def console() -> Console:
-    """Standard output, without colours for what looks like a number or a name."""
+    """A console on standard output that does not colour what looks like a number or a name."""
     terminal = Console(highlight=False, emoji=False)
     if not terminal.is_terminal:
         terminal.width = WIDE  # a pipe has no width; lines that are whole are easier to search

@@ -15,7 +15,7 @@ from colonnade.errors import DataError
 
 
 def survey(settings: Settings) -> Iterator[str]:
-    """One line per entry of the catalogue; raises what is wrong with a file."""
+    """Lines about what this party offers, one per entry of the catalogue; raises if a file cannot be used."""
     yield f"{settings.name} listens on {settings.listen} and knows {', '.join(settings.peers) or 'nobody'}"
     key = settings.path(settings.certificates) / f"{settings.name}.key"
     if key.stat().st_mode & 0o077:
@@ -45,6 +45,7 @@ def survey(settings: Settings) -> Iterator[str]:
 
 
 def _gaps(raw: RawTable) -> str:
+    """How many values each column lacks, in words; empty if none does."""
     found = []
     for name in raw.columns:
         values = raw.column(name)

@@ -135,7 +135,7 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
         writer.close()
 
 
-def _outcome(work: asyncio.Future[Any]) -> FinalReply:
+def _outcome(work: asyncio.Future[training.Trained | Prediction | DaemonStatus]) -> FinalReply:
     """The final reply to a command whose work is done, failed or was stopped."""
     if not work.done() or work.cancelled():
         return FinalReply(error="stopped", code=1)
@@ -146,7 +146,7 @@ def _outcome(work: asyncio.Future[Any]) -> FinalReply:
     return FinalReply(error=str(error) or type(error).__name__, code=code)
 
 
-async def _act(daemon: Daemon, request: Request, tell: Tell) -> dict[str, Any] | Prediction | DaemonStatus:
+async def _act(daemon: Daemon, request: Request, tell: Tell) -> training.Trained | Prediction | DaemonStatus:
     """Do what a command asks for and return its result."""
     match request:
         case TrainRequest(terms=terms):
@@ -225,6 +225,7 @@ async def ask(settings: Settings, request: Request) -> AsyncIterator[EventReply 
 
 
 async def _connect(path: Path, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection with the daemon of this party; PeerUnreachable if it does not run."""
     try:
         return await asyncio.open_unix_connection(path)
     except OSError:
@@ -234,6 +235,7 @@ async def _connect(path: Path, name: str) -> tuple[asyncio.StreamReader, asyncio
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
+    """The content of the next frame."""
     size = int.from_bytes(await reader.readexactly(4), "big")
     if size > LIMIT:
         raise EOFError("a message that is too long")
@@ -241,5 +243,6 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 def _write(writer: asyncio.StreamWriter, message: Request | EventReply | FinalReply) -> None:
+    """Write a message as one frame."""
     content = msgspec.json.encode(message)
     writer.write(len(content).to_bytes(4, "big") + content)

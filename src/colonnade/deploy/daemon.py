@@ -205,10 +205,10 @@ class Daemon:
         proposal = read_proposal(message.terms)
         if len(self.runs) >= MOST_RUNS:
             raise Refused(f"{MOST_RUNS} runs go on or wait here already; try again later")
-        if message.run in self.runs or message.run & 0xF:
-            raise Refused(f"run {message.run:08x} is not a free number")
+        self._check_free(message.run)
         found = await consider(self.settings, self.lines, peer, proposal)
-        run = self._begin(message.run, peer, found.work, found.own, found.minimum)
+        self._check_free(message.run)  # another peer may have taken it while the data was read
+        run = self._begin(message.run, peer, found.work, found.own_rows, found.minimum)
         try:
             self._reserve(run)
         except ColonnadeError as error:
@@ -218,6 +218,11 @@ class Daemon:
         run.expires = loop.call_later(BEGIN_S, self._expire, run)
         log.info("accepted run %08x of %s", message.run, peer)
         return run.terms.digest()
+
+    def _check_free(self, number: int) -> None:
+        """Raise Refused unless a new run may have this number."""
+        if number in self.runs or number & 0xF:
+            raise Refused(f"run {number:08x} is not a free number")
 
     def _begin(
         self,

@@ -1,6 +1,6 @@
-"""A share for other programs: plain JSON or NumPy, and safetensors for the tensors of a network.
+"""Write a share for other programs: as JSON or NumPy, or the tensors of a network as safetensors.
 
-None of these can carry code. It stays one share: without the other parties' it scores nothing.
+None of these can carry code. It stays one share: without the other parties' shares it scores nothing.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from colonnade.arrays import Arrays
 from colonnade.conversations.cascade.predict import HEAD, OWN
 from colonnade.deploy.shares import StoredShare
 from colonnade.errors import JobError, ShareError
 
 Part = Literal["own", "server"]
-VECTOR: dict[Part, str] = {"own": OWN, "server": HEAD}
+VECTOR: dict[Part, str] = {"own": OWN, "server": HEAD}  # the array that holds a part's parameters
 
 
 def write(share: StoredShare, out: Path, part: Part | None = None) -> str:
-    """Write the share as the ending of the file says; what was written, in words."""
+    """Write the share in the format of the file's ending, and return what was written, in words."""
     if out.exists():
         raise ShareError(f"{out} exists and is not overwritten")
     what = f"{share.manifest.kind} share of {share.manifest.model} at {share.manifest.party}"
@@ -39,7 +40,7 @@ def write(share: StoredShare, out: Path, part: Part | None = None) -> str:
 
 
 def as_json(share: StoredShare) -> bytes:
-    """Column names beside their weights, and every array."""
+    """The share as JSON: what it is, the names of its columns, and every array."""
     plain: dict[str, Any] = {
         "model": share.manifest.model,
         "party": share.manifest.party,
@@ -52,8 +53,8 @@ def as_json(share: StoredShare) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain), indent=2)
 
 
-def tensors_of(share: StoredShare, part: Part) -> dict[str, Any]:
-    """What the module's own load_state_dict takes: its parameters by name, and what it keeps beside them."""
+def tensors_of(share: StoredShare, part: Part) -> Arrays:
+    """The tensors that the module's own load_state_dict takes, by name: trained ones and all others."""
     vector = VECTOR[part]
     layout = share.manifest.tensors.get(vector)
     if layout is None:
@@ -70,6 +71,7 @@ def tensors_of(share: StoredShare, part: Part) -> dict[str, Any]:
 
 
 def save_tensors(share: StoredShare, part: Part, out: Path) -> None:
+    """Write the tensors of a network as a safetensors file."""
     tensors = tensors_of(share, part)
     try:
         from safetensors.numpy import save_file

@@ -27,7 +27,7 @@ SLACK = 1e-9  # sums of floats
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """An entry of the ledger: what a run has told or may tell about a label; epsilon None is without bound."""
+    """An entry of the ledger: what a run told, or may tell, about a label; epsilon None is without bound."""
 
     run: str
     job: str
@@ -147,6 +147,7 @@ class Ledger:
             self._write(kept)
 
     def _write(self, entries: list[Spending]) -> None:
+        """Replace the file, and return when both the content and its name are on disk."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = self._path.with_suffix(".part")
         with draft.open("wb") as file:
@@ -156,6 +157,6 @@ class Ledger:
         draft.replace(self._path)
         folder = os.open(self._path.parent, os.O_RDONLY)
         try:
-            os.fsync(folder)  # the new name as well
+            os.fsync(folder)  # the new name
         finally:
             os.close(folder)

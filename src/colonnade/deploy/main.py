@@ -1,4 +1,4 @@
-"""The daemon as a process: start everything, wait for a signal, end everything in order."""
+"""The daemon as a process: start it and its servers, wait for a signal, and end all of them in order."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_daemon(settings: Settings) -> None:
+    """Run a party's daemon in this process until it gets SIGINT or SIGTERM."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     # small products are faster on one core than handed to a pool of them
     with threadpool_limits(1):
@@ -28,6 +29,7 @@ def run_daemon(settings: Settings) -> None:
 
 
 async def _main(settings: Settings) -> None:
+    """Start the daemon and its servers, and end them in the opposite order after a signal."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -50,6 +52,7 @@ async def _main(settings: Settings) -> None:
 
 
 def _service(daemon: Daemon, serve: Serve) -> Service:
+    """The prediction service; JobError if what it needs is not installed."""
     try:
         from colonnade.deploy.http.service import Service
     except ModuleNotFoundError as error:

@@ -120,4 +120,5 @@ def check_models(models: ModelTerms, parties: Collection[str], refuse: Callable[
 
 
 def _is_name(name: str | None) -> bool:
+    """Whether this can be the name of a model: letters, digits, - and _."""
     return bool(name) and all(c.isalnum() or c in "-_" for c in name or "")

@@ -1,8 +1,8 @@
 """The models of a cascade at this party: built in, or code that its own settings put under a name.
 
 What is loaded or started here is what `[models.NAME]` in the party's own settings says, never what a job
-says. A share keeps a fingerprint of that code, because parameters mean nothing to any other: when the file
-has changed since training, the share is refused instead of scoring by something else.
+says. A share keeps a fingerprint of that code, because its parameters mean nothing to other code: when the
+file has changed since training, the share is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib.util
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -30,29 +30,40 @@ from colonnade.job.plan import Plan
 from colonnade.models import blackbox, build
 
 T = TypeVar("T")
+Spec = TypeVar("Spec", job.ModelSpec, job.ServerSpec)
 Layout = list[tuple[str, tuple[int, ...]]]
+"""The names and shapes of the tensors in a parameter vector, in its order."""
 
 
 @runtime_checkable
 class Named(Protocol):
-    """A model whose parameter vector is made of tensors with names, and that may hold others beside it."""
+    """A model whose parameter vector is made of named tensors; it may keep others that are not trained."""
 
     @property
-    def layout(self) -> Layout: ...
+    def layout(self) -> Layout:
+        """The tensors in the parameter vector."""
+        ...
 
-    def buffers(self) -> Arrays: ...
+    def buffers(self) -> Arrays:
+        """The tensors that are not trained, by name."""
+        ...
 
-    def restore(self, buffers: Arrays) -> None: ...
+    def restore(self, buffers: Arrays) -> None:
+        """Put those tensors back."""
+        ...
 
 
 def asked_of(party: str, terms: Terms) -> dict[str, OwnModel | HeadModel]:
-    """The models that a job wants from one party: its own, and F0 from the server."""
+    """The models that a job asks of one party: its own, and at the server the one on top (F0)."""
     asked: dict[str, OwnModel | HeadModel] = {OWN: terms.model.of(party)}
     return asked | {HEAD: terms.model.server} if party == terms.server else asked
 
 
 def code_of(settings: Settings, model: OwnModel | HeadModel) -> Code | None:
-    """What a name means here, None for a model that comes with Colonnade; Refused if it means nothing."""
+    """The code that a model's name stands for here; None for a model that comes with Colonnade.
+
+    Raises Refused if the settings have no such name.
+    """
     if model.kind not in CODE:
         return None
     code = settings.models.get(model.name or "")
@@ -63,7 +74,7 @@ def code_of(settings: Settings, model: OwnModel | HeadModel) -> Code | None:
 
 
 def check_code(settings: Settings, terms: Terms) -> None:
-    """That everything a job asks of this party can be had, before anybody waits for it."""
+    """Raise unless all models that a job asks of this party can be loaded, before anybody waits for it."""
     for model in asked_of(settings.name, terms).values():
         code = code_of(settings, model)
         if code is not None and code.path is not None:
@@ -73,7 +84,7 @@ def check_code(settings: Settings, terms: Terms) -> None:
 
 
 def fingerprints(settings: Settings, terms: Terms) -> dict[str, str]:
-    """SHA-256 over the files of every model that is code."""
+    """A SHA-256 over the files of every model that is code."""
     found = {}
     for part, model in asked_of(settings.name, terms).items():
         if (code := code_of(settings, model)) is not None:
@@ -85,7 +96,7 @@ def fingerprints(settings: Settings, terms: Terms) -> dict[str, str]:
 
 
 def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -> None:
-    """ShareError unless the code is here and is what the share was trained with."""
+    """Raise ShareError unless the code is here and is what the share was trained with."""
     asked = asked_of(settings.name, terms)
     try:
         now = fingerprints(settings, terms)
@@ -100,14 +111,14 @@ def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -
 
 
 def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
-    """F_m of this party."""
+    """This party's own model (F_m) for so many columns."""
     asked = terms.model.of(settings.name)
     spec = _spec(settings, asked, job.ModelSpec)
     return _guarded(asked, lambda: build.party_model(spec, columns, settings.device))
 
 
 def head_model(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], columns: int) -> blackbox.Model:
-    """F0, at the server; `columns` are the server's own. Zero of them: it is only a server."""
+    """The model on top (F0), at the server; `columns` is how many it holds itself, which may be none."""
     spec = _spec(settings, terms.model.server, job.ServerSpec)
     width = sum(widths(plan, columns).values())
     return _guarded(
@@ -116,7 +127,7 @@ def head_model(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], co
 
 
 def models_for(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], X: Matrix) -> GivenModels:
-    """The models this party goes into training with, tried on its first rows."""
+    """The models that this party trains; ModelError if its own fails on its first rows."""
     columns, me, own, head = int(X.shape[1]), settings.name, None, None
     if columns:
         asked, own = terms.model.of(me), own_model(settings, terms, columns)
@@ -130,7 +141,7 @@ def models_for(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], X:
 
 
 def described(models: GivenModels) -> tuple[dict[str, Layout], Arrays]:
-    """The names and shapes of tensors in every parameter vector, and what is stored beside it."""
+    """The tensors in every parameter vector, and the arrays that are stored beside the vectors."""
     named: list[tuple[str, Named]] = []
     if isinstance(models.own, Named):
         named.append((OWN, models.own))
@@ -153,6 +164,7 @@ def restored_models(
 
 
 def _restored(model: blackbox.Model, part: str, arrays: Arrays) -> blackbox.Model:
+    """The model with what a share stores beside its parameters; ShareError if it takes another number."""
     if isinstance(model, Named):
         prefix = f"{part}."
         beside = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
@@ -164,8 +176,8 @@ def _restored(model: blackbox.Model, part: str, arrays: Arrays) -> blackbox.Mode
     return model
 
 
-def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: Any) -> Any:
-    """As the builders know it; code comes from this party's own settings."""
+def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: type[Spec]) -> Spec:
+    """The model as the builders take it; code comes from this party's own settings."""
     described, code = model_terms.described(asked), code_of(settings, asked)
     if code is None:
         return kind(**described)
@@ -178,11 +190,13 @@ def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: Any) -> Any:
 
 
 def _path(settings: Settings, code: Code) -> str:
+    """FILE:NAME of a model, with the file's whole path if it lies beside the settings."""
     file, _, name = (code.path or "").rpartition(":")
     return f"{_beside(settings, file)}:{name}"
 
 
 def _beside(settings: Settings, word: str) -> str:
+    """The whole path of a file beside the settings; any other word as it is."""
     file = settings.path(word)
     return str(file.absolute()) if word and file.is_file() else word
 
@@ -199,7 +213,10 @@ def _files(settings: Settings, code: Code) -> list[Path]:
 
 
 def _guarded(asked: OwnModel | HeadModel, act: Callable[[], T]) -> T:
-    """Code of this party may fail in any way; its operator reads how, its peers only that it did."""
+    """The result of `act`; ModelError if this party's own code fails, in whatever way.
+
+    The operator reads how it failed, the peers only that it did.
+    """
     if asked.kind not in CODE:
         return act()
     try:

@@ -1,7 +1,8 @@
-"""Lines between daemons: who is there, which version speaks, and what daemons say beside the runs.
+"""Lines between daemons: who is connected, in which version, and what daemons say beside the runs.
 
-The first word on a line is a version. Two that do not fit are told so at both ends and take part in nothing
-together; the line stays, so that the reason can be seen. After that every kind of message has its handler.
+The first message on a line is a version. Two versions that do not go together are told so at both ends and
+take part in nothing together; the line stays, so that the reason can be seen. After that every kind of
+message has its handler.
 """
 
 from __future__ import annotations
@@ -23,11 +24,16 @@ from colonnade.secure.keys import compatible
 log = logging.getLogger("colonnade.party")
 
 Handler = Callable[[str, Any], Awaitable[None]]
+"""Called with the peer that sent a message, and the message; its kind is the one it is registered for."""
 
 
 @dataclass
 class Lines:
-    """The standing lines of one daemon. `left` is called with a peer and why its line ended."""
+    """The standing lines of one daemon.
+
+    `controls` has the endpoint of every connected peer for messages beside the runs; `left` is called with a
+    peer and why its line ended.
+    """
 
     mux: Mux
     version: str
@@ -37,20 +43,22 @@ class Lines:
     controls: dict[str, Endpoint] = field(default_factory=dict)
 
     async def open(self) -> None:
+        """Listen, and begin to connect with every peer."""
         await self.mux.open(self._talk, lambda peer, reason: log.warning("no line with %s: %s", peer, reason))
 
     async def close(self) -> None:
+        """Hang up on every peer."""
         await self.mux.close()
 
     async def send(self, peer: str, message: Message) -> None:
-        """Say something, if the peer is there to hear it."""
+        """Send a message beside the runs; it is dropped if the peer is not connected."""
         control = self.controls.get(peer)
         if control is not None:
             with suppress(ColonnadeError):
                 await control.send(peer, message)
 
     def require(self, parties: tuple[str, ...]) -> None:
-        """PeerUnreachable or Refused, naming every party that cannot take part now."""
+        """Raise unless all these parties are peers, connected, and of a version that goes with this one."""
         others = [party for party in parties if party != self.mux.me]
         unknown = [party for party in others if party not in self.mux.lines]
         if unknown:
@@ -67,11 +75,12 @@ class Lines:
             self.check_version(party)
 
     def check_version(self, peer: str) -> None:
+        """Raise Refused if the peer's version does not go with this one."""
         if text := self.skew_with(peer):
             raise Refused(text)
 
     def skew_with(self, peer: str) -> str:
-        """Why this version and the peer's do not go together; empty if they do, or it was never met."""
+        """Why this version and the peer's do not go together; empty if they do, or the peer's is unknown."""
         theirs = self.versions.get(peer)
         if theirs is None or compatible(theirs, self.version):
             return ""
@@ -81,6 +90,7 @@ class Lines:
         )
 
     async def _talk(self, peer: str, control: Endpoint) -> None:
+        """Exchange versions on a new line, then pass every message to its handler until the line ends."""
         await control.send(peer, Present(self.version))
         theirs = (await control.recv(Present, peer)).version
         self.versions[peer] = theirs

@@ -92,7 +92,7 @@ def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
 
 
 def check_models(settings: Settings, rule: Rule, proposer: str, contract: Contract) -> None:
-    """Raise Refused unless this party's settings name the code asked for, and let this proposer ask for it."""
+    """Raise Refused unless this party's settings name the code asked for and let this proposer use it."""
     if not contract.asks_for_models:
         return
     for model in modelling.asked_of(settings.name, contract.terms).values():

@@ -36,7 +36,7 @@ class Accepted:
     """A proposal that this party accepts: what is to be done, its own rows, and how many must be common."""
 
     work: Contract | ScoringWork
-    own: PartyRows
+    own_rows: PartyRows
     minimum: int
 
 

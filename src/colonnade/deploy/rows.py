@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from colonnade.errors import DataError, suggest
 
 @dataclass(frozen=True, eq=False)
 class PartyRows:
-    """One party's rows for a run: its raw columns, with labels where it holds them, and a digest of each id."""
+    """One party's rows for a run: its raw columns, with labels where it holds them, and digests of ids."""
 
     table: RawTable
     ids: Digests
@@ -96,7 +95,7 @@ def as_text(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def digests(parts: Sequence[NDArray[Any]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
+def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
     """One SHA-256 per row over its id in normal form.
 
     The columns of an id are hashed with their lengths, so that (ab, c) is not (a, bc).

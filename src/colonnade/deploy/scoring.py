@@ -31,7 +31,10 @@ T = TypeVar("T")
 
 
 class ScoredRow(TypedDict, total=False):
-    """The score of one row: one number, or one for every class; a probability and a label where there is one."""
+    """The score of one row (one number, or one for every class), its probability and its predicted label.
+
+    Only the logistic loss has probabilities; a regression has no labels.
+    """
 
     score: float | list[float]
     probability: float
@@ -83,7 +86,7 @@ def asking(
 
     async def program(session: RunSession) -> T:
         scoring, rows = await _ready(session, share, terms)
-        result = await use(Ready(scoring, session.own.ids[rows]))
+        result = await use(Ready(scoring, session.own_rows.ids[rows]))
         await scoring.end()
         await session.party.leave(session.train)
         return result
@@ -109,14 +112,14 @@ async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tup
     secrets = await session.party.join(session.align, digest)
     found = await align(
         session.align,
-        session.own.ids,
+        session.own_rows.ids,
         secrets,
         AlignTerms(order=bytes.fromhex(digest), rules=rules_of(trained.align.keys)),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
     await session.align.finish()
-    session.tell(Event("aligned", len(found.rows), len(session.own.ids)))
-    rows = session.own.table.take(found.rows)
+    session.tell(Event("aligned", len(found.rows), len(session.own_rows.ids)))
+    rows = session.own_rows.table.take(found.rows)
     table = await asyncio.to_thread(share.preparation.transform, rows)
     plan = contract.plan(session.me, table.width, share.manifest.rows["train"])
     part = await asyncio.to_thread(scorer, session.settings, contract, plan, share.arrays, table.X)

@@ -44,7 +44,7 @@ class RunSession:
     run: int
     settings: Settings
     party: Party
-    own: PartyRows
+    own_rows: PartyRows
     minimum: int
     tell: Tell = lambda event: None
 

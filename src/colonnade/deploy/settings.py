@@ -52,7 +52,7 @@ class Code(Section, frozen=True):
 
 
 class Rule(Section, frozen=True):
-    """What a proposer may ask for; a rule under [policy.peers.NAME] replaces the general one for that peer."""
+    """What a proposer may ask for; one under [policy.peers.NAME] replaces the general one for that peer."""
 
     algorithms: tuple[str, ...] | None = None
     data: tuple[str, ...] | None = None
@@ -157,6 +157,7 @@ def read_settings(path: Path) -> Settings:
 
 
 def _check(settings: Settings, where: str) -> None:
+    """Raise JobError for addresses, columns, models, budgets and peers that cannot be meant."""
     address(settings.listen, f"{where}: listen")
     for peer, text in settings.peers.items():
         address(text, f"{where}: peers.{peer}")

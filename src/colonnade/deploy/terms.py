@@ -2,7 +2,7 @@
 
 A job between companies names parties and entries of their catalogues instead of files, says how ids are
 compared and rows are split, and otherwise reads like any other job. Its digest is over the meaning, not
-the spelling: two files with the same digest ask for the same thing, and one changed digit gives another digest.
+the spelling: two files with the same digest ask for the same thing, and one changed digit changes the digest.
 """
 
 from __future__ import annotations

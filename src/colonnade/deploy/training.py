@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import numpy as np
@@ -91,7 +91,7 @@ def labels_for(raw: RawTable, contract: Contract) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """This party's common rows, which of them are for training, validation and test, and how to prepare them."""
+    """This party's common rows, what each is for (training, validation, test), and how to prepare them."""
 
     raw: RawTable
     train: Rows
@@ -104,7 +104,7 @@ class Aligned:
     def of(session: RunSession, contract: Contract, rows: Rows) -> Aligned:
         """Split the common rows, and learn the preparation from those to train on."""
         terms, me = contract.terms, session.me
-        ids, raw = session.own.ids[rows], session.own.table.take(rows)
+        ids, raw = session.own_rows.ids[rows], session.own_rows.table.take(rows)
         train, validation, test = split_rows(ids, terms.split, terms.seed)
         if not len(train) or not len(test):
             raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
@@ -168,9 +168,7 @@ def training(
         )
         stored = {**share.weights, **beside}
         await asyncio.to_thread(shares.save, settings.state / "models", manifest, stored)
-        cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=aligned_after, train=share)
-        share.weights = {}  # they are stored, and no part of the cost
-        shares.save_cost(settings.state, manifest.model, msgspec.json.encode(cost))
+        _save_cost(session, manifest, share, aligned_after)
         return manifest
 
     return program
@@ -198,6 +196,13 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
     )
 
 
+def _save_cost(session: RunSession, manifest: shares.Manifest, share: Share, align_seconds: float) -> None:
+    """Write what the run cost this party; the weights are stored already, and no part of the cost."""
+    share.weights = {}
+    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=share)
+    shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
+
+
 async def _align(session: RunSession, terms: Terms) -> Alignment:
     """Find the common rows, and remember what the peers committed to for the next run with them."""
     history = IdHistory(session.settings.state / "memory")
@@ -205,20 +210,20 @@ async def _align(session: RunSession, terms: Terms) -> Alignment:
     secrets = await session.party.join(session.align, terms.digest())
     found = await align(
         session.align,
-        session.own.ids,
+        session.own_rows.ids,
         secrets,
         AlignTerms(
             order=bytes.fromhex(terms.digest()),
             rules=rules_of(terms.align.keys),
             minimum=max(terms.align.minimum, session.minimum),
-            commitment=commitment(session.own.ids, history.salt()),
+            commitment=commitment(session.own_rows.ids, history.salt()),
             expected={} if terms.align.changed == "accept" else history.recall(scope),
         ),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
     await session.align.finish()
     history.remember(scope, {p: c for p, c in found.commitments.items() if p != session.me})
-    session.tell(Event("aligned", len(found.rows), len(session.own.ids)))
+    session.tell(Event("aligned", len(found.rows), len(session.own_rows.ids)))
     return found
 
 
@@ -267,9 +272,26 @@ def as_event(moment: Moment, epochs: int) -> Event:
     return Event("training", moment.epoch, epochs, moment.loss)
 
 
-def describe(manifest: shares.Manifest) -> dict[str, Any]:
-    """The fields of a manifest that an operator is shown when a run is finished."""
-    plain: dict[str, Any] = msgspec.to_builtins(manifest)
+class Trained(TypedDict):
+    """What an operator is shown of a finished training run: some fields of its manifest."""
+
+    model: str
+    party: str
+    digest: str
+    rows: dict[str, int]
+    metrics: dict[str, float]
+    alignment: str
+    created: str
+
+
+def describe(manifest: shares.Manifest) -> Trained:
+    """What an operator is shown of the training run that this manifest is from."""
     return {
-        key: plain[key] for key in ("model", "party", "digest", "rows", "metrics", "alignment", "created")
+        "model": manifest.model,
+        "party": manifest.party,
+        "digest": manifest.digest,
+        "rows": manifest.rows,
+        "metrics": manifest.metrics,
+        "alignment": manifest.alignment,
+        "created": manifest.created,
     }

@@ -27,6 +27,7 @@ async def serve(daemon: Daemon) -> asyncio.Server:
 
 
 async def _answer(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer one HTTP request and close the connection."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             request = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
