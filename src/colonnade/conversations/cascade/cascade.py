@@ -4,9 +4,9 @@
 
 A client, whenever it is ready, sends its outputs for a batch of rows; the server answers from the latest
 outputs of all clients, updates its own model and replies. What is asked and replied is exchangeable
-(`replies`); so is the schedule. The server is the first active party. If it holds columns it is a client
-too, of itself: the same program, without the network in between. A server that holds no columns is only
-a server.
+(`optim.replies`); so is the schedule. The server is the first active party. If it holds columns it is a
+client too, of itself: the same program, without the network in between (`waves.Inbox`). A server that
+holds no columns is only a server.
 
 What each side learns: the server sees every client's outputs in clear, for every row. A client learns
 the derivative of the loss by its outputs, and with it the labels, unless the replies are private
@@ -62,7 +62,7 @@ from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import mean_losses
 
 WIDEST = 2**20  # outputs of a client for one row
-# what a party's generators are for; 3 is client's, 6 is steps'
+# what a party's generators are for; `client` has 3 and `steps` has 6
 DIRECTIONS, HEAD_START, HEAD_DIRECTIONS, ROUNDING, SHARED_DIRECTIONS = 2, 4, 5, 7, 8
 
 Cascade = Context[CascadeSettings]
@@ -121,7 +121,7 @@ async def take_part(context: Cascade) -> Outcome:
 
 
 def own_client(context: Cascade, line: Inbox | RemoteServer) -> Client:
-    """This party's client."""
+    """This party's client, with its model at its first parameters and no step yet."""
     specs = context.plan.settings.model
     spec = specs.parties.get(context.me, specs)
     model = context.models.own or party_model(spec, context.train.width, specs.device)
@@ -141,7 +141,7 @@ def own_client(context: Cascade, line: Inbox | RemoteServer) -> Client:
 def make_server(
     context: Cascade, inbox: Inbox, latest: LatestOutputs, steps: Steps, client: Client | None
 ) -> Server:
-    """The server with F0 at its first parameters."""
+    """The server, with F0 at its first parameters."""
     settings, clients, rows = context.plan.settings, tuple(latest.outputs), context.train.rows
     head = own_head(context, sum(out.shape[1] for out in latest.outputs.values()))
     optimizer = chosen_optimizer(settings)
@@ -179,7 +179,7 @@ def make_server(
 
 
 def own_head(context: Cascade, columns: int) -> Head:
-    """F0 with its first parameters."""
+    """F0 at its first parameters; `columns` are the outputs of all clients together."""
     specs = context.plan.settings.model
     outputs = context.plan.objective.classes or 1
     model = context.models.head or server_model(specs.server, columns, outputs, specs.device)
@@ -191,12 +191,12 @@ async def send_first_outputs(context: Cascade, client: Client) -> None:
     tag, outputs = tag_of(Topic.TRAIN, 0), client.outputs(context.train)
     client.uplink = client.codec.uplink(outputs)
     await context.net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
-    # with chances of its own: the client's roundings begin with its first question
+    # rounded by a generator of its own: the client's own generator begins with its first question
     await send_rows(context.net, context.evaluator, codec_of(context).up, tag, 0, outputs)
 
 
 async def first_outputs(context: Cascade, client: Client | None) -> LatestOutputs:
-    """Every client's outputs of all rows, at the server."""
+    """Receive every client's outputs of all rows; at the server."""
     tag, net, found = tag_of(Topic.TRAIN, 0), context.net, dict[str, Numbers]()
     own = client.outputs(context.train) if client is not None else None
     if client is not None and own is not None:
@@ -216,7 +216,7 @@ async def first_outputs(context: Cascade, client: Client | None) -> LatestOutput
 
 
 def decaying(context: Cascade, base: float, total: int) -> Callable[[int], float]:
-    """The step after so many answers out of a total."""
+    """The step as a function of the answers given so far, out of a total."""
     if context.plan.settings.decay == "none":
         return lambda answered: base
     return lambda answered: base * max(0.0, 1 - answered / total)
@@ -230,7 +230,7 @@ def smoothing_of(context: Cascade) -> Smoothing:
 
 
 def deltas_of(context: Cascade) -> Deltas:
-    """The moves of outputs that the server answers with differences of the loss."""
+    """How outputs are moved where the server replies with differences of the loss."""
     asked = context.plan.settings.questions
     if asked.smoothing == "coordinate":
         return Deltas("coordinate", 0, asked.mu, per="sample")
@@ -238,7 +238,7 @@ def deltas_of(context: Cascade) -> Deltas:
 
 
 def codec_of(context: Cascade) -> Codec:
-    """How arrays travel: every party comes to the same, but rounds by its own chance."""
+    """How arrays are packed: alike at every party, but each rounds with its own generator."""
     packing, rng = context.plan.settings.packing, context.rng(ROUNDING)
     forward, backward, late = packing.forward_bits, packing.backward_bits, packing.backward_top
     # values are compared with each other, at a distance of mu: single precision would blur that
@@ -252,11 +252,12 @@ def codec_of(context: Cascade) -> Codec:
 
 
 def seed_of(context: Cascade, client: str) -> Seed:
-    """What the directions of a client's rounds are drawn from, known to it and to the server."""
+    """The seed of the directions of a client's questions, known to it and to the server."""
     return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
 
 
 def _asking(context: Cascade, model: Model) -> Asking:
+    """The client's half of the plan's kind of replies."""
     regularizer, l2, reply = context.regularizer, context.plan.objective.l2, context.plan.settings.reply
     if reply != "values":
         if not isinstance(model, Differentiable):
@@ -269,6 +270,7 @@ def _asking(context: Cascade, model: Model) -> Asking:
 
 
 def _answering(context: Cascade, head: Head) -> Answering:
+    """The server's half of the plan's kind of replies."""
     match context.plan.settings.reply:
         case "gradient":
             if not isinstance(head.model, Differentiable):
@@ -281,6 +283,7 @@ def _answering(context: Cascade, head: Head) -> Answering:
 
 
 def _own_step(context: Cascade, head: Head, *, measured: bool) -> OwnStep | None:
+    """How F0 learns; None if it has no parameters. `measured`: its step is found anew every time."""
     if not head.w.size:
         return None
     if context.plan.settings.reply != "values" or context.plan.settings.server == "first":
