@@ -65,10 +65,10 @@ WIDEST = 2**20  # outputs of a client for one row
 # what a party's generators are for; `client` has 3 and `steps` has 6
 DIRECTIONS, HEAD_START, HEAD_DIRECTIONS, ROUNDING, SHARED_DIRECTIONS = 2, 4, 5, 7, 8
 
-Cascade = Context[CascadeSettings]
+CascadeContext = Context[CascadeSettings]
 
 
-async def converse(context: Cascade) -> Outcome:
+async def converse(context: CascadeContext) -> Outcome:
     """Take part as client, as server, or as both."""
     if context.me != context.evaluator:
         return await take_part(context)
@@ -99,7 +99,7 @@ async def converse(context: Cascade) -> Outcome:
     )
 
 
-async def take_part(context: Cascade) -> Outcome:
+async def take_part(context: CascadeContext) -> Outcome:
     """Be a client and nothing else."""
     if not context.train.width:
         raise JobError(f"{context.me} holds no columns and is not the server; it has nothing to do")
@@ -120,7 +120,7 @@ async def take_part(context: Cascade) -> Outcome:
     )
 
 
-def own_client(context: Cascade, line: Inbox | RemoteServer) -> Client:
+def own_client(context: CascadeContext, line: Inbox | RemoteServer) -> Client:
     """This party's client, with its model at its first parameters and no step yet."""
     specs = context.plan.settings.model
     spec = specs.parties.get(context.me, specs)
@@ -139,7 +139,7 @@ def own_client(context: Cascade, line: Inbox | RemoteServer) -> Client:
 
 
 def make_server(
-    context: Cascade, inbox: Inbox, latest: LatestOutputs, steps: Steps, client: Client | None
+    context: CascadeContext, inbox: Inbox, latest: LatestOutputs, steps: Steps, client: Client | None
 ) -> Server:
     """The server, with F0 at its first parameters."""
     settings, clients, rows = context.plan.settings, tuple(latest.outputs), context.train.rows
@@ -178,7 +178,7 @@ def make_server(
     return server
 
 
-def own_head(context: Cascade, columns: int) -> Head:
+def own_head(context: CascadeContext, columns: int) -> Head:
     """F0 at its first parameters; `columns` are the outputs of all clients together."""
     specs = context.plan.settings.model
     outputs = context.plan.objective.classes or 1
@@ -186,7 +186,7 @@ def own_head(context: Cascade, columns: int) -> Head:
     return Head(model, context.loss, model.initial(context.rng(HEAD_START)))
 
 
-async def send_first_outputs(context: Cascade, client: Client) -> None:
+async def send_first_outputs(context: CascadeContext, client: Client) -> None:
     """Tell the server this client's outputs of all rows, so that its table is defined from the start."""
     tag, outputs = tag_of(Topic.TRAIN, 0), client.outputs(context.train)
     client.uplink = client.codec.uplink(outputs)
@@ -195,7 +195,7 @@ async def send_first_outputs(context: Cascade, client: Client) -> None:
     await send_rows(context.net, context.evaluator, codec_of(context).up, tag, 0, outputs)
 
 
-async def first_outputs(context: Cascade, client: Client | None) -> LatestOutputs:
+async def first_outputs(context: CascadeContext, client: Client | None) -> LatestOutputs:
     """Receive every client's outputs of all rows; at the server."""
     tag, net, found = tag_of(Topic.TRAIN, 0), context.net, dict[str, Numbers]()
     own = client.outputs(context.train) if client is not None else None
@@ -215,21 +215,21 @@ async def first_outputs(context: Cascade, client: Client | None) -> LatestOutput
     return LatestOutputs(found)
 
 
-def decaying(context: Cascade, base: float, total: int) -> Callable[[int], float]:
+def decaying(context: CascadeContext, base: float, total: int) -> Callable[[int], float]:
     """The step as a function of the answers given so far, out of a total."""
     if context.plan.settings.decay == "none":
         return lambda answered: base
     return lambda answered: base * max(0.0, 1 - answered / total)
 
 
-def smoothing_of(context: Cascade) -> Smoothing:
+def smoothing_of(context: CascadeContext) -> Smoothing:
     """The random directions that questions go along."""
     asked = context.plan.settings.questions
     kind = "gaussian" if asked.smoothing == "coordinate" else asked.smoothing
     return Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
 
 
-def deltas_of(context: Cascade) -> Deltas:
+def deltas_of(context: CascadeContext) -> Deltas:
     """How outputs are moved where the server replies with differences of the loss."""
     asked = context.plan.settings.questions
     if asked.smoothing == "coordinate":
@@ -237,7 +237,7 @@ def deltas_of(context: Cascade) -> Deltas:
     return Deltas(asked.smoothing, asked.directions, asked.mu, asked.two_sided, asked.per)
 
 
-def codec_of(context: Cascade) -> Codec:
+def codec_of(context: CascadeContext) -> Codec:
     """How arrays are packed: alike at every party, but each rounds with its own generator."""
     packing, rng = context.plan.settings.packing, context.rng(ROUNDING)
     forward, backward, late = packing.forward_bits, packing.backward_bits, packing.backward_top
@@ -251,12 +251,12 @@ def codec_of(context: Cascade) -> Codec:
     )
 
 
-def seed_of(context: Cascade, client: str) -> Seed:
+def seed_of(context: CascadeContext, client: str) -> Seed:
     """The seed of the directions of a client's questions, known to it and to the server."""
     return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
 
 
-def _asking(context: Cascade, model: Model) -> Asking:
+def _asking(context: CascadeContext, model: Model) -> Asking:
     """The client's half of the plan's kind of replies."""
     regularizer, l2, reply = context.regularizer, context.plan.objective.l2, context.plan.settings.reply
     if reply != "values":
@@ -269,7 +269,7 @@ def _asking(context: Cascade, model: Model) -> Asking:
     return ValuesClient(model, smoothing_of(context), regularizer, l2, context.rng(DIRECTIONS), private)
 
 
-def _answering(context: Cascade, head: Head) -> Answering:
+def _answering(context: CascadeContext, head: Head) -> Answering:
     """The server's half of the plan's kind of replies."""
     match context.plan.settings.reply:
         case "gradient":
@@ -282,7 +282,7 @@ def _answering(context: Cascade, head: Head) -> Answering:
             return ValuesServer(head, mean_losses)
 
 
-def _own_step(context: Cascade, head: Head, *, measured: bool) -> OwnStep | None:
+def _own_step(context: CascadeContext, head: Head, *, measured: bool) -> OwnStep | None:
     """How F0 learns; None if it has no parameters. `measured`: its step is found anew every time."""
     if not head.w.size:
         return None

@@ -108,9 +108,13 @@ class Codec:
 class ServerLine(Protocol):
     """A client's line to the server: over the network, or within the party that is the server."""
 
-    async def upload(self, message: Upload) -> None: ...
+    async def upload(self, message: Upload) -> None:
+        """Send a question."""
+        ...
 
-    async def reply(self, tag: int) -> Reply: ...
+    async def reply(self, tag: int) -> Reply:
+        """Wait for the answer to the question with this tag."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,7 @@ class Client:
 
     @property
     def w(self) -> Numbers:
+        """The present parameters."""
         return self.state.w
 
     async def learn(self) -> None:

@@ -183,6 +183,7 @@ def notes(plan: Plan[CascadeSettings]) -> list[str]:
 
 
 def leaks(job: Job) -> tuple[Leak, ...]:
+    """What a cascade gives away, as parties' policies name it."""
     return ("labels", "outputs") if job.privacy.mechanism == "none" else ("outputs",)
 
 

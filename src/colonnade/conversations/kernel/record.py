@@ -68,6 +68,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
 
 
 def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:
+    """The settings of pp-svmv."""
     return GramSettings(sigma=job.kernel.sigma, fraction=job.kernel.fraction)
 
 
@@ -124,6 +125,7 @@ def notes(plan: Plan[KernelSettings]) -> list[str]:
 
 
 def leaks(job: Job) -> tuple[Leak, ...]:
+    """What a kernel run gives away, as parties' policies name it."""
     return ("similarity",)
 
 

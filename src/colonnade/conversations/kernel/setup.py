@@ -45,6 +45,7 @@ class FeatureLayout:
 
     @property
     def owners(self) -> tuple[str, ...]:
+        """The parties that own features: those that dominate rounds."""
         return self.schedule.dominators
 
     @property

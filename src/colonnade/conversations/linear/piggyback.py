@@ -22,13 +22,17 @@ from colonnade.arrays import Floats
 
 
 class Question(Protocol):
-    """Something to be summed over all parties: this party's piece, and how many numbers the answer has."""
+    """Something to be summed over all parties and answered by a dominator."""
 
     @property
-    def piece(self) -> Floats: ...
+    def piece(self) -> Floats:
+        """What this party adds to the sum."""
+        ...
 
     @property
-    def answer_size(self) -> int: ...
+    def answer_size(self) -> int:
+        """How many numbers the answer has."""
+        ...
 
 
 Q = TypeVar("Q", bound=Question)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -18,7 +17,7 @@ from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Pace
-from colonnade.job.presets import Preset
+from colonnade.job.presets import DirectionName, Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.models.linear import rows_of
 
@@ -49,7 +48,8 @@ class LinearShares:
         return z
 
 
-def direction_of(job: Job, preset: Preset) -> Literal["plain", "lbfgs"]:
+def direction_of(job: Job, preset: Preset) -> DirectionName:
+    """Whether steps go along the gradient or along a quasi-Newton direction."""
     return job.train.direction or preset.direction
 
 
@@ -126,10 +126,12 @@ def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSetti
 
 
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
+    """The settings of backward; a quasi-Newton direction has one H over all blocks."""
     return _settings(job, preset, pace, pairs="joint")
 
 
 def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
+    """The settings of pull; in a quasi-Newton direction every block has an H of its own."""
     chosen = _settings(job, preset, pace, pairs="hvp")
     if pace.schedule == "sync":
         return chosen
