@@ -17,7 +17,6 @@ from typing import Any, Self
 import msgspec
 
 from colonnade import __version__
-from colonnade.arrays import Arrays
 from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
 from colonnade.data.table import Table
 from colonnade.errors import Aborted, ColonnadeError
@@ -140,7 +139,7 @@ class Share(msgspec.Struct, kw_only=True):
     """What a party returns after a run: its weights, which stay its own, and counts for the result."""
 
     party: str
-    weights: Arrays
+    weights: dict[str, Any]  # arrays
     step: float
     rounds: int
     updates: int
