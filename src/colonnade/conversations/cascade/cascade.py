@@ -150,7 +150,13 @@ def make_server(
     walks = {party: Walk(passes_of(context.plan, party, rows)) for party in clients}
     together = len(clients) if context.plan.pace.schedule == "sync" else 1
     per_epoch = passes_of(context.plan, context.me, rows).per_pass * len(clients)
-    server = Server(
+    answering, private = _answering(context, head), None
+    if context.plan.privacy.mechanism in ("scalar", "gradient"):
+        private, noisy = private_replies(
+            context, head, smoothing, clients=len(clients), total=steps.total, per_epoch=per_epoch
+        )
+        answering = noisy or answering
+    return Server(
         context=context,
         waves=Waves(context.me, inbox, clients, together, settings.max_delay, steps.total),
         uploads=Uploads(
@@ -164,18 +170,13 @@ def make_server(
             decaying(context, server_step, steps.total),
             optimizer.init(head.w),
         ),
-        answering=_answering(context, head),
+        answering=answering,
         evaluation=context.evaluation(),
         seed=lambda client: seed_of(context, client),
         per_epoch=per_epoch,
         own=client,
+        private=private,
     )
-    if context.plan.privacy.mechanism in ("scalar", "gradient"):
-        server.private, noisy = private_replies(
-            context, head, smoothing, clients=len(clients), total=steps.total, per_epoch=per_epoch
-        )
-        server.answering = noisy or server.answering
-    return server
 
 
 def own_head(context: CascadeContext, columns: int) -> Head:

@@ -60,9 +60,9 @@ class BackwardConversation:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
             # the last measurement may take long, and nobody must wait for a theta meanwhile
-            for task in tasks:
-                if task is not tasks[1]:
-                    task.cancel()
+            pushing, _measuring, *others = tasks
+            for task in (pushing, *others):
+                task.cancel()
 
     async def push(self) -> None:
         """Send shares of other dominators' rounds as early as the window allows (Algorithm 1)."""

@@ -46,7 +46,7 @@ class Riders(Generic[Q]):
     under_way: defaultdict[int, list[Q]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, finished: int, question: Q) -> None:
-        """Let a question ride with the first round that cannot have been sent when `finished` is."""
+        """Ask a question once a round is finished; it rides `ahead` rounds later, the first not sent yet."""
         self.under_way[finished + self.ahead].append(question)
 
     def load(self, number: int, share: Floats) -> Floats:
