@@ -158,7 +158,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
 
 
 def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
-    """Train the same models on pooled columns (`cascade.pooled`, which brings the models' code)."""
+    """Train the same models on pooled columns (`cascade.pooled`)."""
     from colonnade.conversations.cascade.pooled import pooled as pooled_cascade
 
     return pooled_cascade(plan, columns)

@@ -40,7 +40,7 @@ def memory_needed(rows: int) -> float:
 
 
 def check_memory(rows: int, available: float | None = None) -> None:
-    """Refuse a kernel matrix that this machine cannot hold, and say which machine could."""
+    """Refuse a kernel matrix that this machine cannot hold, and say how many rows would fit."""
     if available is None:
         available = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     if memory_needed(rows) > available:

@@ -126,12 +126,12 @@ def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSetti
 
 
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
-    """The settings of backward; a quasi-Newton direction has one H over all blocks."""
+    """The settings of backward; by default a quasi-Newton direction has one H over all blocks."""
     return _settings(job, preset, pace, pairs="joint")
 
 
 def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
-    """The settings of pull; in a quasi-Newton direction every block has an H of its own."""
+    """The settings of pull; by default every block of a quasi-Newton direction has an H of its own."""
     chosen = _settings(job, preset, pace, pairs="hvp")
     if pace.schedule == "sync":
         return chosen
