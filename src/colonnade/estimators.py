@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
@@ -80,7 +80,7 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         self.seed = seed
         self.intercept = intercept
 
-    def fit(self, parties: Parties, y: Any = None) -> Self:
+    def fit(self, parties: Parties, y: ArrayLike | None = None) -> Self:
         """Train on what `split_columns` gave; `y` replaces the labels that the active parties hold."""
         labels = self._encode(_truth(parties, y))
         job = self._job(parties)
@@ -156,8 +156,8 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         return job
 
     @abstractmethod
-    def _objective(self) -> dict[str, Any]:
-        """The loss, and how many classes it has a score for."""
+    def _objective(self) -> dict[str, str | int | None]:
+        """The keys of [train] that follow from the labels: the loss, and how many classes it scores."""
 
     @abstractmethod
     def _encode(self, y: NDArray[Any]) -> Floats:
@@ -214,12 +214,12 @@ class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
         p = expit(z)
         return np.column_stack([1 - p, p])
 
-    def score(self, parties: Parties, y: Any = None) -> float:
-        """The share of rows whose class is right."""
+    def score(self, parties: Parties, y: ArrayLike | None = None) -> float:
+        """The part of the rows whose class is right."""
         predicted = self.predict(parties)
         return float(np.mean(predicted == _truth(parties, y)))
 
-    def _objective(self) -> dict[str, Any]:
+    def _objective(self) -> dict[str, str | int | None]:
         loss = self.loss or ("logistic" if len(self.classes_) == 2 else "softmax")
         return {"loss": loss, "classes": len(self.classes_) if loss == "softmax" else None}
 
@@ -247,7 +247,7 @@ class VerticalRegressor(RegressorMixin, _Vertical):  # type: ignore[misc]
         """The predicted number of every row."""
         return self.decision_function(parties)
 
-    def score(self, parties: Parties, y: Any = None) -> float:
+    def score(self, parties: Parties, y: ArrayLike | None = None) -> float:
         """R2: 1 for a perfect prediction, 0 for the mean."""
         predicted = self.predict(parties)
         truth = _numbers(_truth(parties, y))
@@ -256,20 +256,21 @@ class VerticalRegressor(RegressorMixin, _Vertical):  # type: ignore[misc]
             raise DataError("every y is the same; R2 needs y that differ")
         return 1 - float(np.sum((truth - predicted) ** 2)) / spread
 
-    def _objective(self) -> dict[str, Any]:
+    def _objective(self) -> dict[str, str | int | None]:
         return {"loss": self.loss or "squared"}
 
     def _encode(self, y: NDArray[Any]) -> Floats:
         return _numbers(y)
 
 
-def _tables(parties: Any) -> dict[str, Table]:
+def _tables(parties: object) -> dict[str, Table]:
+    """The parties' tables; anything but `Parties` is refused."""
     if not isinstance(parties, Parties):
         raise DataError(f"parties is {type(parties).__name__}; give what split_columns(X, y, ...) returns")
     return parties.tables
 
 
-def _truth(parties: Parties, y: Any) -> NDArray[Any]:
+def _truth(parties: Parties, y: ArrayLike | None) -> NDArray[Any]:
     """The labels as the user wrote them: those given here, or those that an active party holds."""
     held = _tables(parties)[parties.active[0]].y
     if y is not None:
@@ -286,6 +287,7 @@ def _truth(parties: Parties, y: Any) -> NDArray[Any]:
 
 
 def _numbers(y: NDArray[Any]) -> Floats:
+    """The labels as finite numbers; anything else is refused."""
     if y.dtype.kind not in "biuf":
         raise DataError("y is text; VerticalRegressor predicts numbers, VerticalClassifier predicts classes")
     if not np.isfinite(y).all():

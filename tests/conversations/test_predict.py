@@ -23,7 +23,7 @@ Asker = Callable[[Session], Awaitable[Any]]
 
 
 def together(parts: list[Any], ask: Asker) -> list[Any]:
-    """A session whose asker is the first party; what it did with it, and what the others answered."""
+    """Run a session in which the first party asks; returns what it got, and how many rows others answered."""
 
     async def main() -> list[Any]:
         hub = LocalHub()

@@ -28,7 +28,7 @@ SYNCHRONOUS = sorted(name for name, preset in PRESETS.items() if preset.schedule
 
 
 def settings(job: Job) -> LinearSettings:
-    """What a linear job leaves open, answered."""
+    """The settings that a linear job's plan has."""
     names = job.data.party_names
     facts = Facts(columns=dict.fromkeys(names, 2), label_holders=names, rows=1000, task="binary")
     chosen: LinearSettings = resolve(compose(job), facts).settings

@@ -40,7 +40,7 @@ SECTIONS: dict[str, type[Section]] = {
 
 
 def rows(heading: str) -> dict[str, str]:
-    """Key and default of the first table after the words."""
+    """The keys and defaults of the first table after a heading."""
     table = PAGE[PAGE.index(heading) :]
     table = table[table.index("|---|") :].split("\n\n", 1)[0]
     return dict(re.findall(r"^\| `(\w+)` \|(.*?)\|", table, re.M))

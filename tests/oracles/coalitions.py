@@ -1,7 +1,7 @@
-"""Naive judges of the coalition analysis: they run the sum on numbers instead of reasoning about it.
+"""What the coalition analysis must agree with: the sum is run on numbers instead of reasoned about.
 
 `learnt` finds how many numbers about the others' values a coalition's view determines: perturb all
-values and masks in every way that leaves the view as it is; whatever stays put was known.
+values and masks in every way that leaves the view as it is; whatever cannot change was known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Doubly stochastic gradients on pooled data, as short as it can be said: one feature after another.
+"""Doubly stochastic gradients on pooled data, as simple as possible: one feature after another.
 
 Round t takes `batch` rows and the t-th block of features; when the features run out, all of them
 step, with momentum.
@@ -56,4 +56,5 @@ def pooled_dsg(
 
 
 def phi(X: Floats, omega: Floats, b: float) -> Floats:
+    """One random feature of every row."""
     return np.asarray(np.sqrt(2) * np.cos(X @ omega + b), dtype=np.float64)

@@ -11,7 +11,7 @@ from colonnade.arrays import Floats
 
 @dataclass
 class DenseLbfgs:
-    """The last `memory` pairs, each damped when it came; H is built from nothing whenever it is needed."""
+    """Keeps the last `memory` pairs, each damped when added; H is built anew whenever it is needed."""
 
     memory: int
     delta: float
@@ -20,9 +20,11 @@ class DenseLbfgs:
     pinned: list[tuple[Floats, Floats]] = field(default_factory=list)
 
     def pin(self, pairs: list[tuple[Floats, Floats]], gamma: float) -> None:
+        """Replace the pairs that are kept for good; `gamma` is 1 / H_0."""
         self.pinned, self.gamma = [(s.ravel(), y.ravel()) for s, y in pairs], gamma
 
     def add(self, s: Floats, y: Floats, floor: float) -> bool:
+        """Damp a pair and keep it; False if s is zero."""
         s, y = s.ravel(), y.ravel()
         if not s @ s > 0:
             return False
@@ -36,6 +38,7 @@ class DenseLbfgs:
         return True
 
     def matrix(self) -> Floats:
+        """H, by the BFGS formula over all pairs."""
         pairs = self.pinned + self.pairs
         d = len(pairs[0][0])
         H = np.eye(d) / self.gamma
@@ -46,5 +49,6 @@ class DenseLbfgs:
         return H
 
     def direction(self, v: Floats) -> Floats:
+        """H v, in the shape of v."""
         direction: Floats = (self.matrix() @ v.ravel()).reshape(v.shape)
         return direction

@@ -1,4 +1,4 @@
-"""Mini-batch SGD on pooled data, as short as it can be said: what a synchronous federation must equal."""
+"""Mini-batch SGD on pooled data, as simple as possible: what a synchronous run must equal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pooled_sgd(
 ) -> Floats:
     """Weights after `epochs` shuffled passes from zero; every pass is cut into equal batches.
 
-    Several steps, one for each pass, are automatic ones: they fade until the end of the run.
+    With one step for each pass, steps also fade to zero by the end of the run, as automatic ones do.
     """
     n, d = X.shape
     w = np.zeros(d)

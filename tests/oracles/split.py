@@ -12,10 +12,12 @@ from colonnade.arrays import Numbers
 
 
 def flat(module: torch.nn.Module) -> Numbers:
+    """A module's parameters as one vector."""
     return np.concatenate([p.detach().numpy().ravel() for p in module.parameters()])
 
 
 def load(module: torch.nn.Module, w: Numbers) -> None:
+    """Set a module's parameters from one vector."""
     torch.nn.utils.vector_to_parameters(torch.from_numpy(w.copy()), module.parameters())
 
 
@@ -31,7 +33,7 @@ def train(
     optimiser: Any = torch.optim.SGD,
     options: dict[str, Any] | None = None,
 ) -> None:
-    """Steps on the mean logistic loss + l2 ||w||^2 / 2 of the bottom models, in place."""
+    """Train all modules in place on the mean logistic loss + l2 ||w||^2 / 2 of the bottom models."""
     lower = [p for bottom in bottoms for p in bottom.parameters()]
     stepping = optimiser(
         [{"params": lower, "lr": steps[0], "weight_decay": l2}, {"params": top.parameters(), "lr": steps[1]}],

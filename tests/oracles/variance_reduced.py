@@ -39,6 +39,7 @@ class Problem:
         return self.l2 * self.regularizer.gradient(w)
 
     def batches(self, epoch: int) -> Iterator[Rows]:
+        """The rows of every batch of an epoch."""
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.y))
         yield from np.array_split(order, -(-len(order) // self.batch))
 
@@ -47,7 +48,7 @@ class Problem:
 
 
 def pooled_saga(problem: Problem, passes: int) -> Floats:
-    """The first pass is plain SGD and fills the table of gradients."""
+    """The weights after SAGA; the first pass is plain SGD and fills the table of gradients."""
     w = problem.start()
     table = np.zeros((len(problem.y), *w.shape))
     for epoch in range(passes):
@@ -61,7 +62,7 @@ def pooled_saga(problem: Problem, passes: int) -> Floats:
 
 
 def svrg_passes(passes: int) -> Iterator[str]:
-    """What every pass is spent on: plain steps at first, then a snapshot and two passes of steps, ..."""
+    """Yield what every pass is spent on: plain steps first, then a snapshot and two passes of steps, ..."""
     yield "steps"
     left = passes - 1
     while left >= 2:
@@ -73,6 +74,7 @@ def svrg_passes(passes: int) -> Iterator[str]:
 
 
 def pooled_svrg(problem: Problem, passes: int, bfgs: QuasiNewton | None = None) -> Floats:
+    """The weights after SVRG, with steps along the gradient or along a quasi-Newton direction."""
     w = problem.start()
     anchor: Floats | None = None
     epoch = number = 0
@@ -112,11 +114,13 @@ class QuasiNewton:
     _coming: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
 
     def before(self, number: int) -> None:
+        """Pin the directions that were found before a round, if any."""
         if number in self.pins:
             self.memory.pin(*self.pins[number])
             self._coming.pop(number, None)  # its inner products belonged to the pins before
 
     def after(self, number: int, w: Floats, v: Floats) -> Floats:
+        """The weights after a round with the gradient v: they take the step of the round before."""
         if number in self._coming:
             self.memory.add(*self._coming.pop(number), 0.0)
         last = np.zeros_like(w) if self._last is None else self._last
@@ -130,6 +134,7 @@ class QuasiNewton:
 
 
 def hessian_times(p: Problem, w: Floats, s: Floats) -> Floats:
+    """The Hessian of the objective at w times s."""
     theta = p.loss.dz(p.X @ w, p.y)
     curved = p.l2 * p.regularizer.curvature(w) * s
     product: Floats = p.X.T @ p.loss.bend(theta, p.X @ s) / len(p.y) + curved

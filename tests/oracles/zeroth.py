@@ -35,7 +35,7 @@ def zeroth_order(
     sphere: bool,
     seed: int,
 ) -> list[Numbers]:
-    """Linear blocks whose scores are summed; every block estimates its gradient from loss values."""
+    """The weights of linear blocks whose scores are summed; each estimates its gradient from loss values."""
     w = [np.zeros(X.shape[1]) for X in blocks]
     rngs = [np.random.default_rng([seed, m, 2]) for m in range(len(blocks))]
     for rows in rounds:
@@ -68,7 +68,7 @@ def first_order(
     l2: float,
     step: float,
 ) -> list[Numbers]:
-    """The same by gradient."""
+    """The weights of the same blocks, trained by gradient."""
     X, w = np.hstack(blocks), np.zeros(sum(block.shape[1] for block in blocks))
     for rows in rounds:
         theta = loss.dz(X[rows] @ w, y[rows])

@@ -44,7 +44,7 @@ def ordered(job: Job) -> Launch:
 
 @contextmanager
 def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Callable[[], dict[str, int]]]]:
-    """Every party's folder and process; the second value waits for all and gives their exit codes."""
+    """Start all parties; yields their folders, and a function that waits for all and returns exit codes."""
     folders = lay_out(ordered(job), out, out / "authority")
     running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -63,7 +63,7 @@ def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Callable[[],
 
 
 def errors(folders: dict[str, Path]) -> dict[str, str]:
-    """The named error that each party left."""
+    """The error that each party left in its folder."""
     left = {}
     for name, folder in folders.items():
         if (folder / "error.json").exists():

@@ -105,7 +105,7 @@ class Context(Generic[C]):
         return np.random.default_rng([self.plan.seed, self.net.parties.index(self.me), purpose])
 
     async def charge(self, values: float) -> None:
-        """Let virtual time pass for touching so many numbers; nothing outside the simulated world."""
+        """Let virtual time pass for touching so many numbers; does nothing on a real clock."""
         if self.net.clock.virtual:
             await charge(self.net.clock, self.plan.network, values)
 

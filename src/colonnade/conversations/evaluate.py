@@ -111,7 +111,7 @@ class Evaluation:
         total = await self.sum.collect(piece, tag=self.next_tag())
         ends = np.cumsum([share.size for share in shares])
         z = [part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)]
-        # in virtual time the moment is when the last party's share is there; in real time, when we sent ours
+        # in virtual time the moment is when the last party's share is there; in real time, when we began
         clock = self.net.clock
         when = clock.now() if clock.virtual else when
         return self.scribe.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)

@@ -39,7 +39,7 @@ class WindowState:
 
 
 class Window:
-    """The rounds that one party may begin now."""
+    """Decides which rounds one party may begin, and counts those that it has finished."""
 
     def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
         self.ahead = ahead
@@ -63,7 +63,7 @@ class Window:
 
     @property
     def delay_bound(self) -> int:
-        """The most updates that a theta can be late; twice `ahead` - 1, as thetas may overtake each other."""
+        """The most updates that a theta can be late: 2 (ahead - 1), as thetas may overtake each other."""
         return 2 * (self.ahead - 1)
 
     async def opens(self, number: int, extra: int = 0) -> bool:

@@ -6,14 +6,16 @@ import difflib
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
 from colonnade.errors import JobError
 from colonnade.job.limits import check
 from colonnade.job.presets import PRESETS
-from colonnade.job.sections import Data, Job, ModelSpecs, Section
+from colonnade.job.sections import Data, Job, ModelSpec, ModelSpecs, Section, ServerSpec
+
+M = TypeVar("M", bound=ModelSpec | ServerSpec)
 
 
 def read_toml(path: Path, absent: str) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def readable(text: str, kind: type[Section]) -> str:
     return f"{place}: {what[0].lower()}{what[1:]}" if place else what
 
 
-def _choices(kind: Any, place: str) -> list[str]:
+def _choices(kind: object, place: str) -> list[str]:
     """The values that may stand at a place, e.g. `train.loss` or `align.keys[0].kind`."""
     for name in re.findall(r"\w+", re.sub(r"\[.*?\]", "", place)):
         sections = [part for part in _parts(kind) if isinstance(part, type) and issubclass(part, Section)]
@@ -106,7 +108,7 @@ def _choices(kind: Any, place: str) -> list[str]:
     return choices
 
 
-def _parts(kind: Any) -> list[Any]:
+def _parts(kind: object) -> list[object]:
     """A type and all the types that it is made of: `dict[str, float | None]` has five parts."""
     return [kind, *(inner for part in get_args(kind) for inner in _parts(part))]
 
@@ -117,19 +119,18 @@ def _rooted_models(models: ModelSpecs, folder: Path) -> ModelSpecs:
     def beside(word: str) -> str:
         return str(folder / word) if not Path(word).is_absolute() and (folder / word).is_file() else word
 
-    def rooted(model: Any) -> Any:
+    def rooted(model: M) -> M:
         path, command = model.path, model.command
         if path and ":" in path:
             file, _, name = path.rpartition(":")
             path = f"{beside(file)}:{name}"
         return msgspec.structs.replace(model, path=path, command=command and [beside(c) for c in command])
 
-    rooted_models: ModelSpecs = msgspec.structs.replace(
+    return msgspec.structs.replace(
         rooted(models),
         server=rooted(models.server),
         parties={party: rooted(model) for party, model in models.parties.items()},
     )
-    return rooted_models
 
 
 def _rooted(data: Data, folder: Path) -> Data:

@@ -8,36 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 Bits = Literal[1, 2, 4, 8, 32]
-Defaults = Mapping[str, Mapping[str, Any]]
+Defaults = Mapping[str, Mapping[str, int | str]]
+EstimatorName = Literal["sgd", "svrg", "saga"]
+ScheduleName = Literal["async", "sync"]
+DirectionName = Literal["plain", "lbfgs"]
+ReplyName = Literal["values", "deltas", "gradient"]
+SmoothingName = Literal["gaussian", "sphere", "rademacher", "coordinate"]
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One algorithm: a conversation and the choices that plug into it."""
+    """One algorithm: a conversation and the choices that plug into it.
+
+    `estimator` and `direction` are choices of linear models, `reply` to `local_steps` those of a cascade.
+    """
 
     name: str
     summary: str
     paper: str
     conversation: str  # a row of `run.registry`
-    schedule: Literal["async", "sync"]
-    estimator: Literal["sgd", "svrg", "saga"] = "sgd"
-    direction: Literal["plain", "lbfgs"] = "plain"
-    reply: Literal["values", "deltas", "gradient"] | None = None
-    smoothing: Literal["gaussian", "sphere", "rademacher", "coordinate"] | None = None
+    schedule: ScheduleName
+    estimator: EstimatorName = "sgd"
+    direction: DirectionName = "plain"
+    reply: ReplyName | None = None
+    smoothing: SmoothingName | None = None
     two_sided: bool = False
     forward_bits: Bits = 32
     backward_bits: Bits = 32
     local_steps: int = 1
-    private: bool = False
+    private: bool = False  # makes no sense without a privacy mechanism
     defaults: Defaults = field(default_factory=dict)  # what a job's sections take where the job is silent
 
-
-EstimatorName = Literal["sgd", "svrg", "saga"]
-ScheduleName = Literal["async", "sync"]
-DirectionName = Literal["plain", "lbfgs"]
 
 # a pass of a linear model is cheap, and it takes more of them than other models do
 _LINEAR: Defaults = {"train": {"epochs": 30}}
@@ -58,6 +62,24 @@ _PULL: tuple[tuple[str, str, ScheduleName, DirectionName, str, str], ...] = (
 )
 
 _MANY: Defaults = {"cascade": {"directions": 100}}
+
+_REVEL: tuple[tuple[str, ScheduleName, str], ...] = (
+    ("asyrevel", "async", "asynchronous"),
+    ("synrevel", "sync", "synchronous"),
+)
+_SMOOTHINGS: tuple[tuple[str, SmoothingName, str], ...] = (
+    ("gau", "gaussian", "Gaussian"),
+    ("uni", "sphere", "unit-sphere"),
+)
+_CZOFO: tuple[tuple[str, SmoothingName, bool, Defaults, str], ...] = (
+    ("czofo", "gaussian", False, _MANY, "along random directions, in 8 bits both ways"),
+    ("czofo-central", "gaussian", True, _MANY, "to both sides of random directions, in 8 bits both ways"),
+    ("czofo-coord", "coordinate", True, {}, "along every output, in 8 bits both ways"),
+)
+_ZOO: tuple[tuple[str, ScheduleName, str], ...] = (
+    ("zoo-vfl", "async", "asynchronous"),
+    ("syn-zoo-vfl", "sync", "synchronous"),
+)
 
 _TABLE = (
     *(
@@ -102,18 +124,12 @@ _TABLE = (
             f"{how}: black-box models learn from function values, {directions} directions",
             "AsyREVEL",
             "cascade",
-            schedule,  # type: ignore[arg-type]
+            schedule,
             reply="values",
-            smoothing=smoothing,  # type: ignore[arg-type]
+            smoothing=smoothing,
         )
-        for name, schedule, how in (
-            ("asyrevel", "async", "asynchronous"),
-            ("synrevel", "sync", "synchronous"),
-        )
-        for short, smoothing, directions in (
-            ("gau", "gaussian", "Gaussian"),
-            ("uni", "sphere", "unit-sphere"),
-        )
+        for name, schedule, how in _REVEL
+        for short, smoothing, directions in _SMOOTHINGS
     ),
     Preset(
         "tig",
@@ -139,23 +155,13 @@ _TABLE = (
             "cascade",
             "async",
             reply="deltas",
-            smoothing=smoothing,  # type: ignore[arg-type]
+            smoothing=smoothing,
             two_sided=two_sided,
             forward_bits=8,
             backward_bits=8,
             defaults=defaults,
         )
-        for name, smoothing, two_sided, defaults, how in (
-            ("czofo", "gaussian", False, _MANY, "along random directions, in 8 bits both ways"),
-            (
-                "czofo-central",
-                "gaussian",
-                True,
-                _MANY,
-                "to both sides of random directions, in 8 bits both ways",
-            ),
-            ("czofo-coord", "coordinate", True, {}, "along every output, in 8 bits both ways"),
-        )
+        for name, smoothing, two_sided, defaults, how in _CZOFO
     ),
     Preset(
         "split",
@@ -199,14 +205,11 @@ _TABLE = (
             f"{how}: networks on both sides learn from function values",
             "VFL-CZOFO",
             "cascade",
-            schedule,  # type: ignore[arg-type]
+            schedule,
             reply="values",
             smoothing="gaussian",
         )
-        for name, schedule, how in (
-            ("zoo-vfl", "async", "asynchronous"),
-            ("syn-zoo-vfl", "sync", "synchronous"),
-        )
+        for name, schedule, how in _ZOO
     ),
     Preset(
         "fdskl",

@@ -139,7 +139,7 @@ class Share(msgspec.Struct, kw_only=True):
     """What a party returns after a run: its weights, which stay its own, and counts for the result."""
 
     party: str
-    weights: dict[str, Any]
+    weights: dict[str, Any]  # arrays
     step: float
     rounds: int
     updates: int

@@ -29,7 +29,7 @@ BROUGHT: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These runs are judged by other means, and Adam on all columns takes seconds."""
+    """Skip the pooled comparison: Adam on all columns takes seconds, and these tests do not look at it."""
     unpooled = replace(CASCADE, pooled=lambda plan, columns: Pooled(0.0, {}))
     monkeypatch.setitem(CONVERSATIONS, "cascade", unpooled)
 

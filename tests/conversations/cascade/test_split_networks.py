@@ -34,7 +34,7 @@ FRAMEWORKS = ("czofo", "czofo-central", "czofo-coord", "split", "vafl", "c-vfl")
 
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These runs are judged by other means, and Adam on all columns takes seconds."""
+    """Skip the pooled comparison: Adam on all columns takes seconds, and these tests do not look at it."""
     unpooled = replace(CASCADE, pooled=lambda plan, columns: Pooled(0.0, {}))
     monkeypatch.setitem(CONVERSATIONS, "cascade", unpooled)
 
@@ -278,7 +278,7 @@ def test_an_optimiser_that_is_not_there_is_an_error_of_the_job() -> None:
 
 @pytest.mark.parametrize("algorithm", ["split", "vafl", "czofo"])
 def test_the_largest_numbers_are_enough_where_the_others_are_remembered(algorithm: str) -> None:
-    """All of them: the plain run. A fifth of them: almost its accuracy, for half its bytes."""
+    """A top of all numbers is the plain run; a fifth of them has almost its accuracy for half its bytes."""
     # one client: the order in which several are heard depends on what an answer costs
     setting = random_tables(parties=2 if algorithm == "split" else 1, active=1, rows=600, test_rows=600)
     train = {"epochs": 12, "batch": 32, "step": 0.2, "evaluate_every": 0}

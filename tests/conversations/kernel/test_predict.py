@@ -34,7 +34,7 @@ def naive(done: Finished, X: Floats) -> Floats:
 
 
 def stored(done: Finished, folder: Path) -> dict[str, KernelShare]:
-    """Every party's share after a journey through its own file."""
+    """Every party's share, written to a file of its own and read back."""
     shares = {}
     for party, share in done.shares.items():
         np.savez(folder / f"{party}.npz", **share.weights)
@@ -44,7 +44,7 @@ def stored(done: Finished, folder: Path) -> dict[str, KernelShare]:
 
 
 def federated(shares: dict[str, KernelShare], setting: Tables, root: str) -> dict[str, Floats | None]:
-    """Every party's end of one prediction over the masked sum."""
+    """What every party gets from one prediction over the masked sum."""
     names = list(shares)
 
     async def program() -> dict[str, Floats | None]:

@@ -1,4 +1,4 @@
-"""A block: a coalesced step is the sum of its batches' gradients at the same weights; delays are counted."""
+"""A block: a step from several batches is the sum of their gradients at the same weights; delays count."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def quasi_newton(setting: Tables, algorithm: str = "vfb-svrg", **sections: Any) 
 
 @pytest.fixture
 def curvatures(monkeypatch: pytest.MonkeyPatch) -> list[Curvature]:
-    """Every party's curvature, as the runs of a test make them."""
+    """Collects every party's `Curvature` that the runs of a test make."""
     made: list[Curvature] = []
     prepare = Curvature.__post_init__
 
@@ -41,7 +41,7 @@ def curvatures(monkeypatch: pytest.MonkeyPatch) -> list[Curvature]:
 
 
 class Joints(list[Joint]):
-    """Every party's part of a common H, and what was pinned in it, as whole vectors, in the order of time."""
+    """Every party's part of a common H, and every vector that was pinned in it, in the order of time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def joints(monkeypatch: pytest.MonkeyPatch) -> Joints:
 
 
 def assert_equals_pooled(setting: Tables, done: Finished, joints: Joints) -> None:
-    """Pooled quasi-Newton SVRG with the same pinned directions; those are looked at below."""
+    """A run must equal pooled quasi-Newton SVRG with the same pinned directions, which other tests check."""
     terms = done.job.direction
     problem = problem_of(setting, done)
     per_epoch = -(-len(problem.y) // problem.batch)

@@ -1,4 +1,4 @@
-"""Plans: every pass that was asked for is spent, on steps or on a snapshot, and counted once."""
+"""Timetables: every pass that was asked for is spent, on steps or on a snapshot, and counted once."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def tuned(
     simulated: bool = False,
     seed: int = 0,
 ) -> list[Smoothness]:
-    """What every party finds in the end: at no weights in particular, then at each of these."""
+    """The smoothness that every party finds: the bound for any weights first, then at each of these."""
     names = tuple(f"p{i}" for i in range(len(blocks)))
     rows = blocks[0].shape[0]
     hub: LocalHub | SimulatedHub = SimulatedHub() if simulated else LocalHub()

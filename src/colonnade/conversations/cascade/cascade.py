@@ -4,9 +4,9 @@
 
 A client, whenever it is ready, sends its outputs for a batch of rows; the server answers from the latest
 outputs of all clients, updates its own model and replies. What is asked and replied is exchangeable
-(`replies`); so is the schedule. The server is the first active party. If it holds columns it is a client
-too, of itself: the same program, without the network in between. A server that holds no columns is only
-a server.
+(`optim.replies`); so is the schedule. The server is the first active party. If it holds columns it is a
+client too, of itself: the same program, without the network in between (`waves.Inbox`). A server that
+holds no columns is only a server.
 
 What each side learns: the server sees every client's outputs in clear, for every row. A client learns
 the derivative of the loss by its outputs, and with it the labels, unless the replies are private
@@ -62,13 +62,13 @@ from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import mean_losses
 
 WIDEST = 2**20  # outputs of a client for one row
-# what a party's generators are for; 3 is client's, 6 is steps'
+# what a party's generators are for; `client` has 3 and `steps` has 6
 DIRECTIONS, HEAD_START, HEAD_DIRECTIONS, ROUNDING, SHARED_DIRECTIONS = 2, 4, 5, 7, 8
 
-Cascade = Context[CascadeSettings]
+CascadeContext = Context[CascadeSettings]
 
 
-async def converse(context: Cascade) -> Outcome:
+async def converse(context: CascadeContext) -> Outcome:
     """Take part as client, as server, or as both."""
     if context.me != context.evaluator:
         return await take_part(context)
@@ -99,7 +99,7 @@ async def converse(context: Cascade) -> Outcome:
     )
 
 
-async def take_part(context: Cascade) -> Outcome:
+async def take_part(context: CascadeContext) -> Outcome:
     """Be a client and nothing else."""
     if not context.train.width:
         raise JobError(f"{context.me} holds no columns and is not the server; it has nothing to do")
@@ -120,8 +120,8 @@ async def take_part(context: Cascade) -> Outcome:
     )
 
 
-def own_client(context: Cascade, line: Inbox | RemoteServer) -> Client:
-    """This party's client."""
+def own_client(context: CascadeContext, line: Inbox | RemoteServer) -> Client:
+    """This party's client, with its model at its first parameters and no step yet."""
     specs = context.plan.settings.model
     spec = specs.parties.get(context.me, specs)
     model = context.models.own or party_model(spec, context.train.width, specs.device)
@@ -139,9 +139,9 @@ def own_client(context: Cascade, line: Inbox | RemoteServer) -> Client:
 
 
 def make_server(
-    context: Cascade, inbox: Inbox, latest: LatestOutputs, steps: Steps, client: Client | None
+    context: CascadeContext, inbox: Inbox, latest: LatestOutputs, steps: Steps, client: Client | None
 ) -> Server:
-    """The server with F0 at its first parameters."""
+    """The server, with F0 at its first parameters."""
     settings, clients, rows = context.plan.settings, tuple(latest.outputs), context.train.rows
     head = own_head(context, sum(out.shape[1] for out in latest.outputs.values()))
     optimizer = chosen_optimizer(settings)
@@ -150,7 +150,13 @@ def make_server(
     walks = {party: Walk(passes_of(context.plan, party, rows)) for party in clients}
     together = len(clients) if context.plan.pace.schedule == "sync" else 1
     per_epoch = passes_of(context.plan, context.me, rows).per_pass * len(clients)
-    server = Server(
+    answering, private = _answering(context, head), None
+    if context.plan.privacy.mechanism in ("scalar", "gradient"):
+        private, noisy = private_replies(
+            context, head, smoothing, clients=len(clients), total=steps.total, per_epoch=per_epoch
+        )
+        answering = noisy or answering
+    return Server(
         context=context,
         waves=Waves(context.me, inbox, clients, together, settings.max_delay, steps.total),
         uploads=Uploads(
@@ -164,39 +170,34 @@ def make_server(
             decaying(context, server_step, steps.total),
             optimizer.init(head.w),
         ),
-        answering=_answering(context, head),
+        answering=answering,
         evaluation=context.evaluation(),
         seed=lambda client: seed_of(context, client),
         per_epoch=per_epoch,
         own=client,
+        private=private,
     )
-    if context.plan.privacy.mechanism in ("scalar", "gradient"):
-        server.private, noisy = private_replies(
-            context, head, smoothing, clients=len(clients), total=steps.total, per_epoch=per_epoch
-        )
-        server.answering = noisy or server.answering
-    return server
 
 
-def own_head(context: Cascade, columns: int) -> Head:
-    """F0 with its first parameters."""
+def own_head(context: CascadeContext, columns: int) -> Head:
+    """F0 at its first parameters; `columns` are the outputs of all clients together."""
     specs = context.plan.settings.model
     outputs = context.plan.objective.classes or 1
     model = context.models.head or server_model(specs.server, columns, outputs, specs.device)
     return Head(model, context.loss, model.initial(context.rng(HEAD_START)))
 
 
-async def send_first_outputs(context: Cascade, client: Client) -> None:
+async def send_first_outputs(context: CascadeContext, client: Client) -> None:
     """Tell the server this client's outputs of all rows, so that its table is defined from the start."""
     tag, outputs = tag_of(Topic.TRAIN, 0), client.outputs(context.train)
     client.uplink = client.codec.uplink(outputs)
     await context.net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
-    # with chances of its own: the client's roundings begin with its first question
+    # rounded by a generator of its own: the client's own generator begins with its first question
     await send_rows(context.net, context.evaluator, codec_of(context).up, tag, 0, outputs)
 
 
-async def first_outputs(context: Cascade, client: Client | None) -> LatestOutputs:
-    """Every client's outputs of all rows, at the server."""
+async def first_outputs(context: CascadeContext, client: Client | None) -> LatestOutputs:
+    """Receive every client's outputs of all rows; at the server."""
     tag, net, found = tag_of(Topic.TRAIN, 0), context.net, dict[str, Numbers]()
     own = client.outputs(context.train) if client is not None else None
     if client is not None and own is not None:
@@ -215,30 +216,30 @@ async def first_outputs(context: Cascade, client: Client | None) -> LatestOutput
     return LatestOutputs(found)
 
 
-def decaying(context: Cascade, base: float, total: int) -> Callable[[int], float]:
-    """The step after so many answers out of a total."""
+def decaying(context: CascadeContext, base: float, total: int) -> Callable[[int], float]:
+    """The step as a function of the answers given so far, out of a total."""
     if context.plan.settings.decay == "none":
         return lambda answered: base
     return lambda answered: base * max(0.0, 1 - answered / total)
 
 
-def smoothing_of(context: Cascade) -> Smoothing:
+def smoothing_of(context: CascadeContext) -> Smoothing:
     """The random directions that questions go along."""
     asked = context.plan.settings.questions
     kind = "gaussian" if asked.smoothing == "coordinate" else asked.smoothing
     return Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
 
 
-def deltas_of(context: Cascade) -> Deltas:
-    """The moves of outputs that the server answers with differences of the loss."""
+def deltas_of(context: CascadeContext) -> Deltas:
+    """How outputs are moved where the server replies with differences of the loss."""
     asked = context.plan.settings.questions
     if asked.smoothing == "coordinate":
         return Deltas("coordinate", 0, asked.mu, per="sample")
     return Deltas(asked.smoothing, asked.directions, asked.mu, asked.two_sided, asked.per)
 
 
-def codec_of(context: Cascade) -> Codec:
-    """How arrays travel: every party comes to the same, but rounds by its own chance."""
+def codec_of(context: CascadeContext) -> Codec:
+    """How arrays are packed: alike at every party, but each rounds with its own generator."""
     packing, rng = context.plan.settings.packing, context.rng(ROUNDING)
     forward, backward, late = packing.forward_bits, packing.backward_bits, packing.backward_top
     # values are compared with each other, at a distance of mu: single precision would blur that
@@ -251,12 +252,13 @@ def codec_of(context: Cascade) -> Codec:
     )
 
 
-def seed_of(context: Cascade, client: str) -> Seed:
-    """What the directions of a client's rounds are drawn from, known to it and to the server."""
+def seed_of(context: CascadeContext, client: str) -> Seed:
+    """The seed of the directions of a client's questions, known to it and to the server."""
     return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
 
 
-def _asking(context: Cascade, model: Model) -> Asking:
+def _asking(context: CascadeContext, model: Model) -> Asking:
+    """The client's half of the plan's kind of replies."""
     regularizer, l2, reply = context.regularizer, context.plan.objective.l2, context.plan.settings.reply
     if reply != "values":
         if not isinstance(model, Differentiable):
@@ -268,7 +270,8 @@ def _asking(context: Cascade, model: Model) -> Asking:
     return ValuesClient(model, smoothing_of(context), regularizer, l2, context.rng(DIRECTIONS), private)
 
 
-def _answering(context: Cascade, head: Head) -> Answering:
+def _answering(context: CascadeContext, head: Head) -> Answering:
+    """The server's half of the plan's kind of replies."""
     match context.plan.settings.reply:
         case "gradient":
             if not isinstance(head.model, Differentiable):
@@ -280,7 +283,8 @@ def _answering(context: Cascade, head: Head) -> Answering:
             return ValuesServer(head, mean_losses)
 
 
-def _own_step(context: Cascade, head: Head, *, measured: bool) -> OwnStep | None:
+def _own_step(context: CascadeContext, head: Head, *, measured: bool) -> OwnStep | None:
+    """How F0 learns; None if it has no parameters. `measured`: its step is found anew every time."""
     if not head.w.size:
         return None
     if context.plan.settings.reply != "values" or context.plan.settings.server == "first":

@@ -3,6 +3,8 @@
 It walks through its rows in passes of its own (in the synchronous schedule: in the common order), asks
 about one batch after the other, and steps when the answer is there. Up to `ahead` questions are under way
 at once. It stops when an answer is empty.
+
+What each side learns is in `cascade`.
 """
 
 from __future__ import annotations
@@ -37,18 +39,16 @@ from colonnade.messages import (
 from colonnade.models.blackbox import Linear, Model
 from colonnade.net.network import Network
 from colonnade.optim.optimizers import Optimizer
-from colonnade.optim.replies import Asking, Seed
+from colonnade.optim.replies import Asking, Query, Seed
 
-START = 3  # what a party's generator of first parameters is for
-# outputs of many rows travel in messages of about this many numbers
-STRETCH = 2**18
-# and are computed from so many at a time: enough to keep a GPU busy
-TAKEN = 2**20
+START = 3  # the purpose of a party's generator of first parameters
+STRETCH = 2**18  # numbers of a message, where outputs of many rows travel
+TAKEN = 2**20  # numbers of the rows whose outputs are computed at once: enough to keep a GPU busy
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Which rows a client's round is about: every pass a new order, known to the server as well."""
+    """Which rows a client asks about: every pass has a new order, which the server knows as well."""
 
     rows: int
     batch: int
@@ -56,9 +56,11 @@ class Passes:
 
     @property
     def per_pass(self) -> int:
+        """Batches of one pass."""
         return -(-self.rows // self.batch)
 
     def order(self, number: int) -> Rows:
+        """All rows in the order of a pass."""
         return np.random.default_rng([*self.seed, number]).permutation(self.rows)
 
 
@@ -69,7 +71,7 @@ def passes_of(plan: Plan[CascadeSettings], party: str, rows: int) -> Passes:
 
 
 class Walk:
-    """Goes through the passes and keeps the order of the current one."""
+    """Gives the rows of one batch after another, and keeps the order of the current pass."""
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
@@ -77,6 +79,7 @@ class Walk:
         self._order = np.zeros(0, dtype=np.int64)
 
     def batch(self, number: int) -> Rows:
+        """The rows of a client's question with this number."""
         of, position = divmod(number, self._passes.per_pass)
         if of != self._pass:
             self._pass, self._order = of, self._passes.order(of)
@@ -90,28 +93,34 @@ class Codec:
 
     up: Compressor
     down: Compressor
-    changes: TopK | None = None  # up go, after the first pass, only the largest changes
-    late: TopK | None = None  # down come only the largest, what is left out later
+    changes: TopK | None = None  # if given, uploads hold only the largest changes of outputs
+    late: TopK | None = None  # if given, replies hold only the largest numbers; the others come later
 
     def uplink(self, there: Numbers) -> Sending:
-        """What packs the uploads of a client whose outputs of all rows the server has."""
+        """What packs a client's uploads; `there` are its outputs of all rows as the server has them."""
         return Each(self.up) if self.changes is None else Changes(self.changes, there.copy())
 
     def downlink(self, there: Numbers) -> Sending:
-        """What packs the replies to a client with these outputs."""
+        """What packs the replies to a client; `there` are its outputs of all rows."""
         return Each(self.down) if self.late is None else Late(self.late, np.zeros_like(there))
 
 
 class ServerLine(Protocol):
     """A client's line to the server: over the network, or within the party that is the server."""
 
-    async def upload(self, message: Upload) -> None: ...
+    async def upload(self, message: Upload) -> None:
+        """Send a question."""
+        ...
 
-    async def reply(self, tag: int) -> Reply: ...
+    async def reply(self, tag: int) -> Reply:
+        """Wait for the answer to the question with this tag."""
+        ...
 
 
 @dataclass(frozen=True)
 class RemoteServer:
+    """A client's line to a server that is another party."""
+
     net: Network
     server: str
 
@@ -127,14 +136,14 @@ class ClientState:
     """What answers change at a client: its parameters, and how far it is."""
 
     w: Numbers
-    optimizer: Any  # as the optimiser has it
+    optimizer: Any  # the optimiser's own; its type is the optimiser's business
     updates: int = 0
     answered: int = 0
 
 
 @dataclass
 class Client:
-    """One party below the server: its model, its questions, and its line to the server."""
+    """One client: its model, how it asks and steps, and its line to the server."""
 
     context: Context[CascadeSettings]
     model: Model
@@ -154,11 +163,12 @@ class Client:
 
     @property
     def w(self) -> Numbers:
+        """The present parameters."""
         return self.state.w
 
     async def learn(self) -> None:
-        """Algorithm 1 of AsyREVEL, when client m is activated: it always is."""
-        under_way: deque[Any] = deque()
+        """Ask and step until the server's answer is empty (Algorithm 1 of AsyREVEL at client m)."""
+        under_way: deque[Query] = deque()
         ahead = self.context.plan.pace.ahead
         asked = done = 0
         while True:
@@ -176,8 +186,8 @@ class Client:
         for number in range(done, asked):
             await self.line.reply(tag_of(Topic.TRAIN, number))
 
-    def step(self, query: Any, reply: Reply) -> None:
-        """Step on what the server replied to a question."""
+    def step(self, query: Query, reply: Reply) -> None:
+        """Step on the server's reply to a question."""
         state = self.state
         values = self.codec.down.decode(reply.values, self.asking.reply_shape(query))
         for number in range(self.context.plan.settings.local_steps):
@@ -190,7 +200,8 @@ class Client:
             raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
         state.updates += 1
 
-    async def ask(self, number: int) -> Any:
+    async def ask(self, number: int) -> Query:
+        """Send the outputs for a batch of rows to the server; returns what the answer will need."""
         rows = self.walk.batch(number)
         X = self.context.train.X[rows]
         query = self.asking.ask(self.w, X, (*self.seed, number))
@@ -199,14 +210,15 @@ class Client:
         return query
 
     def penalty(self) -> float:
+        """The regulariser of the own parameters, times l2."""
         return self.context.plan.objective.l2 * self.context.regularizer.value(self.w)
 
     def outputs(self, table: Table) -> Numbers:
-        """[rows, outputs] at the parameters of now."""
+        """The outputs [rows, outputs] of a table's rows at the present parameters."""
         return outputs_of(self.model, self.w, table.X, self.context.plan.settings.precision)
 
     async def serve_measurements(self, server: str) -> None:
-        """Tell the server, whenever it asks, what this model makes of all its rows."""
+        """Send the server the outputs of all rows, whenever it asks to measure."""
         net = self.context.measuring.net
         while True:
             for _, asked in await net.drain(Measure, patient=True):
@@ -219,12 +231,12 @@ class Client:
                     return
 
     def all_outputs(self) -> list[Numbers]:
-        """Of the training rows, and of the test rows if there are any."""
+        """The outputs of the training rows, and of the test rows if there are any."""
         return [self.outputs(table) for table in (self.context.train, self.context.test) if table]
 
 
 def outputs_of(model: Model, w: Numbers, X: Matrix, precision: str) -> Numbers:
-    """[rows, outputs], a stretch of rows at a time."""
+    """The outputs [rows, outputs] of a model, computed a stretch of rows at a time."""
     size = max(1, TAKEN // int(X.shape[1]))
     stretches = range(0, int(X.shape[0]), size)
     parts = [model.forward(w[None], X[start : start + size])[0] for start in stretches]
@@ -234,7 +246,7 @@ def outputs_of(model: Model, w: Numbers, X: Matrix, precision: str) -> Numbers:
 async def send_rows(
     net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Numbers
 ) -> None:
-    """All rows of an array, in messages of a bearable size."""
+    """Send all rows of an array, in several messages if it is large."""
     each = Each(compressor)
     for part, rows in enumerate(stretches(outputs.shape)):
         stretch = each.pack(np.arange(0), outputs[rows])
@@ -244,7 +256,7 @@ async def send_rows(
 async def receive_rows(
     net: Network, sender: str, compressor: Compressor, tag: int, table: int, shape: tuple[int, int]
 ) -> Numbers:
-    """The other end of `send_rows`."""
+    """Receive an array of this shape that the sender sends with `send_rows`."""
     found = np.empty(shape, dtype=np.float64)
     for part, rows in enumerate(stretches(shape)):
         message = await net.recv(Embeddings, sender, _stretch_tag(tag, table, part))
@@ -253,18 +265,19 @@ async def receive_rows(
 
 
 def stretches(shape: tuple[int, ...]) -> list[slice]:
+    """Cut an array's rows into stretches that fit a message."""
     rows = max(1, STRETCH // shape[1])
     return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]
 
 
 def _stretch_tag(tag: int, table: int, part: int) -> int:
-    """A tag of the same topic that no other stretch has."""
+    """The tag of one stretch of an array; it has the topic of `tag`."""
     number = tag & (1 << TOPIC_SHIFT) - 1
     return tag_of(topic_of(tag), (number << 1 | table) << 16 | part)
 
 
 def work(model: Model, X: Matrix) -> int:
-    """How many stored numbers one forward call touches, as the simulated world charges it."""
+    """How many stored numbers one forward call touches, as the simulated world counts it."""
     if isinstance(model, Linear) and not isinstance(X, np.ndarray):
         return int(X.nnz) * model.outputs
     return int(X.shape[0]) * max(1, model.parameters)

@@ -1,4 +1,4 @@
-"""The server's stale table: what every client sent last about every row, and how long ago that was.
+"""The server's table of outputs: what every client sent last about every row, and how long ago.
 
 One array per client, updated in place. The age of an entry is the number of answers given since it came;
 an answer to a client uses the entries of all others, and their ages are counted.
@@ -30,14 +30,16 @@ class LatestOutputs:
         self.columns = {c: slice(a, b) for c, a, b in zip(self.outputs, starts, ends, strict=True)}
 
     def store(self, client: str, rows: Rows, outputs: Numbers, now: int) -> None:
+        """Replace a client's outputs of some rows; `now` counts the answers given so far."""
         self.outputs[client][rows] = outputs
         self.made[client][rows] = now
 
     def read(self, rows: Rows) -> Numbers:
-        """The embeddings of some rows, all clients side by side."""
+        """The latest outputs of some rows, all clients side by side."""
         return np.concatenate([out[rows] for out in self.outputs.values()], axis=1)
 
     def note_ages(self, client: str, rows: Rows, now: int) -> None:
+        """Count how old the other clients' outputs are that an answer to this client uses."""
         others = [now - made[rows] for name, made in self.made.items() if name != client]
         if others:
             counts = np.bincount(np.concatenate(others))
@@ -46,4 +48,5 @@ class LatestOutputs:
             self.ages[: len(counts)] += counts
 
     def delays(self) -> Counter[int]:
+        """How often an entry of each age was used."""
         return Counter({age: int(count) for age, count in enumerate(self.ages) if count})

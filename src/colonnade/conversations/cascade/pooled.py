@@ -1,4 +1,4 @@
-"""The models of a cascade trained where all columns lie together: nothing is sent, nothing is stale.
+"""The models of a cascade trained on pooled columns: nothing is sent, nothing is stale.
 
 `by_values` is the paper's non-federated comparison: the same two-point rule on the same batches, every
 block answered from the current outputs of all. `by_gradient` is what first-order training reaches: Adam
@@ -33,7 +33,7 @@ CHUNK = 4096
 
 @dataclass
 class Stack:
-    """The models of all parties with their columns, and F0 on top, in one place."""
+    """All parties' models and columns, and F0 on top, in one place."""
 
     plan: Plan[CascadeSettings]
     blocks: list[Matrix]
@@ -57,6 +57,7 @@ class Stack:
         return np.concatenate(parts)
 
     def penalty(self) -> float:
+        """The regulariser of all models below, times l2."""
         regularizer = REGULARIZERS[self.plan.objective.regularizer]
         return self.plan.objective.l2 * sum(regularizer.value(w) for w in self.w)
 
@@ -129,7 +130,7 @@ def by_values(stack: Stack, *, step: float) -> Stack:
 def _step_by_values(
     stack: Stack, clients: list[ValuesClient], server: ValuesServer, rows: Rows, step: float
 ) -> Numbers:
-    """One step of every block on some rows; the embeddings that the answers were made from."""
+    """Make one step of every block on some rows; returns the outputs that the answers were made from."""
     queries = [client.ask(w, X[rows]) for client, w, X in zip(clients, stack.w, stack.blocks, strict=True)]
     C, start = np.concatenate([query.outputs[0] for query in queries], axis=1), 0
     for m, (client, query) in enumerate(zip(clients, queries, strict=True)):
@@ -150,6 +151,7 @@ class Adam:
     t: int = field(default=0)
 
     def step(self, w: Numbers, g: Numbers) -> Numbers:
+        """The parameters after a step along the gradient g."""
         self.t += 1
         self.m = 0.9 * self.m + 0.1 * g
         self.v = 0.999 * self.v + 0.001 * g**2
@@ -187,9 +189,9 @@ def by_gradient(stack: Stack) -> Stack:
 
 
 def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
-    """The optimum where there is one to compute, else the same models trained side by side.
+    """The optimum, if all models are linear and summed; else the same models trained in one place.
 
-    Side by side they are trained by gradient if every model has one, and by values if not.
+    They are trained by gradient if every model has one, and by values if not.
     """
     specs, given = plan.settings.model, bool(columns.models) or columns.head is not None
     kinds = {specs.kind, *(model.kind for model in specs.parties.values())}

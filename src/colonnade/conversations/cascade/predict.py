@@ -1,4 +1,4 @@
-"""Scores of new rows by models below and one on top: all outputs go to the server, which applies F0.
+"""Scores of new rows by a cascade: all parties' outputs go to the server, which applies F0.
 
 For a request every party with columns sends its outputs for the rows that are asked for; the server puts them
 side by side in the order of training, and the score goes to the asker.
@@ -34,7 +34,7 @@ OWN, HEAD = "w", "w0"  # the two parameter vectors that a share may hold
 
 @dataclass(frozen=True, eq=False)
 class CascadeClient:
-    """This party's outputs for the common rows, computed once, and who wants them."""
+    """This party's outputs for the common rows, computed once, and the server they are sent to."""
 
     outputs: Numbers  # [rows, outputs]
     server: str
@@ -58,7 +58,7 @@ class CascadeClient:
 
 @dataclass(frozen=True, eq=False)
 class CascadeServer:
-    """The server's own outputs for the common rows, none if it is only a server, and F0."""
+    """The server's own outputs for the common rows (no columns if it is only a server), and F0."""
 
     outputs: Numbers  # [rows, outputs]
     widths: dict[str, int]  # of every party with columns, in the order in which F0 takes them
@@ -85,14 +85,14 @@ class CascadeServer:
 
 
 def widths(plan: Plan[CascadeSettings], server_columns: int) -> dict[str, int]:
-    """Numbers a row from every party that has columns, in the order in which F0 takes them."""
+    """How many outputs a row every party with columns has, in the order in which F0 takes them."""
     models, server = plan.settings.model, plan.evaluator
     clients = [party for party in sorted(plan.parties) if party != server or server_columns]
     return {party: models.parties.get(party, models).outputs for party in clients}
 
 
 class CascadeShares:
-    """Shares of a cascade: parameter vectors of the models below, and at the server of the one on top."""
+    """Shares of a cascade: the parameters of a client's model, and at the server those of F0."""
 
     name = "cascade"
 
@@ -117,6 +117,6 @@ class CascadeShares:
         return CascadeServer(outputs, widths(plan, int(columns)), head, settings.precision)
 
     def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
-        """The sum of linear models, as the Python front has them."""
+        """The summed scores of linear models, which are all that the scikit-learn front trains."""
         z: Floats = np.sum([X @ shares[name][OWN] for name, X in columns.items()], axis=0)
         return z

@@ -1,4 +1,11 @@
-"""Replies with noise that covers every reply of a run: what labels may be told of in all."""
+"""Private replies: noise on the server's replies, planned so that all of a run together keep to epsilon.
+
+Where values are replied, the noise is on what is replied (`privacy.mechanisms.NoisyScalars`). Where gradients
+are, it is on the labels: each wave draws them once, and its replies are made from all draws so far
+(`privacy.labels.NoisyLabels`, `privacy.posterior`).
+
+What each side learns: a client that knows everything else learns no more of any label than epsilon allows.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +28,26 @@ if TYPE_CHECKING:
 
 @dataclass
 class PrivateReplies:
-    """The budget of a run, and the labels that replies are made with: exact for noisy values, else noisy."""
+    """A run's budget, and the labels that replies are made from: exact for noisy values, else noisy."""
 
     budget: Budget
     holder: Numbers
     posterior: Posterior | None
 
     def labels(self, rows: Rows) -> Numbers:
+        """The labels to make a reply about these rows from."""
         return self.holder[rows] if self.posterior is None else self.posterior(rows)
 
     def affords(self, rows: Rows, answers: int) -> bool:
+        """Whether the budget allows so many answers about these rows."""
         return self.budget.affords(rows, self._releases(answers))
 
     def spend(self, rows: Rows, answers: int) -> None:
+        """Charge the budget for so many answers about these rows."""
         self.budget.spend(rows, self._releases(answers))
 
     def _releases(self, answers: int) -> int:
-        """How often a wave of so many answers tells about a label: noisy labels are drawn once for all."""
+        """How many releases of a label a wave of so many answers is: noisy labels are drawn once a wave."""
         return answers if self.posterior is None else 1
 
 
@@ -50,7 +60,10 @@ def private_replies(
     total: int,
     per_epoch: int,
 ) -> tuple[PrivateReplies, Answering | None]:
-    """Plan the noise of all replies of a run; with values as replies, also what answers with that noise."""
+    """Plan the noise of all replies of a run.
+
+    Where values are replied, the second result is what answers with that noise; else it is None.
+    """
     from colonnade.privacy.accountant import Budget  # dp-accounting is loaded only where it is used
 
     terms, y = context.plan.privacy, context.label_holder.y

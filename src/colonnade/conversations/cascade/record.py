@@ -24,6 +24,7 @@ def check(job: Job, preset: Preset) -> None:
 
 
 def _check_models(job: Job, preset: Preset) -> None:
+    """Refuse black boxes where gradients are needed, and a GPU where no model is a network."""
     models = job.model
     named: dict[str, ModelSpec | ServerSpec] = {
         "model": models,
@@ -70,7 +71,7 @@ def _check_mechanism(job: Job, preset: Preset) -> None:
 
 
 def _check_reply(job: Job, preset: Preset) -> None:
-    """Refuse keys of [cascade] that say nothing to what the server replies here, or would spoil it."""
+    """Refuse keys of [cascade] that have no meaning for this kind of replies, or would spoil them."""
     asked, name = job.cascade, preset.name
     if preset.reply == "values":
         for key in ("forward_bits", "backward_bits"):
@@ -100,7 +101,7 @@ def _check_reply(job: Job, preset: Preset) -> None:
 
 
 def _check_top(job: Job, preset: Preset) -> None:
-    """Top-k needs messages about the same thing, in which what was left out can be made good."""
+    """Refuse top-k where no later message could make good what it leaves out."""
     asked = job.cascade
     for way in ("forward", "backward"):
         if getattr(asked, f"{way}_top") is None:
@@ -117,13 +118,14 @@ def _check_top(job: Job, preset: Preset) -> None:
 
 
 def _bits(job: Job, preset: Preset) -> tuple[Bits, Bits]:
-    """Bits of a client's outputs, and of the server's replies."""
+    """How many bits a number of a client's outputs has, and of the server's replies."""
     asked = job.cascade
     forward = 32 if asked.forward_top else asked.forward_bits or preset.forward_bits
     return forward, asked.backward_bits or preset.backward_bits
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSettings:
+    """The settings of a cascade: what the job says, or what its algorithm does."""
     asked, (forward_bits, backward_bits) = job.cascade, _bits(job, preset)
     coordinate = preset.smoothing == "coordinate"
     clients = sum(columns > 0 for columns in facts.columns.values())
@@ -156,14 +158,14 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
 
 
 def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
-    """The same models where all columns lie together (`cascade.pooled`)."""
+    """Train the same models on pooled columns (`cascade.pooled`)."""
     from colonnade.conversations.cascade.pooled import pooled as pooled_cascade
 
     return pooled_cascade(plan, columns)
 
 
 def notes(plan: Plan[CascadeSettings]) -> list[str]:
-    """What a cascade gives away, whatever its paper says."""
+    """What a cascade gives away, in words."""
     found = ["the server sees every party's outputs for every row in clear"]
     if plan.privacy.mechanism == "none":
         found.append("a client can work out the label of every row from the replies to its own questions")
@@ -181,6 +183,7 @@ def notes(plan: Plan[CascadeSettings]) -> list[str]:
 
 
 def leaks(job: Job) -> tuple[Leak, ...]:
+    """What a cascade gives away, as parties' policies name it."""
     return ("labels", "outputs") if job.privacy.mechanism == "none" else ("outputs",)
 
 

@@ -3,8 +3,10 @@
 For every client it keeps one array with its latest output for every row (`latest`), updated in place. An
 upload refreshes the client's rows; the answer is computed from them and from what the others sent last
 about the same rows, however long ago. How long is measured: the age of an entry is the number of answers
-given since it was computed. Who is answered when is the business of `waves`. A client comes back to a row
+given since it was computed. Who is answered when is decided in `waves`. A client comes back to a row
 within two passes, so no entry is older than (max_delay + 1) * 2 passes.
+
+What each side learns is in `cascade`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from colonnade.optim.optimizers import Optimizer
 from colonnade.optim.replies import Answering, Head, OwnStep, Seed
 
 NOTHING = np.zeros(0)
-HOPELESS = 1e4  # this many times the loss of the start is no training any more
+HOPELESS = 1e4  # a loss this many times that of the start has diverged
 
 
 @dataclass
@@ -42,10 +44,10 @@ class HeadTrainer:
     step: OwnStep | None
     optimizer: Optimizer
     rate: Callable[[int], float]  # the step after this many answers of the run
-    state: Any  # as the optimiser has it
+    state: Any  # the optimiser's own
 
     def update(self, C: Numbers, y: Numbers, times: int, answered: int) -> None:
-        """Step so many times on what a wave was about."""
+        """Make so many steps of F0 on the rows of a wave: outputs C, labels y."""
         if self.step is None:
             return
         for _ in range(times):
@@ -55,14 +57,14 @@ class HeadTrainer:
 
 @dataclass
 class Uploads:
-    """How uploads are read: which rows a client's question is about, and how its outputs are packed."""
+    """Reads uploads: which rows a question is about, and the outputs that it holds."""
 
     walks: dict[str, Walk]
     codec: Codec
-    vectors: int  # parameter vectors that an upload has outputs for
+    vectors: int  # how many parameter vectors an upload has outputs for
 
     def rows(self, wave: list[Asked]) -> Rows:
-        """The rows that a wave is about."""
+        """The rows that a wave asks about; refused if its clients ask about different ones."""
         first, *others = (self.walks[client].batch(upload.tag) for client, upload in wave)
         if not all(np.array_equal(first, rows) for rows in others):
             asked = ", ".join(client for client, _ in wave)
@@ -70,7 +72,7 @@ class Uploads:
         return first
 
     def outputs(self, client: str, upload: Upload, rows: Rows, there: Numbers) -> Numbers:
-        """[vectors, rows, outputs] of an upload; `there` is what the server has of the client."""
+        """The outputs [vectors, rows, outputs] of an upload; `there` is the client's array in the table."""
         expected = (self.vectors, len(rows), there.shape[1])
         try:
             if self.codec.changes is not None:
@@ -105,6 +107,7 @@ class Server:
 
     @property
     def answered(self) -> int:
+        """How many answers were given so far."""
         return self.waves.state.answered
 
     @property
@@ -112,7 +115,7 @@ class Server:
         return self.trainer.head
 
     async def serve(self) -> None:
-        """Answer until the run is over, measure on the way, and let every client go."""
+        """Answer clients until the run is over, measure on the way, and tell every client when it ends."""
         every, total = self._every(), self.waves.total
         mark_at, y = every, self.context.label_holder.y
         whole = self.latest.read(np.arange(len(y)))
@@ -139,7 +142,7 @@ class Server:
         return max(1, round(epochs * self.per_epoch)) if epochs else self.waves.total
 
     async def answer_wave(self, wave: list[Asked]) -> None:
-        """Algorithm 1 of AsyREVEL, when the server receives: refresh the table, answer, update w0."""
+        """Refresh the table, answer a wave, update w0 (Algorithm 1 of AsyREVEL at the server)."""
         rows, asked, turns = self.uploads.rows(wave), [], self.waves.state
         for client, upload in wave:
             outputs = self.uploads.outputs(client, upload, rows, self.latest.outputs[client])
@@ -169,7 +172,7 @@ class Server:
         self.trainer.update(C, y, len(wave) if by_values else 1, after)
 
     async def measure(self, start_loss: float, *, final: bool, when: float | None = None) -> bool:
-        """Write down the loss of all clients' outputs; True when it is as low as the target."""
+        """Measure the model from all clients' present outputs; returns whether the target is reached."""
         net, context = self.context.measuring.net, self.context
         when = net.clock.now() if when is None else when
         with net.clock.uncharged():  # nobody is answered meanwhile

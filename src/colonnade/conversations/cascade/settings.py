@@ -1,4 +1,4 @@
-"""What a plan says to cascades alone: what is asked and replied, how arrays travel, which models."""
+"""The part of a plan that only cascades have: what is asked and replied, how arrays travel, which models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Questions(Section, frozen=True):
 
 
 class Packing(Section, frozen=True):
-    """In how many bits arrays travel, up from clients and down from the server. A `top` of 0: all numbers."""
+    """How arrays are packed: `forward` from clients to the server, `backward` for its replies.
+
+    A `top` of 0 sends all numbers; otherwise only the largest travel.
+    """
 
     precision: Precision
     forward_bits: Bits

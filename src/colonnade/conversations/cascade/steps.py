@@ -1,4 +1,4 @@
-"""How long the first step of every model may be, found without asking anybody for a gradient.
+"""The first step of every model, found without asking anybody for a gradient.
 
 Along a random direction u the outputs of a model change by J u; the mean of ||J u||^2 over directions and
 rows is the trace of J'J / n, and the loss multiplies it by at most its smoothness. For a two-point
@@ -45,12 +45,12 @@ class Steps:
 
 
 def chosen_optimizer(settings: CascadeSettings) -> Optimizer:
-    """The optimiser of the plan; every party has one with a state of its own."""
+    """The plan's optimiser; its state belongs to whoever steps with it."""
     return optimizer_of(settings.optimizer, settings.optimizer_options)
 
 
 async def agree_on_steps(context: Context[CascadeSettings], client: Client | None, *, clients: int) -> Steps:
-    """The steps as the job says, or as found here. Only the server knows how many clients there are."""
+    """The steps as the job says, or as found here; `clients` is their number at the server, 0 elsewhere."""
     pace, settings, net = context.plan.pace, context.plan.settings, context.net
     ready = chosen_optimizer(settings).rate
     automatic = pace.step == "auto" and ready is None
@@ -76,6 +76,7 @@ async def agree_on_steps(context: Context[CascadeSettings], client: Client | Non
 
 
 def _server_step(settings: CascadeSettings, ready: float | None) -> float | None:
+    """The first step of F0; None where it is measured anew for every step. `ready`: the optimiser's own."""
     if settings.server_step != "auto":
         return float(settings.server_step)
     if ready is not None:
@@ -85,7 +86,7 @@ def _server_step(settings: CascadeSettings, ready: float | None) -> float | None
 
 
 def _along_random(questions: Questions) -> bool:
-    """Whether gradients have the noise of random directions.
+    """Whether gradient estimates have the noise of random directions.
 
     A random change of all outputs of a batch comes back through the model as a random direction of its
     parameters, so deltas per batch are as noisy as values. Per sample or coordinate little is left of it.
@@ -95,7 +96,7 @@ def _along_random(questions: Questions) -> bool:
 
 
 def curvature(context: Context[CascadeSettings], client: Client) -> tuple[float, float]:
-    """Largest eigenvalue and trace of this block's part of the Hessian, or bounds of them."""
+    """The largest eigenvalue and the trace of this block's part of the Hessian, or bounds of them."""
     rng = context.rng(PROBING)
     rows = rng.permutation(context.train.rows)[:SAMPLE]
     X = context.train.X[rows]

@@ -1,7 +1,10 @@
-"""Whom the server answers next: uploads in the order of arrival, alone or one of every client.
+"""In which order the server answers: `Inbox` takes uploads in, `Waves` decides which are answered next.
 
-A *wave* is one upload (asynchronous), or one of every client (synchronous). The delay is bounded: no
-answer is given while it would leave some client unheard for more than `max_delay` answers.
+A *wave* is what is answered together: one upload (asynchronous), or one of every client (synchronous). The
+delay is bounded: no answer is given while it would leave some client unheard for more than `max_delay`
+answers.
+
+What each side learns is in `cascade`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ Asked = tuple[str, Upload]
 
 
 class Inbox:
-    """Where uploads of all clients meet; the server's own client is one of them."""
+    """Takes the uploads of all clients, the server's own included, and sends their answers."""
 
     def __init__(self, net: Network) -> None:
         self._net = net
@@ -43,10 +46,11 @@ class Inbox:
             await self._net.send(client, reply)
 
     async def next(self) -> Asked:
+        """The next upload, in the order of arrival."""
         return await self._uploads.get()
 
     async def collect(self) -> None:
-        """Take uploads from the network, for ever."""
+        """Take uploads from the network until cancelled."""
         while True:
             for asked in await self._net.drain(Upload):
                 self._uploads.put_nowait(asked)
@@ -54,7 +58,7 @@ class Inbox:
 
 @dataclass
 class Turns:
-    """How many answers were given, to whom, and when each client was last heard."""
+    """How many answers each client got (`turns`), when it was last heard, and which uploads wait."""
 
     turns: dict[str, int]
     heard: dict[str, int]
@@ -64,7 +68,7 @@ class Turns:
 
 @dataclass
 class Waves:
-    """The order of answers. `me` is the server's name, `together` how many uploads make a wave."""
+    """Yields one wave after another. `me` is the server's name, `together` how many uploads make a wave."""
 
     me: str
     inbox: Inbox
@@ -90,23 +94,26 @@ class Waves:
                 yield ready
 
     def put_back(self, wave: list[Asked]) -> None:
-        """Let a wave wait that cannot be answered."""
+        """Let a wave wait again that could not be answered."""
         self.state.waiting = wave + self.state.waiting
 
     def in_turn(self, client: str) -> bool:
-        """No network slows down the server's own client, so it is held to the pace of the quickest other."""
+        """Whether a client may be answered now; the server's own may not be ahead of the quickest other.
+
+        No network slows it down, so it would run away.
+        """
         turns = self.state.turns
         others = [count for name, count in turns.items() if name != self.me]
         return client != self.me or turns[client] <= max(others, default=self.total)
 
     def timely(self) -> bool:
-        """Whether nobody is unheard for too long, those whose uploads wait here apart."""
+        """Whether no client was silent for too long; those whose uploads wait here are not silent."""
         state, asking = self.state, {client for client, _ in self.state.waiting}
         silent = [state.answered - at for client, at in state.heard.items() if client not in asking]
         return max(silent, default=0) < self.max_delay
 
     async def release(self, each: int, empty: Reply) -> None:
-        """Answer whatever is still asked, `each` questions a client, with nothing: it ends their training."""
+        """End every client's training: answer its last questions, `each` a client, with nothing."""
         under_way = dict.fromkeys(self.clients, each)
         while any(under_way.values()):
             client, upload = self.state.waiting.pop(0) if self.state.waiting else await self.inbox.next()

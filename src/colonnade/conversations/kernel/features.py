@@ -24,13 +24,13 @@ from colonnade.models.random_features import RandomFeatures, phi
 LOOKAHEAD = 3
 # values of one message: a round's projections travel in stretches of columns
 STRETCH = 2**20
-# what a projection costs beside its multiplications, in touched numbers: its mask and its cosine
+# the cost of a projection beside its multiplications (its mask, its cosine), counted in touched numbers
 EXTRA = 20
-MULTIPLICATIONS = 16  # of a matrix product, in the time of one touched number
+MULTIPLICATIONS = 16  # how many of a matrix product take the time of one touched number
 
 
 class Projections:
-    """One party's part in everybody's projections, and phi of the features it owns."""
+    """Sends one party's part of all projections, and keeps phi of the features that it owns."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Projections:
                 await asyncio.sleep(0)
 
     async def receive(self) -> None:
-        """Gather the projections on the own features, and keep phi; only owners call this."""
+        """Collect the projections on the own features round by round, and keep phi; only owners call this."""
         owner = self._own_place()
         for number in range(self._layout.schedule.rounds):
             if not self._layout.wanted(number, owner):
@@ -73,7 +73,7 @@ class Projections:
             self._arrived[number].set_result(None)
 
     async def phi(self, number: int) -> Floats:
-        """phi of a round's rows on the own features, as soon as it is there."""
+        """phi of a round's rows on the own features; waits until their projections have come."""
         if self._layout.wanted(number, self._own_place()):
             await self._arrived[number]
         values = self._passing.get(number)
@@ -83,17 +83,18 @@ class Projections:
         return values
 
     def _own_place(self) -> int:
+        """This party's place among the owners."""
         if self.owner is None:
             raise RuntimeError(f"{self._context.me} owns no features")
         return self.owner
 
     def forget(self, number: int) -> None:
-        """The round is over."""
+        """Drop what only this round needed."""
         self._passing.pop(number, None)
         self._arrived.pop(number, None)
 
     async def _summed(self, number: int, owner: int) -> Floats:
-        """A round's rows on an owner's features, summed at the owner; elsewhere the party's own part."""
+        """A round's rows projected on an owner's features: the total at the owner, elsewhere the own part."""
         table, secure = self._context.train, self._context.sum
         rows, count = self._layout.rows(number), self._layout.wanted(number, owner)
         await self._context.charge(len(rows) * count * (table.width / MULTIPLICATIONS + EXTRA))
@@ -109,7 +110,7 @@ class Projections:
         return part
 
     def _tag(self, number: int, owner: int, stretch: int) -> int:
-        """Tags of projections lie above those of the scores, which have the number of their round."""
+        """The tag of a stretch of projections; it lies above those of scores, which are numbers of rounds."""
         schedule, owners = self._layout.schedule, len(self._layout.owners)
         most = -(-self._layout.features * schedule.largest // STRETCH) + 1
         return tag_of(Topic.TRAIN, schedule.rounds + (number * owners + owner) * most + stretch)

@@ -28,19 +28,19 @@ from colonnade.models.random_features import KERNELS
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
-STRETCH = 2**20
+STRETCH = 2**20  # numbers of a message
 NORMS = tag_of(Topic.EVALUATE, 2**40)
 # the sum, the kernel made of it, and what the sum itself needs while it is under way
 COPIES = 2.5
 
 
 def memory_needed(rows: int) -> float:
-    """Bytes at the active party."""
+    """How many bytes the active party needs for so many rows."""
     return COPIES * 8.0 * rows * rows
 
 
 def check_memory(rows: int, available: float | None = None) -> None:
-    """Refuse a kernel matrix that this machine cannot hold, and say which machine could."""
+    """Refuse a kernel matrix that this machine cannot hold, and say how many rows would fit."""
     if available is None:
         available = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     if memory_needed(rows) > available:
@@ -52,14 +52,14 @@ def check_memory(rows: int, available: float | None = None) -> None:
 
 
 class GramSettings(Section, frozen=True):
-    """The choices of a machine on the whole kernel matrix: its bandwidth."""
+    """The part of a plan that only this conversation has: how its bandwidth is chosen."""
 
     sigma: float | Literal["median"]
     fraction: float | Literal["auto"]
 
 
 async def converse(context: Context[GramSettings]) -> Outcome:
-    """Sum the matrix, train at the evaluator, measure it there."""
+    """Sum the kernel matrix to the evaluator, which trains on it and measures; the others only send."""
     evaluation, X, test = context.evaluation(), context.train.X, context.test
     if evaluation.scribe is None:
         await _give(context, X, X, Topic.TRAIN)
@@ -90,7 +90,7 @@ async def converse(context: Context[GramSettings]) -> Outcome:
 
 
 def _bandwidth(context: Context[GramSettings], gram: Floats, squares: Floats) -> float:
-    """The bandwidth as `setup.agree` finds it, from distances that are here already."""
+    """The bandwidth, found as in `setup.agree` but from the matrix that is here already."""
     settings, y = context.plan.settings, context.label_holder.y
     rng = np.random.default_rng(context.plan.seed)
     sample = Sample.draw(rng, len(y), KERNELS["gaussian"], settings.sigma, settings.fraction)
@@ -100,7 +100,7 @@ def _bandwidth(context: Context[GramSettings], gram: Floats, squares: Floats) ->
 
 
 def _gaussian(gram: Floats, left: Floats, right: Floats, sigma: float) -> Floats:
-    """exp(-(|x|^2 + |x'|^2 - 2 x'x') / (2 sigma^2)), in place of the inner products."""
+    """The Gaussian kernel exp(-(|x|^2 + |x'|^2 - 2 x.x') / (2 sigma^2)); overwrites the inner products."""
     gram *= 2.0
     gram -= left[:, None]
     gram -= right
@@ -109,7 +109,7 @@ def _gaussian(gram: Floats, left: Floats, right: Floats, sigma: float) -> Floats
 
 
 async def _collect(context: Context[GramSettings], A: Matrix, B: Matrix, topic: Topic) -> Floats:
-    """A B' of all columns, a stretch of rows at a time; says when it has one, so that nobody floods it."""
+    """A B' over all columns, summed a stretch of rows at a time; others wait for its word after each."""
     net, secure = _line(context, topic)
     total = np.empty((int(A.shape[0]), int(B.shape[0])))
     for tag, rows in _stretches(A, B, topic):
@@ -119,7 +119,7 @@ async def _collect(context: Context[GramSettings], A: Matrix, B: Matrix, topic: 
 
 
 async def _give(context: Context[GramSettings], A: Matrix, B: Matrix, topic: Topic) -> None:
-    """Send this party's part of A B' to the evaluator."""
+    """Send this party's part of A B' to the evaluator, which says when it has taken a stretch."""
     net, secure = _line(context, topic)
     for tag, rows in _stretches(A, B, topic):
         await secure.give(_product(A[rows], B), root=context.evaluator, tag=tag)
@@ -127,13 +127,14 @@ async def _give(context: Context[GramSettings], A: Matrix, B: Matrix, topic: Top
 
 
 def _line(context: Context[GramSettings], topic: Topic) -> tuple[Network, SecureSum]:
+    """The network and the sum for a topic: those for measuring, or those for training."""
     if topic == Topic.EVALUATE:
         return context.measuring.net, context.measuring.sum
     return context.net, context.sum
 
 
 def _stretches(A: Matrix, B: Matrix, topic: Topic) -> Iterator[tuple[int, slice]]:
-    """Stretches of A's rows whose products with B have a bearable size, each with its tag."""
+    """Cut A's rows into stretches whose products with B fit a message; yields a tag and the rows of each."""
     size = max(1, STRETCH // int(B.shape[0]))
     for number, start in enumerate(range(0, int(A.shape[0]), size)):
         yield tag_of(topic, number), slice(start, start + size)

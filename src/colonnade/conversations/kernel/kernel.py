@@ -45,7 +45,7 @@ from colonnade.optim.steps import step_of_round
 
 
 async def converse(context: Context[KernelSettings]) -> Outcome:
-    """Train a kernel machine; the party's features and, where it has labels, its coefficients come out."""
+    """Train a kernel machine; returns the party's features and, if it holds the label, its coefficients."""
     layout = layout_of(context.plan, context.train.rows)
     agreed = await agree(context)
     window = Window(context.plan.pace.ahead, layout.schedule.rounds)
@@ -64,7 +64,7 @@ async def converse(context: Context[KernelSettings]) -> Outcome:
 
 @dataclass
 class KernelState:
-    """What rounds change: the coefficients of the own features, and how fast they move."""
+    """What rounds change: the coefficients of the own features, and their momentum."""
 
     alpha: Floats
     velocity: Floats
@@ -74,7 +74,7 @@ class KernelState:
 
 @dataclass
 class KernelConversation:
-    """One party's side; `features` are its part of every owner's features."""
+    """One party's side of the conversation; `features` are its part of every owner's features."""
 
     context: Context[KernelSettings]
     layout: FeatureLayout
@@ -96,12 +96,12 @@ class KernelConversation:
 
     @property
     def owner(self) -> int | None:
-        """This party's place among the owners of features."""
+        """This party's place among the owners of features; None if it owns none."""
         return self.projections.owner
 
     @property
     def several(self) -> bool:
-        """Whether f has to be summed: with one owner alone it is known where it is needed."""
+        """Whether there are several owners, so that f has to be summed."""
         return len(self.layout.owners) > 1
 
     @property
@@ -110,15 +110,17 @@ class KernelConversation:
 
     @property
     def momentum(self) -> float:
-        """Rounds that are late have a momentum of their own."""
+        """The momentum of the plan; none where rounds overlap, as late gradients act like momentum."""
         return self.context.plan.settings.momentum if self.window.ahead == 1 else 0.0
 
     @property
     def share(self) -> KernelShare:
+        """What this party keeps of the model."""
         owned = dict(zip(self.layout.owners, self.features, strict=True))
         return KernelShare(owned, None if self.owner is None else self.state.alpha, self.agreed.outputs)
 
     async def run(self) -> None:
+        """Run all rounds to the end, and measure the model on the way."""
         work = [self.measure(), self.projections.send()]
         if self.owner is None:
             work.append(self.heed())
@@ -140,7 +142,7 @@ class KernelConversation:
     # --- Algorithm 2: scores ------------------------------------------------------------------------
 
     async def scores(self, number: int) -> Floats:
-        """f_l of a round's rows."""
+        """f_l of a round's rows: the own features' part of their scores."""
         if self.owner is None:
             return np.zeros((self.schedule.round(number).size, *self.agreed.outputs))
         values = await self.projections.phi(number)
@@ -162,7 +164,7 @@ class KernelConversation:
     # --- Algorithm 1: coefficients ------------------------------------------------------------------
 
     async def dominate(self) -> None:
-        """Lines 7-10 of Algorithm 1, on the rounds of this active party."""
+        """Run the own rounds: sum f, send theta or the decay, set coefficients (Algorithm 1, lines 7-10)."""
         holder = self.context.label_holder
         for number in range(self.schedule.rounds):
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
@@ -177,26 +179,30 @@ class KernelConversation:
             await asyncio.sleep(0)
 
     async def tell(self, number: int, theta: Floats) -> None:
-        """The decay goes to everybody; theta, once no features are added, only to who holds the label."""
+        """Tell all parties that a round is over; owners also get theta once no features are added."""
         tag = tag_of(Topic.TRAIN, number)
         told = theta if number >= self.layout.growth else theta[:0]
         for peer in self.net.peers:
             await self.net.send(peer, Backward(tag, told) if peer in self.layout.owners else Decay(tag))
 
     async def collaborate(self) -> None:
-        """On another owner: let the own coefficients decay, and step on them if there is a theta."""
+        """Follow other owners' rounds: let the own coefficients decay, or step on the theta that comes."""
         async for waiting in self.net.stream(Backward):
             for _, message in waiting:
                 await self.update(message.tag, message.theta if len(message.theta) else None)
 
     async def heed(self) -> None:
-        """On a party without labels: the round is over, later ones may begin."""
+        """Follow the rounds at a party without labels: when one is over, later ones may begin."""
         async for waiting in self.net.stream(Decay):
             self.state.updates += len(waiting)
             self.window.finish(message.tag for _, message in waiting)
 
     async def update(self, number: int, theta: Floats | None) -> None:
-        """Lines 9 and 10: the dominator's new coefficients, the decay of the others; later, plain steps."""
+        """Update the own coefficients after a round.
+
+        While features are added the dominator sets its new ones and all others decay (lines 9 and 10 of
+        Algorithm 1); later all step along the gradient. Without a theta there is only the decay.
+        """
         layout, state = self.layout, self.state
         gamma = step_of_round(self.gamma, self.context.plan.settings.step, number, self.schedule.rounds)
         values = await self.projections.phi(number)
@@ -223,6 +229,8 @@ class KernelConversation:
     # --- measuring ----------------------------------------------------------------------------------
 
     async def measure(self) -> None:
+        """Measure the model at its marks and at the end."""
+
         async def now(rounds: int, final: bool) -> float | None:
             return await self.evaluate(Mark(rounds // self.schedule.per_epoch, rounds, final))
 
@@ -232,7 +240,10 @@ class KernelConversation:
         await measure_at_marks(self.net, marks, schedule, self.window, now)
 
     async def evaluate(self, mark: Mark) -> float | None:
-        """The loss at the evaluator. Rows that are not kept, and test rows, are projected for it."""
+        """Measure the model; the loss at the evaluator, None elsewhere.
+
+        Test rows, and without a cache all rows, are projected for it.
+        """
         clock, test = self.net.clock, self.context.test
         when = clock.now()  # projecting rows for the measurement is not training
         f = []
@@ -248,6 +259,7 @@ class KernelConversation:
         return await self.evaluation.measure(lambda: f, self.penalty(), mark, when)
 
     async def unseen(self, X: Matrix) -> Floats:
+        """f_l of rows whose projections are not kept; all parties take part."""
         return await score_share(
             self.share,
             X,
@@ -257,6 +269,6 @@ class KernelConversation:
         )
 
     def penalty(self) -> float:
-        """lambda / 2 ||f||^2, with the norm that the features so far span."""
+        """The own part of lambda / 2 ||f||^2, in the space that the features so far span."""
         count = self.layout.block * min(max(1, self.window.base), self.layout.growth)
         return 0.5 * self.l2 * count * float(np.sum(self.state.alpha**2))

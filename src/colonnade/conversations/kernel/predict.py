@@ -24,8 +24,8 @@ from colonnade.models.random_features import RandomFeatures, phi
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
-CHUNK = 2**19
-IN_FLIGHT = 2
+CHUNK = 2**19  # numbers of a message
+IN_FLIGHT = 2  # stretches that an owner has not confirmed yet
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class KernelShare:
     outputs: tuple[int, ...] = ()
 
     def arrays(self) -> dict[str, Floats]:
-        """Plain arrays, fit for an .npz file."""
+        """The share as named arrays, as an .npz file stores them."""
         stored = {"outputs": np.array(self.outputs, dtype=np.float64)}
         if self.alpha is not None:
             stored["alpha"] = self.alpha
@@ -47,7 +47,7 @@ class KernelShare:
 
     @staticmethod
     def from_arrays(stored: Arrays) -> KernelShare:
-        """The inverse of `arrays`."""
+        """A share from the arrays that `arrays` made."""
         owners = [name.removeprefix("omega.") for name in stored if name.startswith("omega.")]
         features = {owner: RandomFeatures(stored[f"omega.{owner}"], stored[f"b.{owner}"]) for owner in owners}
         return KernelShare(features, stored.get("alpha"), tuple(int(k) for k in stored["outputs"]))
@@ -56,7 +56,7 @@ class KernelShare:
 async def score_share(
     share: KernelShare, X: Matrix, *, net: Network, secure: SecureSum, next_tag: Callable[[], int]
 ) -> Floats:
-    """f_l of the rows of X at this party: zero where it holds no coefficients."""
+    """f_l of the rows of X, zero at a party without coefficients; all parties call this together."""
     n = int(X.shape[0])
     f: Floats = np.zeros((n, *share.outputs))
     most = max(1, *(part.count for part in share.features.values()))
@@ -98,7 +98,7 @@ class KernelScorer:
 
 
 class KernelShares:
-    """Shares of a kernel machine."""
+    """Shares of a kernel machine: random features, and at their owners coefficients."""
 
     name = "kernel"
 
@@ -109,7 +109,7 @@ class KernelShares:
         return KernelScorer(KernelShare.from_arrays(holding.arrays), holding.X)
 
     def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
-        """f(x), a stretch of rows at a time."""
+        """The scores of all rows, computed a stretch at a time."""
         held = {name: KernelShare.from_arrays(arrays) for name, arrays in shares.items()}
         alphas = {name: share.alpha for name, share in held.items() if share.alpha is not None}
         n = int(next(iter(columns.values())).shape[0])

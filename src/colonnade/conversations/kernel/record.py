@@ -18,14 +18,14 @@ from colonnade.job.plan import Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES
 
-# a kernel machine of the same lambda needs a loss that is done with rows that are right by a margin
+# smooth_hinge: at the same lambda a kernel machine needs a loss that ignores rows right by a margin
 KERNEL_LOSSES: Mapping[Task, LossName] = {
     "binary": "smooth_hinge",
     "multiclass": "softmax",
     "regression": "squared",
 }
-FEATURES = 8192
-# numbers that an automatic cap lets all active parties together keep: three quarters of a gibibyte
+FEATURES = 8192  # the most, where the job does not say
+# an automatic number of features keeps no more projections than this: three quarters of a gibibyte
 CACHED_VALUES = 10**8
 CACHE_LIMIT = 2**31
 
@@ -37,11 +37,12 @@ def check(job: Job, preset: Preset) -> None:
 
 
 def kernel_ahead(job: Job, label_holders: int) -> int:
-    """Batches in flight: one, unless the job says otherwise; projections run ahead by themselves."""
+    """Batches in flight: what the job says, or one; projections are sent ahead in any case."""
     return check_delay(job.train.ahead or 1, job.train.max_delay)
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings:
+    """The settings of fdskl; refuses features whose projections would not fit into memory."""
     asked, rows = job.kernel, facts.rows
     affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
     features = affordable if asked.features == "auto" else asked.features
@@ -67,11 +68,12 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
 
 
 def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:
+    """The settings of pp-svmv."""
     return GramSettings(sigma=job.kernel.sigma, fraction=job.kernel.fraction)
 
 
 def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
-    """Doubly stochastic gradients on pooled data, in the same blocks and with the same cap."""
+    """Train by doubly stochastic gradients on pooled data, with as many features in the same blocks."""
     from colonnade.baselines.dsg import fit_dsg
 
     loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
@@ -98,7 +100,7 @@ def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
 
 
 def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
-    """scikit-learn's SVC on pooled data."""
+    """Train scikit-learn's SVC on pooled data."""
     from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
 
     loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
@@ -112,7 +114,7 @@ def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
 
 
 def notes(plan: Plan[KernelSettings]) -> list[str]:
-    """What a kernel run gives away, whatever its settings promise."""
+    """What a kernel run gives away, in words."""
     found = ["the active parties learn how alike two rows are, from projections on their random features"]
     if plan.settings.omega == "shared":
         found.append(
@@ -123,6 +125,7 @@ def notes(plan: Plan[KernelSettings]) -> list[str]:
 
 
 def leaks(job: Job) -> tuple[Leak, ...]:
+    """What a kernel run gives away, as parties' policies name it."""
     return ("similarity",)
 
 

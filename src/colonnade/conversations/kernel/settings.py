@@ -1,4 +1,4 @@
-"""What a plan says to kernel machines alone: the kernel, its random features, and what is kept of them."""
+"""The part of a plan that only the kernel conversation has: kernel, random features, what is kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from colonnade.job import Section
 
 
 class KernelSettings(Section, frozen=True):
-    """The choices of one kernel algorithm: `features` in all, of which a step adds `block`."""
+    """The choices of one kernel machine; it has `features` in all, and a round adds `block` of them."""
 
     kind: Literal["gaussian", "laplace"]
     sigma: float | Literal["median"]

@@ -31,7 +31,7 @@ from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, KernelFunction, RandomFeatures
 from colonnade.optim.steps import kernel_step
 
-PRIVATE, SHARED, PINNED, SAMPLE = 2, 3, 4, 5
+PRIVATE, SHARED, PINNED, SAMPLE = 2, 3, 4, 5  # what generators are for
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,16 @@ class FeatureLayout:
 
     @property
     def owners(self) -> tuple[str, ...]:
+        """The parties that own features: those that dominate rounds."""
         return self.schedule.dominators
 
     @property
     def features(self) -> int:
+        """How many features there are in all."""
         return self.growth * self.block
 
     def width(self, owner: int, before: int | None = None) -> int:
-        """How many features an owner has, in all or of the rounds before one."""
+        """How many features an owner has: in all, or of the rounds before a round."""
         end = self.growth if before is None else min(before, self.growth)
         return self.block * len(range(owner, end, len(self.owners)))
 
@@ -62,7 +64,7 @@ class FeatureLayout:
         return slice(first, first + self.block)
 
     def wanted(self, number: int, owner: int) -> int:
-        """Of how many features, from the first on, the owner lacks the projections of a round's rows.
+        """How many features, from the first on, a round's rows must be projected on for an owner.
 
         With a cache a row is projected once, on its first visit, on all features there will be.
         Without one every visit asks again for all features so far, as the paper's Algorithm 2 does.
@@ -72,6 +74,7 @@ class FeatureLayout:
         return self.width(owner, before=number + 1)
 
     def rows(self, number: int) -> Rows:
+        """The rows of a round."""
         batch = self.schedule.round(number)
         return _order(self.schedule, batch.epoch)[batch.start : batch.end]
 
@@ -91,7 +94,7 @@ def layout_of(plan: Plan[KernelSettings], rows: int) -> FeatureLayout:
 
 @dataclass(frozen=True)
 class Agreed:
-    """A few numbers that every party must use alike."""
+    """A few numbers that all parties must share."""
 
     sigma: float
     spread: float  # a bound on the largest eigenvalue of the kernel
@@ -104,7 +107,7 @@ class Agreed:
 
 
 async def agree(context: Context[KernelSettings]) -> Agreed:
-    """The bandwidth from distances of sampled rows, unless it is given, and how many classes there are."""
+    """Agree on the bandwidth (from distances of sampled rows, unless given) and the number of classes."""
     plan, kernel = context.plan, KERNELS[context.plan.settings.kind]
     tag, root = tag_of(Topic.TUNE, 0), context.evaluator
     rng = np.random.default_rng([plan.seed, SAMPLE])
@@ -126,7 +129,7 @@ async def agree(context: Context[KernelSettings]) -> Agreed:
 
 
 def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed, delay: int) -> float:
-    """gamma: what the job says, or what the kernel allows."""
+    """The step gamma: what the job says, or what the kernel allows."""
     step = context.plan.pace.step
     if step != "auto":
         return float(step)
@@ -136,7 +139,7 @@ def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agr
 def draw_features(
     context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed
 ) -> list[RandomFeatures]:
-    """This party's directions of every owner's features, and the offsets that fell to this party."""
+    """Draw this party's part of every owner's features: its directions, and the offsets that fall to it."""
     seed, settings, parties = context.plan.seed, context.plan.settings, context.net.parties
     me = parties.index(context.me)
     own = _private(context)
@@ -155,17 +158,18 @@ def draw_features(
 def draw_directions(
     rng: np.random.Generator, kernel: KernelFunction, sigma: float, width: int, layout: FeatureLayout
 ) -> list[Floats]:
-    """A party's directions of every owner's features, for its `width` columns."""
+    """Draw a party's directions of every owner's features, for its `width` columns."""
     counts = [layout.width(owner) for owner in range(len(layout.owners))]
     return [kernel.directions(rng, (width, count)) / sigma for count in counts]
 
 
 def shared_directions(seed: int, party: int) -> np.random.Generator:
-    """The generator of a party's directions that anybody who knows the job can make."""
+    """The generator of a party's shared directions; anybody who knows the job can make it."""
     return np.random.default_rng([seed, SHARED, party])
 
 
 def _private(context: Context[KernelSettings]) -> np.random.Generator:
+    """The generator of what only this party knows."""
     if context.plan.world == "network":
         return np.random.default_rng(secrets.randbits(128))
     # in one process nothing is secret, and a run can be repeated

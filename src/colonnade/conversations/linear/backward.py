@@ -33,7 +33,7 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
 
 @dataclass
 class BackwardConversation:
-    """One party's side: it pushes shares, takes in thetas and, where labels are, dominates rounds."""
+    """One party's side: it sends shares, steps on thetas and, if it holds the label, dominates rounds."""
 
     context: Context[LinearSettings]
     trainer: Trainer
@@ -42,11 +42,12 @@ class BackwardConversation:
         plan = self.context.plan
         self.net, self.sum = self.context.net, self.context.sum
         self.schedule, self.window = self.trainer.schedule, self.trainer.window
-        # what a thread does next is decided when it is free: then most rounds are open, most thetas there
+        # a thread is given work only when it is free: by then more rounds are open and more thetas have come
         self.idle_threads = asyncio.Semaphore(plan.pace.threads)
         self.joined = plan.network.join
 
     async def run(self) -> None:
+        """Run all rounds to the end, and measure the model on the way."""
         me, dominators = self.net.me, self.schedule.dominators
         work = [self.push(), self.measure(), self.trainer.pauses()]
         if me in dominators:
@@ -59,9 +60,9 @@ class BackwardConversation:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
             # the last measurement may take long, and nobody must wait for a theta meanwhile
-            for task in tasks:
-                if task is not tasks[1]:
-                    task.cancel()
+            pushing, _measuring, *others = tasks
+            for task in (pushing, *others):
+                task.cancel()
 
     async def push(self) -> None:
         """Send shares of other dominators' rounds as early as the window allows (Algorithm 1)."""
@@ -88,7 +89,7 @@ class BackwardConversation:
                 await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
 
     async def dominate(self) -> None:
-        """Algorithm 2, on a label holder: sum the scores of its rounds, send theta to all, step."""
+        """Sum the scores of the own rounds, send theta to all, step (Algorithm 2, on a label holder)."""
         for number in range(self.schedule.rounds):
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
                 continue
@@ -101,7 +102,7 @@ class BackwardConversation:
             await self.update([(batch, theta)])
 
     async def collaborate(self) -> None:
-        """Algorithm 3, on every party: step on others' thetas; those that wait together are one update."""
+        """Step on others' thetas (Algorithm 3, on every party); thetas that wait together are one update."""
         async with asyncio.TaskGroup() as updates:
             async for waiting in self.net.stream(Backward):
                 if self.in_order or not self.joined:
@@ -123,6 +124,7 @@ class BackwardConversation:
         return [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
 
     async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
+        """Step on thetas when a thread is free or, with one H over all blocks, when their round is due."""
         if self.in_order:
             await self.window.reaches(thetas[0][0].number)
             await self.trainer.update(thetas)
@@ -132,10 +134,11 @@ class BackwardConversation:
 
     @property
     def in_order(self) -> bool:
-        """One H over all blocks: every party must step on the same gradients in the same order."""
+        """Whether all parties must step in the same order: one H over all blocks needs that."""
         return self.trainer.joint is not None
 
     async def measure(self) -> None:
+        """Measure the model at its marks and at the end."""
         schedule, context = self.schedule, self.context
         every = context.plan.pace.evaluate_every
         marks = Marks.of(every, schedule.per_epoch, schedule.rounds, context.target_loss)

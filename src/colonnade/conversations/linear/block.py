@@ -21,7 +21,10 @@ Thetas = Sequence[tuple[Round, Floats]]
 
 
 class Block:
-    """w_l and everything needed to score rows and to step, all local. `classes`: (K,) for K scores a row."""
+    """A party's columns and weights w_l, with the kernels to score rows and to step; nothing is sent.
+
+    `classes` is (K,) for K scores a row.
+    """
 
     def __init__(
         self,
@@ -39,13 +42,13 @@ class Block:
         self.l2 = l2
         self.all_rows = rows_of(X)
         self._schedule = schedule
-        # a lost update of the weights is made up for by later ones, but an estimator that loses one is
-        # wrong for ever: its mean would no longer be that of the thetas it remembers
+        # threads may lose an update of the weights, and later ones make up for it; an estimator that loses
+        # one stays wrong: its mean would no longer be that of the thetas it remembers
         self._memory = threading.Lock()
         self._shuffled: dict[int, tuple[Rows, RowKernels]] = {}
 
     def rows(self, epoch: int) -> tuple[Rows, RowKernels]:
-        """The epoch's order and the block's rows in it. At most the epochs in flight are kept."""
+        """The order of an epoch, and the block's rows in that order; kept until `forget_before`."""
         shuffle = self._schedule.shuffle(epoch)
         known = self._shuffled.get(shuffle)
         if known is None:
@@ -54,6 +57,7 @@ class Block:
         return known
 
     def forget_before(self, epoch: int) -> None:
+        """Drop the copies of rows that only earlier epochs need."""
         shuffle = self._schedule.shuffle(epoch)
         for old in [known for known in self._shuffled if known < shuffle]:
             self._shuffled.pop(old, None)
@@ -82,20 +86,21 @@ class Block:
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:
-        """All waiting thetas as one update."""
+        """Make one update from all these thetas."""
         # in place and without a lock: several threads may step on the same weights
         self.w -= rate * self.estimate(thetas)
 
     def penalty(self) -> float:
+        """The block's part of the regulariser, times l2."""
         return self.l2 * self.regularizer.value(self.w)
 
     def values(self, batches: Sequence[Round]) -> int:
-        """How many stored numbers the batches have: what the kernels touch."""
+        """How many stored numbers the kernels touch for these batches."""
         return sum(self.rows(batch.epoch)[1].values(batch.start, batch.end) for batch in batches)
 
 
 def _alike(thetas: Thetas) -> list[list[tuple[Round, Floats]]]:
-    """Runs of neighbouring batches of one epoch and one size.
+    """Group the thetas into runs of neighbouring batches of the same epoch and size.
 
     >>> rounds = [Round(4, 0, 40, 50), Round(5, 0, 50, 60), Round(7, 0, 70, 80), Round(8, 1, 0, 10)]
     >>> [[batch.number for batch, _ in run] for run in _alike([(r, np.zeros(1)) for r in rounds])]
@@ -114,7 +119,7 @@ def _alike(thetas: Thetas) -> list[list[tuple[Round, Floats]]]:
 class Delays:
     """How old the weights behind a theta were when the theta was applied, counted in updates."""
 
-    expected: int  # what the delays of the first epoch are taken to be; later, those of the last
+    expected: int  # in the first epoch an assumption, later what the epoch before had
     counts: Counter[int] = field(default_factory=Counter)
     read_at: dict[int, int] = field(default_factory=dict)
     this_epoch: Counter[int] = field(default_factory=Counter)
@@ -130,7 +135,7 @@ class Delays:
         self.this_epoch[delay] += 1
 
     def recent(self) -> int:
-        """What nine of ten delays of the last epoch did not exceed; the expected one in the first."""
+        """The delay that nine of ten of the last epoch did not exceed; in the first, the expected one."""
         return self.expected
 
     def turn(self) -> None:
@@ -139,7 +144,7 @@ class Delays:
 
 
 def _usual(counts: Counter[int]) -> int:
-    """What nine of ten do not exceed: a step has to survive what happens all the time, not what happens once.
+    """The delay that nine of ten do not exceed. A step must survive what is common, not what is rare.
 
     >>> _usual(Counter({0: 5, 2: 4, 7: 1})), _usual(Counter())
     (2, 0)

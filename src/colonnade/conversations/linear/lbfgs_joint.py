@@ -46,7 +46,10 @@ FIRST, AGAIN = 10, 6  # products to find them, from a random vector and from tho
 
 @dataclass(frozen=True, eq=False)
 class StepQuestion:
-    """Asks for the inner products that H v needs; `v` is `zoom` times a gradient, `inverse` the H of then."""
+    """Asks for the inner products that H v needs.
+
+    `v` is a gradient times `zoom`, `inverse` is H as it was when the gradient was computed.
+    """
 
     v: Floats
     zoom: float
@@ -60,7 +63,10 @@ class StepQuestion:
 
 @dataclass(frozen=True, eq=False)
 class CurvatureQuestion:
-    """Asks for L'' X s of the sample: `s` is the way since the last pair, `penalty` its own curvature."""
+    """Asks for L'' X s of the sample; `s` is how far the weights moved since the last pair, times `zoom`.
+
+    `penalty` is the regulariser's part of y, which needs no other party.
+    """
 
     s: Floats
     zoom: float
@@ -78,7 +84,7 @@ class CurvatureQuestion:
 
 @dataclass(frozen=True, eq=False)
 class ProductsQuestion:
-    """Asks for the inner products of a new pair with the vectors that were stored after `changes`."""
+    """Asks for the inner products of a new pair with the stored vectors, as they were after `changes`."""
 
     s: Floats
     y: Floats
@@ -100,7 +106,7 @@ JointQuestion = StepQuestion | CurvatureQuestion | ProductsQuestion
 
 @dataclass
 class JointState:
-    """What rounds change of the common H: the pairs, the questions under way, the scales of s and v."""
+    """What rounds change: the pairs of the common H, the questions under way, the factors of s and v."""
 
     memory: LimitedMemory
     riders: Riders[JointQuestion]
@@ -108,13 +114,13 @@ class JointState:
     steepest: Floats | None = None
     zoom_s: float = 1.0
     zoom_v: float = 1.0
-    changes: int = 0  # of the memory
-    exchanges: int = 0  # secure sums of its own, at pauses
+    changes: int = 0  # how often the memory has changed
+    exchanges: int = 0  # secure sums at pauses
 
 
 @dataclass
 class Joint:
-    """One party's part of the common H."""
+    """One party's part of the common H: its parts of all vectors, and the steps that it takes with them."""
 
     context: Context[LinearSettings]
     block: Block
@@ -133,17 +139,17 @@ class Joint:
     # -- rounds -------------------------------------------------------------------------------------
 
     def load(self, batch: Round, share: Floats) -> Floats:
-        """The share of a round's scores and what rides with it."""
+        """The share of a round's scores, with the questions that ride along appended."""
         return self.state.riders.load(batch.number, share)
 
     def reply(self, batch: Round, total: Floats, theta_of: Callable[[Floats], Floats]) -> Floats:
-        """Theta of the round and the answers to what rode with it; the dominator makes it."""
+        """What a dominator sends back: theta of the round, and the answers to what rode with its scores."""
         z, ridden = self._split(batch, total)
         answers = self.state.riders.answers(batch.number, ridden, self._answer)
         return np.concatenate([theta_of(z).ravel(), answers])
 
     def take(self, batch: Round, reply: Floats) -> None:
-        """Take in the reply of a round: steps that are answered now, and a new gradient."""
+        """Act on a round's reply: take the step that is answered now, ask for that of the new gradient."""
         theta, answers = self._split(batch, reply)
         v = self.block.estimate([(batch, theta)])
         self.state.riders.settle(
@@ -192,7 +198,7 @@ class Joint:
     # -- pairs --------------------------------------------------------------------------------------
 
     def _ask_pair(self, number: int) -> None:
-        """Ask for y of the way since the last pair: X s and X w of the sample ride."""
+        """Ask for the y of a new pair: X s and X w of the sample ride with a later round."""
         state, n = self.state, len(self.sample)
         s = state.zoom_s * (self.block.w - state.last_w)  # a pair of any length gives the same H
         state.last_w = self.block.w.copy()
@@ -200,7 +206,7 @@ class Joint:
         state.riders.add(number, CurvatureQuestion(s, state.zoom_s, self._penalty(s), scores))
 
     def _ask_products(self, number: int, asked: CurvatureQuestion, bent: Floats) -> None:
-        """Ask for the inner products of a pair, now that its y is known."""
+        """Ask for the inner products of a pair whose y is now known."""
         state = self.state
         y = self._gradient(bent.reshape(asked.scores[0].shape)) + asked.penalty
         dots = state.memory.dots(asked.s, y)
@@ -216,7 +222,10 @@ class Joint:
     # -- pauses -------------------------------------------------------------------------------------
 
     async def pin(self) -> None:
-        """Find the steepest directions at the weights of now, and how steep it is beside them."""
+        """Find the steepest directions at the present weights, and pin them in the memory.
+
+        How steep the other directions are at most says how large H_0 may be.
+        """
         state = self.state
         if state.steepest is None:
             start = np.asarray(self.context.rng(2).standard_normal(self.block.w.shape))
@@ -235,12 +244,13 @@ class Joint:
         state.changes += 1
 
     async def _lanczos(self, start: Floats, steps: int) -> tuple[list[float], list[tuple[Floats, Floats]]]:
+        """The largest eigenvalues of the Hessian on the sample, and pairs (s, y) along their directions."""
         n, iteration = len(self.sample), Lanczos(start)
         weights = self._rows.scores(0, n, self.block.w)
         theta: Floats | None = None
 
         def multiply(total: Floats) -> Floats:
-            """L'' X q, the length that q had, and q'Aq."""
+            """L'' X q of the unit vector q, the length before it was one, and q'Aq; at the evaluator."""
             nonlocal theta
             squared_length, penalty = total[-2:]
             scores = total[:-2].reshape(-1, *weights.shape)
@@ -267,30 +277,34 @@ class Joint:
         return iteration.steepest(STEEPEST)
 
     async def _exchange(self, piece: Floats, answer: Callable[[Floats], Floats]) -> Floats:
+        """Sum all parties' pieces at the evaluator; returns its answer to the total."""
         self.state.exchanges += 1
         return await sum_to_all(self.context, piece, self.state.exchanges - 1, answer, Topic.CURVATURE)
 
     # -- the quadratic ------------------------------------------------------------------------------
 
     def _theta(self, z: Floats) -> Floats:
-        """dL/dz of the sample, where labels are."""
+        """dL/dz of the sample; only a label holder can compute it."""
         return self.context.loss.dz(z, self.context.label_holder.y[self.sample])
 
     def _bend(self, theta: Floats, along: Floats) -> Floats:
+        """L'' times the scores `along`; L'' follows from theta."""
         return self.context.loss.bend(theta, along)
 
     def _gradient(self, bent: Floats) -> Floats:
+        """X_l' times these numbers of the sample, divided by its rows."""
         return self._rows.gradient(0, len(self.sample), bent) / len(self.sample)
 
     def _penalty(self, s: Floats) -> Floats:
+        """The regulariser's Hessian times s."""
         curved: Floats = self.block.l2 * self.block.regularizer.curvature(self.block.w) * s
         return curved
 
 
 def _zoomed(zoom: float, squared_length: float) -> float:
-    """The factor that gives the next vector a length near 1, if it is about as long as this one.
+    """The factor that gives the next vector a length near 1, if it is about as long as the one before.
 
-    A vector without any length may be one that has not moved yet, so the factor grows slowly then.
+    Weights that have not moved yet give a vector of length zero, for which the factor grows slowly.
 
     >>> _zoomed(1.0, 0.25), _zoomed(4.0, 4.0), _zoomed(1.0, 0.0)
     (2.0, 2.0, 256.0)

@@ -33,7 +33,7 @@ CAUTION = 0.1  # the smallest cosine between s and y that a `batch` pair may hav
 
 @dataclass
 class CurvatureState:
-    """What rounds change of a block's own H."""
+    """What rounds change: the pairs of a block's own H, and what the next pair is compared with."""
 
     memory: LimitedMemory
     last_w: Floats
@@ -44,7 +44,7 @@ class CurvatureState:
 
 @dataclass
 class Curvature:
-    """One party's pairs and how it makes them."""
+    """One party's own H: it makes pairs (s, y) and multiplies gradients by H."""
 
     context: Context[LinearSettings]
     block: Block
@@ -65,14 +65,15 @@ class Curvature:
 
     @property
     def ready(self) -> bool:
+        """Whether there is a pair yet."""
         return self.memory.pairs > 0
 
     def local(self, v: Floats) -> Floats:
-        """H_l v, with nothing but the own block's products."""
+        """H_l v, from the own block alone."""
         return self.memory.direction(v, self.memory.dots(v)[:-1, 0])
 
     def watch(self, v: Floats, latest: tuple[Round, Floats], gamma: float) -> None:
-        """Make the kinds of pairs that a party makes on its own; called after every update."""
+        """Make a pair if one is due that a party makes alone (`paper`, `hvp`); called after every update."""
         self.state.updates += 1
         if self.kind == "paper":
             s = self._moved()
@@ -89,7 +90,7 @@ class Curvature:
                 self._add(s, bent / batch.size + self._penalty(s), gamma)
 
     async def pair(self, number: int, gamma: float) -> int:
-        """Make a pair together with all parties, at a gate; the number of secure sums that it took."""
+        """Make a pair with all parties (`batch`), at a pause; returns how many secure sums it took."""
         if self.kind != "batch":
             return 0
         s = self._moved()
@@ -97,21 +98,21 @@ class Curvature:
         if self.state.last_theta is not None:
             change = self._rows.gradient(0, len(self.sample), theta - self.state.last_theta)
             y = change / len(self.sample) + self._penalty(s)
-            # theta moves with all blocks: a y nearly at right angles to s is mostly the others' doing,
-            # and damping, which mends s'y, would leave a y of any length in H
+            # theta changes with all blocks: a y nearly at right angles to s comes mostly from others' steps,
+            # and damping, which corrects s'y, would leave a y of any length in H
             if np.vdot(s, y) >= CAUTION * np.linalg.norm(s) * np.linalg.norm(y):
                 self._add(s, y, gamma)
         self.state.last_theta = theta
         return 1
 
     def _moved(self) -> Floats:
-        """s: how far the weights have come since the last pair."""
+        """s: how far the weights have moved since this was last called."""
         s = self.block.w - self.state.last_w
         self.state.last_w = self.block.w.copy()
         return s
 
     async def _sample_theta(self, number: int) -> Floats:
-        """dL/dz of the sample at the weights of now, told to all by the evaluator."""
+        """dL/dz of the sample at the present weights; the evaluator tells all parties."""
 
         def theta(z: Floats) -> Floats:
             return self.context.loss.dz(z, self.context.label_holder.y[self.sample])
@@ -125,9 +126,10 @@ class Curvature:
         self.memory.add(s, y, self.memory.dots(s, y), self._floor(gamma))
 
     def _floor(self, gamma: float) -> float:
-        """1 / H_0 at least: a step of gamma H_0 stays near what first-order steps survive."""
+        """The least that 1 / H_0 may be: then a step of gamma H_0 stays near the first-order step."""
         return gamma / (self.first_order_step * (1 + self.memory.pairs))
 
     def _penalty(self, s: Floats) -> Floats:
+        """The regulariser's Hessian times s."""
         curved: Floats = self.block.l2 * self.block.regularizer.curvature(self.block.w) * s
         return curved

@@ -22,13 +22,17 @@ from colonnade.arrays import Floats
 
 
 class Question(Protocol):
-    """This party's piece of a sum, and how many numbers the answer has."""
+    """Something to be summed over all parties and answered by a dominator."""
 
     @property
-    def piece(self) -> Floats: ...
+    def piece(self) -> Floats:
+        """What this party adds to the sum."""
+        ...
 
     @property
-    def answer_size(self) -> int: ...
+    def answer_size(self) -> int:
+        """How many numbers the answer has."""
+        ...
 
 
 Q = TypeVar("Q", bound=Question)
@@ -42,15 +46,15 @@ class Riders(Generic[Q]):
     under_way: defaultdict[int, list[Q]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, finished: int, question: Q) -> None:
-        """Ask something once this round is finished."""
+        """Ask a question once a round is finished; it rides `ahead` rounds later, the first not sent yet."""
         self.under_way[finished + self.ahead].append(question)
 
     def load(self, number: int, share: Floats) -> Floats:
-        """The share of a round's scores with everything that rides along."""
+        """The share of a round's scores, followed by the pieces of all questions that ride along."""
         return np.concatenate([share.ravel(), *(question.piece for question in self.under_way[number])])
 
     def answers(self, number: int, totals: Floats, answer: Callable[[Q, Floats], Floats]) -> Floats:
-        """The answers to what rode with a round, one after another; the dominator makes them."""
+        """All answers to the questions of a round, one after another; only its dominator calls this."""
         riding = self.under_way[number]
         parts = _cut(totals, [question.piece.size for question in riding])
         return np.concatenate(
@@ -58,7 +62,7 @@ class Riders(Generic[Q]):
         )
 
     def settle(self, number: int, answers: Floats, act: Callable[[Q, Floats], None]) -> None:
-        """Act on the answers, in the order in which the questions were added; every party does."""
+        """Act on the answers in the order in which the questions were added; every party calls this."""
         riding = self.under_way.pop(number, [])
         parts = _cut(answers, [question.answer_size for question in riding])
         for question, part in zip(riding, parts, strict=True):
@@ -66,6 +70,6 @@ class Riders(Generic[Q]):
 
 
 def _cut(values: Floats, lengths: list[int]) -> list[Floats]:
-    """Parts of these lengths, one after another."""
+    """Cut an array into parts of these lengths."""
     ends = itertools.accumulate(lengths)
     return [values[end - length : end] for end, length in zip(ends, lengths, strict=True)]

@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -38,9 +40,11 @@ from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
 
 NOTHING = np.zeros(0)
 
+T = TypeVar("T")
+
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
-    """Train the own block, if the label is here, and serve the others in any case."""
+    """Train the own block, if this party holds the label, and send others the shares that they ask for."""
     pullers = context.plan.label_holders
     with training(context, pullers) as trainer:
         trainer.steps.updates_per_round = len(pullers)
@@ -53,7 +57,7 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
 
 @dataclass
 class PullState:
-    """How far everybody is, and the scores of own rounds that are not used yet."""
+    """How far every party is, and the scores of own rounds that are not used yet."""
 
     known: dict[str, int]  # rounds that every puller is known to have finished
     stint: int = 0
@@ -63,7 +67,7 @@ class PullState:
 
 
 class PullConversation:
-    """One party's side: it pulls scores for itself, where labels are, and serves the others."""
+    """One party's side: it pulls scores for itself, if it holds the label, and serves the others."""
 
     def __init__(self, context: Context[LinearSettings], trainer: Trainer) -> None:
         self.context, self.trainer = context, trainer
@@ -77,6 +81,7 @@ class PullConversation:
 
     @property
     def stopping(self) -> asyncio.Event:
+        """Set when the evaluator has ended this stint."""
         return self.stops[self.state.stint]
 
     @property
@@ -85,10 +90,11 @@ class PullConversation:
         return self.trainer.rounds((self.state.stint + 1) * self.timetable.per_epoch, len(self.pullers))
 
     def progress(self) -> float:
-        """The part of all parties' updates that is behind us."""
+        """The part of the run's updates that is done, from 0 to 1."""
         return min(1.0, sum(self.state.known.values()) / (self.schedule.rounds * len(self.pullers)))
 
     async def run(self) -> None:
+        """Train stint by stint, measure after each, and serve the others all the while."""
         serving = asyncio.ensure_future(self.serve())
         heeding = asyncio.ensure_future(self.heed())
         try:
@@ -102,9 +108,9 @@ class PullConversation:
                 task.cancel()
             await asyncio.gather(serving, heeding, return_exceptions=True)
 
-    async def _guard(self, work: object, *background: asyncio.Task[None]) -> bool:
-        """Wait for the work, or for the first failure behind it."""
-        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    async def _guard(self, work: Coroutine[None, None, T], *background: asyncio.Task[None]) -> T:
+        """The result of some work; a task in the background that fails meanwhile ends it with its error."""
+        task = asyncio.ensure_future(work)
         try:
             finished, _ = await asyncio.wait({task, *background}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -114,10 +120,10 @@ class PullConversation:
         failures = [error for each in finished if (error := each.exception()) is not None]
         if failures:
             raise failures[0]
-        return bool(task.result())
+        return task.result()
 
     async def together(self) -> None:
-        """One stint of training and the pause before it."""
+        """Make the pause before a stint, then train until the stint ends."""
         self.trainer.steps.delays.turn()
         await self.trainer.pause(self.state.stint * self.timetable.per_epoch, self.pullers)
         if self.context.plan.pace.schedule == "sync":
@@ -156,18 +162,19 @@ class PullConversation:
         return not self.stopping.is_set()
 
     async def ask(self) -> None:
+        """Ask all parties for their shares of the next own round."""
         await self.net.broadcast(Ask(self.tag(self.net.me, self.state.begun)))
         self.trainer.steps.delays.read(self.state.begun, sum(self.state.known.values()))
         self.state.begun += 1
 
     async def pull(self, number: int) -> None:
-        """One own round: the scores of its rows, theta, a step on the own block."""
+        """Make one own round: fetch the scores of its rows, compute theta, step on the own block."""
         z = await self.scores(number)
         self.state.fetched.pop(number, None)
         await self.step(self.batch(self.net.me, number), z)
 
     async def scores(self, number: int) -> Floats:
-        """The scores of an own round, all parties' shares together."""
+        """The total scores of an own round, summed over all parties or kept from the stint before."""
         if (known := self.state.fetched.get(number)) is not None:
             return known
         me = self.net.me
@@ -175,6 +182,7 @@ class PullConversation:
         return await self.sum.collect(share, tag=self.tag(me, number))
 
     async def step(self, batch: Round, z: Floats) -> None:
+        """Step on the own block from the total scores of a batch."""
         order, _ = self.trainer.block.rows(batch.epoch)
         theta = self.context.label_holder.theta(z, order[batch.start : batch.end], batch.number)
         await self.trainer.apply([(batch, theta)])
@@ -185,7 +193,7 @@ class PullConversation:
         self.trainer.block.forget_before(min(self.state.known.values()) // self.timetable.per_epoch - 1)
 
     async def serve(self) -> None:
-        """Send the own share of whatever batches the others ask for."""
+        """Send the own shares of the batches that others ask for, until cancelled."""
         async for waiting in self.net.stream(Ask, patient=True):
             for sender, message in waiting:
                 number, index = divmod(message.tag, len(self.pullers))
@@ -198,7 +206,7 @@ class PullConversation:
             await self.count()
 
     async def count(self) -> None:
-        """The evaluator ends a stint when all together have made their updates."""
+        """End the stint once all parties together have made its updates; only the evaluator does."""
         quota = (self.state.stint + 1) * self.timetable.per_epoch * len(self.pullers)
         if self.net.me != self.context.evaluator or self.stopping.is_set():
             return
@@ -208,6 +216,7 @@ class PullConversation:
             await self.net.broadcast(Stop(self.state.stint))
 
     async def heed(self) -> None:
+        """End stints when the evaluator says so."""
         async for waiting in self.net.stream(Stop, patient=True):
             for _, message in waiting:
                 self.stops[message.at].set()
@@ -216,7 +225,7 @@ class PullConversation:
     # -- synchronous --------------------------------------------------------------------------------
 
     async def in_step(self) -> None:
-        """All label holders pull the same rows, step, and go on: every sum waits for every party."""
+        """Make a stint's rounds in step: all label holders pull the same rows, every sum waits for all."""
         me = self.net.me
         for number in range(
             self.state.stint * self.timetable.per_epoch, (self.state.stint + 1) * self.timetable.per_epoch
@@ -234,15 +243,16 @@ class PullConversation:
     # -- both ---------------------------------------------------------------------------------------
 
     def tag(self, puller: str, number: int) -> int:
+        """The tag of a puller's own round; no two are alike."""
         return tag_of(Topic.TRAIN, number * len(self.pullers) + self.pullers.index(puller))
 
     def batch(self, puller: str, number: int) -> Round:
-        """All read the rows of an epoch in one order, each from a place of its own."""
+        """The batch of a puller's own round: all share an epoch's order, and each begins elsewhere in it."""
         offset = self.pullers.index(puller) * self.timetable.per_epoch // len(self.pullers)
         return self.schedule.round(number, offset)
 
     async def measure(self) -> bool:
-        """The model after this stint; True when the run is over."""
+        """Measure the model after this stint, if it is due; returns whether the run is over."""
         last = self.state.stint + 1 == self.timetable.epochs
         target = self.context.target_loss
         rounds = (self.state.stint + 1) * self.timetable.per_epoch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -18,11 +17,11 @@ from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Pace
-from colonnade.job.presets import Preset
+from colonnade.job.presets import DirectionName, Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.models.linear import rows_of
 
-# what dL/dz says of its row, by the loss
+# what theta = dL/dz gives away about its row, for every loss
 THETA = {
     "logistic": "it gives away the label and the total score of its row",
     "softmax": "its one negative entry is the class of its row, and the scores follow from it up to a shift",
@@ -49,7 +48,8 @@ class LinearShares:
         return z
 
 
-def direction_of(job: Job, preset: Preset) -> Literal["plain", "lbfgs"]:
+def direction_of(job: Job, preset: Preset) -> DirectionName:
+    """Whether steps go along the gradient or along a quasi-Newton direction."""
     return job.train.direction or preset.direction
 
 
@@ -69,15 +69,15 @@ def check_pull(job: Job, preset: Preset) -> None:
 def usual_batch(job: Job, preset: Preset, rows: int) -> int:
     """The most rows of a batch, where the job does not say.
 
-    What a linear model needs is steps, so a pass over few rows has as many batches as one over many: some
-    400, or 100 that are worth a quasi-Newton direction each.
+    A linear model needs many steps, so a pass over few rows has as many batches as one over many: about
+    400, or 100 where steps are quasi-Newton.
     """
     wanted = 100 if direction_of(job, preset) == "lbfgs" else 400
     return max(8, min(USUAL_BATCH, rows // wanted))
 
 
 def backward_ahead(job: Job, label_holders: int) -> int:
-    """Batches in flight: unless the job says otherwise every dominator has one under way, as in the paper."""
+    """Batches in flight: what the job says, or one for every dominator, as in the paper."""
     return check_delay(job.train.ahead or label_holders, job.train.max_delay)
 
 
@@ -89,7 +89,7 @@ def pull_ahead(job: Job, label_holders: int) -> int:
 
 
 def lead_of(ahead: int, label_holders: int, max_delay: int | None) -> int:
-    """How many rounds ahead of the slowest a party may be, so that no batch is over `max_delay` updates late.
+    """How many rounds a party may be ahead of the slowest, so that no batch is over `max_delay` updates late.
 
     From the moment that a party asks for a batch to the moment that it steps on it, it makes ahead - 1 other
     steps of its own. Another party was at most d + 1 rounds behind at the first moment and is at most d + 1
@@ -126,10 +126,12 @@ def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSetti
 
 
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
+    """The settings of backward; by default a quasi-Newton direction has one H over all blocks."""
     return _settings(job, preset, pace, pairs="joint")
 
 
 def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
+    """The settings of pull; by default every block of a quasi-Newton direction has an H of its own."""
     chosen = _settings(job, preset, pace, pairs="hvp")
     if pace.schedule == "sync":
         return chosen

@@ -1,4 +1,4 @@
-"""What a plan says to linear models alone: estimator, direction, and how far parties may be apart."""
+"""The part of a plan that only linear models have: estimator, direction, how far parties may be apart."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ UNBOUNDED = 2**62
 class LinearSettings(Section, frozen=True):
     """The choices of one linear algorithm.
 
-    `pairs` says where a quasi-Newton direction has its curvature from ("none": steps go along the gradient),
-    `pair_every` how many rounds lie between two pairs. `lead` is how many rounds a party that pulls for
-    itself may be ahead of the slowest.
+    `pairs` is where a quasi-Newton direction has its curvature from ("none": steps go along the gradient),
+    `pair_every` how many rounds lie between two pairs, and `memory` how many are kept. `stale` is how many
+    rounds beyond the window a party may score while it is behind. `lead` is how many rounds a party that
+    pulls for itself may be ahead of the slowest.
     """
 
     estimator: EstimatorName

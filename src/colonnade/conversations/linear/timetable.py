@@ -1,4 +1,4 @@
-"""What the passes of a run are spent on, and where training pauses for something done together.
+"""When a run makes steps, and when it pauses for something that all parties do together.
 
 A pass is one look at every row. For SVRG a snapshot costs one pass and the steps after it another
 `INNER`; its first pass is plain SGD. A pause is a gate in the window: at an epoch's end the step is
@@ -24,7 +24,7 @@ class Timetable:
 
     @staticmethod
     def of(passes: int, per_epoch: int, *, svrg: bool, tune: bool, pair_every: int | None) -> Timetable:
-        """Lay out `passes` looks at every row.
+        """Lay out a run of `passes` looks at every row; `pair_every` rounds lie between two pairs, if any.
 
         >>> plan = Timetable.of(8, 10, svrg=True, tune=True, pair_every=None)
         >>> plan.epochs, plan.snapshots, plan.tunings
@@ -56,7 +56,7 @@ class Timetable:
         return rounds // self.per_epoch + self._snapshots_before(rounds)
 
     def rounds(self, rounds: int) -> int:
-        """The same in rounds: a snapshot moves as many scores as a pass of batches."""
+        """The same in rounds: a snapshot sends as many scores as a pass of batches does."""
         return rounds + self._snapshots_before(rounds) * self.per_epoch
 
     def _snapshots_before(self, rounds: int) -> int:

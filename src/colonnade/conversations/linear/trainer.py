@@ -1,4 +1,4 @@
-"""One party's training of its block: scores out, thetas in, and what happens at a pause.
+"""One party's training of its block: it scores rows, steps on thetas, and does what a pause is for.
 
 Everything here is local or happens at a pause, when all parties have finished the same rounds. Who sends
 theta to whom is the conversation's business.
@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 @dataclass
 class Tally:
-    """What a party has done so far."""
+    """Counts of what a party has done so far."""
 
     updates: int = 0
     snapshots: int = 0  # tags of snapshots that are used
-    exchanged: Counter[int] = field(default_factory=Counter)  # secure sums besides rounds, before a round
+    exchanged: Counter[int] = field(default_factory=Counter)  # secure sums of the pause before a round
     behind: bool = False  # whether others finish rounds faster than this party takes them in
 
 
@@ -70,7 +70,10 @@ class Trainer:
     # -- rounds -------------------------------------------------------------------------------------
 
     async def scores(self, batches: Sequence[Round]) -> list[Floats]:
-        """The block's shares of the scores of neighbouring rounds; each notes how old its weights will be."""
+        """The block's shares of the scores of neighbouring rounds, computed as one product.
+
+        The update count of the weights is noted, so that the delay is known when theta comes.
+        """
         first, last = batches[0], batches[-1]
         joined = await self.share(Round(first.number, first.epoch, first.start, last.end))
         delays, finished = self.steps.delays, self.window.state.finished
@@ -82,18 +85,18 @@ class Trainer:
         return [self.joint.load(batch, share) for batch, share in zip(batches, shares, strict=True)]
 
     async def share(self, batch: Round) -> Floats:
-        """This block's share of the scores of some rows, with the weights of now."""
+        """This block's share of the scores of a batch, at the present weights."""
         if self.context.plan.network.charge_forward:
             await self.charge([batch])
         return await self.compute(self.block.scores, batch)
 
     @property
     def staleness(self) -> int:
-        """Rounds beyond the window that a party may score while it is behind, so that none waits for it."""
+        """Rounds beyond the window that this party may score: none, or some while it is behind the others."""
         return self.context.plan.settings.stale if self.tally.behind else 0
 
     async def update(self, thetas: Thetas) -> None:
-        """Step on thetas, as many as there are, and mark their rounds as finished."""
+        """Make one step from these thetas, and mark their rounds as finished."""
         await self.apply(thetas)
         self.tally.behind = len(thetas) > 1
         await self._finished([batch.number for batch, _ in thetas])
@@ -116,6 +119,7 @@ class Trainer:
             self.curvature.watch(v, thetas[-1], self.steps.gamma())
 
     async def _finished(self, numbers: Sequence[int]) -> None:
+        """Count the updates and their delays, and move the window."""
         delays, reached = self.steps.delays, self.window.state
         for number in numbers:
             delays.apply(number, reached.finished)
@@ -141,12 +145,12 @@ class Trainer:
     # -- pauses -------------------------------------------------------------------------------------
 
     async def pauses(self) -> None:
-        """Do whatever the timetable has at the gates: tuning, snapshots, curvature pairs."""
+        """Make every pause of the timetable when its gate is reached: tuning, snapshots, curvature pairs."""
         async for gate in self.window.gates():
             await self.pause(gate)
 
     async def tune(self, gate: int = 0) -> None:
-        """Measure how steep the objective is at the weights of now, before a round."""
+        """Measure how steep the objective is at the present weights; the round `gate` waits for it."""
         exchanged = self.tally.exchanged
         if self.tuner is not None:
             before = self.tuner.exchanges
@@ -169,7 +173,7 @@ class Trainer:
             self.tally.exchanged[gate] += await self.curvature.pair(gate, self.steps.gamma())
 
     async def pulled_snapshot(self, pullers: tuple[str, ...]) -> None:
-        """SVRG's full pass where nothing is sent back: every label holder pulls all scores for itself."""
+        """Take SVRG's snapshot where nothing is sent back: every label holder pulls all scores for itself."""
         context, n = self.context, self.schedule.rows
         scores = self.block.all_rows.scores(0, n, self.block.w)
         tags = dict(zip(pullers, self._snapshot_tags(len(pullers)), strict=True))
@@ -182,7 +186,7 @@ class Trainer:
             await self.remember(context.label_holder.theta(z, np.arange(n)))
 
     async def remember(self, theta: Floats) -> None:
-        """Give SVRG its snapshot: theta of every row, and the mean gradient of the own block."""
+        """Hand SVRG its snapshot: theta of every row, and the mean gradient of the own block."""
         if not isinstance(self.block.estimator, Svrg):
             raise TypeError(f"{type(self.block.estimator).__name__} takes no snapshots")
         n = self.schedule.rows
@@ -190,7 +194,7 @@ class Trainer:
         self.block.estimator.snapshot(theta, self.block.all_rows.gradient(0, n, theta) / n)
 
     async def snapshot(self) -> None:
-        """SVRG's full pass: theta of every row at the weights of now, shared among the dominators."""
+        """Take SVRG's snapshot: theta of every row at the present weights, a part at every dominator."""
         context, n = self.context, self.schedule.rows
         roots = self.schedule.dominators
         scores = self.block.all_rows.scores(0, n, self.block.w)
@@ -227,11 +231,12 @@ class Trainer:
         return await self.measure_now(Mark(self.timetable.passes(rounds), self.rounds(rounds), final))
 
     def rounds(self, rounds: int, pullers: int = 1) -> int:
-        """Secure sums one after another: rounds, snapshots as the rounds they replace, and all others."""
+        """Secure sums so far: rounds, snapshots counted as the rounds they replace, and those of pauses."""
         others = sum(count for gate, count in self.tally.exchanged.items() if gate < rounds)
         return self.timetable.rounds(rounds) * pullers + others
 
     async def measure_now(self, mark: Mark) -> float | None:
+        """Measure the model; the loss at the evaluator, None elsewhere."""
         return await self.evaluation.measure(
             lambda: self.all_scores(final=mark.final), self.block.penalty(), mark
         )
@@ -244,7 +249,7 @@ class Trainer:
         return scores
 
     def outcome(self, rounds: int | None = None) -> Outcome:
-        """What this party ends up with; `rounds` are all secure sums, where the window does not tell."""
+        """What this party returns; `rounds` are all secure sums, where the window does not count them."""
         plain = self.curvature is None and self.joint is None
         return Outcome(
             weights={"w": self.block.w},
@@ -258,7 +263,7 @@ class Trainer:
     # -- computing ----------------------------------------------------------------------------------
 
     async def charge(self, batches: Sequence[Round]) -> None:
-        """Let the time pass that the kernels take for some batches."""
+        """Let the time pass that computing on some batches takes."""
         clock = self.context.net.clock
         values = self.block.values(batches) if clock.virtual else 0
         await charge(clock, self.context.plan.network, values)
@@ -279,7 +284,7 @@ class Trainer:
 
 @contextmanager
 def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> Iterator[Trainer]:
-    """Everything a party needs to train its block as the plan says."""
+    """Yield a party's trainer as the plan says; its worker threads end with the context."""
     pace, settings = context.plan.pace, context.plan.settings
     rows, joint = context.train.rows, settings.pairs == "joint"
     timetable = Timetable.of(
@@ -326,7 +331,7 @@ def _block(context: Context[LinearSettings], schedule: Schedule) -> Block:
 
 @contextmanager
 def _workers(threads: int, *, virtual: bool) -> Iterator[ThreadPoolExecutor | None]:
-    """Real threads, except in the simulated world, where the clock has as many lanes instead."""
+    """Yield a pool of worker threads, or None for one thread or virtual time (where the clock has lanes)."""
     if threads == 1 or virtual:
         yield None
         return

@@ -1,11 +1,11 @@
-"""Finds how smooth the common objective is, so that a step can be chosen: a few power iterations.
+"""Finds how smooth the common objective is, by a few power iterations; the automatic step follows from it.
 
 The largest eigenvalue of X'X / n belongs to all columns together, so no party can know it alone. On a
 sample of rows the parties iterate v -> X' X v: X v is summed securely to one active party, which returns
 it, and every party keeps its own part of v. The worst row is bounded by the sum of every block's worst.
 
-The curvature bound belongs to the weights of zero; once training has moved, the same iteration at the
-weights of now, started from the vector found before, finds the smaller curvature that is really there.
+The first result is a bound for any weights. Once training has moved, the same iteration at the present
+weights, started from the vector found before, finds the smaller curvature that is really there.
 
 What each side learns: the active party and, from its answer, every other party see the joint scores of
 the sampled rows for a few random directions; in training they see the like for every row.
@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ MARGIN = 1.05
 
 @dataclass
 class Tuner:
-    """Measures the smoothness; the iterated vector `v` is kept, so that measuring again takes few rounds."""
+    """Measures the smoothness; it keeps the vector `v` it found, so that measuring again takes few sums."""
 
     context: Context[LinearSettings]
     sample: Rows
@@ -50,7 +49,7 @@ class Tuner:
         self._worst = float(squared_norms(X).max(initial=0.0))
 
     async def measure(self, w: Floats | None = None) -> Smoothness:
-        """L of the mean loss and of the worst row: at the weights w, or (None) at its largest anywhere."""
+        """The smoothness of the mean loss and of the worst row: at the weights w, or a bound for any."""
         context, n, loss = self.context, len(self.sample), self.context.loss
         penalty = context.plan.objective.l2 * context.regularizer.smoothness
         bent = np.full(n, loss.smoothness) if w is None else await self._bent(w)
@@ -65,7 +64,7 @@ class Tuner:
         return Smoothness(mean=mean, worst_row=max(loss.smoothness * worst + penalty, mean))
 
     async def _bent(self, w: Floats) -> Floats:
-        """How curved the loss is at every sampled row, at the evaluator; its largest curvature elsewhere."""
+        """The curvature of the loss at every sampled row at the evaluator; elsewhere its largest anywhere."""
         context, n, loss = self.context, len(self.sample), self.context.loss
         scores, tag = self._rows.scores(0, n, w), tag_of(Topic.TUNE, self._next())
         if context.me == context.evaluator:
@@ -80,7 +79,7 @@ class Tuner:
 
 
 def _iterate(bent: Floats, total: Floats) -> Floats:
-    """The bent scores of the unit vector, its Rayleigh quotient, and the worst row's norm."""
+    """The evaluator's answer: L'' X v of the unit vector v, its Rayleigh quotient, the worst norm."""
     scores, squared_norm, worst = total[:-2], total[-2], total[-1]
     norm = max(float(np.sqrt(squared_norm)), 1e-300)
     answer = bent * scores / norm
@@ -88,13 +87,13 @@ def _iterate(bent: Floats, total: Floats) -> Floats:
 
 
 async def sum_to_all(
-    context: Context[Any],
+    context: Context[LinearSettings],
     piece: Floats,
     number: int,
     answer: Callable[[Floats], Floats],
     topic: Topic = Topic.TUNE,
 ) -> Floats:
-    """Add up at the evaluator; what it answers comes back to every party."""
+    """Sum all parties' pieces at the evaluator; returns its answer to the total, at every party."""
     tag, root = tag_of(topic, number), context.evaluator
     if context.me != root:
         await context.sum.give(piece, root=root, tag=tag)
