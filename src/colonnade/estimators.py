@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -27,6 +28,7 @@ from colonnade.data.split import Parties
 from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
 from colonnade.job import Job, job_from
+from colonnade.job.plan import Task
 from colonnade.losses import LOSSES
 from colonnade.result import Result
 from colonnade.run.federate import Tables, run_tables
@@ -146,18 +148,21 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
                 "world": self.world,
                 "seed": _plain(self.seed),
                 "data": data,
-                "train": {**train, **self._objective()},
+                "train": {**train, "loss": self.loss},
                 "secure": {"sum": self.secure_sum},
             },
             where=where,
         )
-        if LOSSES[job.train.loss or ""].task not in self._tasks:
-            raise JobError(f"{where}: loss = {job.train.loss!r} is not for {' or '.join(self._tasks)} labels")
-        return job
+        task, classes = self._task()
+        loss = compose(job).loss(task, with_probabilities=True)
+        if LOSSES[loss].task not in self._tasks:
+            raise JobError(f"{where}: loss = {loss!r} is not for {' or '.join(self._tasks)} labels")
+        classes = classes if loss == "softmax" else None
+        return structs.replace(job, train=structs.replace(job.train, loss=loss, classes=classes))
 
     @abstractmethod
-    def _objective(self) -> dict[str, str | int | None]:
-        """The keys of [train] that follow from the labels: the loss, and how many classes it scores."""
+    def _task(self) -> tuple[Task, int | None]:
+        """What the labels mean, and how many classes there are."""
 
     @abstractmethod
     def _encode(self, y: NDArray[Any]) -> Floats:
@@ -219,9 +224,8 @@ class VerticalClassifier(ClassifierMixin, _Vertical):  # type: ignore[misc]
         predicted = self.predict(parties)
         return float(np.mean(predicted == _truth(parties, y)))
 
-    def _objective(self) -> dict[str, str | int | None]:
-        loss = self.loss or ("logistic" if len(self.classes_) == 2 else "softmax")
-        return {"loss": loss, "classes": len(self.classes_) if loss == "softmax" else None}
+    def _task(self) -> tuple[Task, int | None]:
+        return "binary" if len(self.classes_) == 2 else "multiclass", len(self.classes_)
 
     def _encode(self, y: NDArray[Any]) -> Floats:
         classes, place = np.unique(y, return_inverse=True)
@@ -256,8 +260,8 @@ class VerticalRegressor(RegressorMixin, _Vertical):  # type: ignore[misc]
             raise DataError("every y is the same; R2 needs y that differ")
         return 1 - float(np.sum((truth - predicted) ** 2)) / spread
 
-    def _objective(self) -> dict[str, str | int | None]:
-        return {"loss": self.loss or "squared"}
+    def _task(self) -> tuple[Task, int | None]:
+        return "regression", None
 
     def _encode(self, y: NDArray[Any]) -> Floats:
         return _numbers(y)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from colonnade.conversations.conversation import LOSSES as LOSSES_WITH_PROBABILITIES
 from colonnade.conversations.conversation import Conversation, Trait
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, LossName
@@ -40,9 +41,13 @@ class Composition:
             return tuple(active)
         return tuple(parties)[: self.job.train.labels_at or len(parties)]
 
-    def loss(self, task: Task) -> LossName:
-        """The job's loss, or its algorithm's default for such labels."""
-        return self.job.train.loss or self.conversation.losses[task]
+    def loss(self, task: Task, *, with_probabilities: bool = False) -> LossName:
+        """The job's loss or, if it names none, what the algorithm takes for such labels.
+
+        `with_probabilities` asks for a loss whose scores are those of probabilities.
+        """
+        usual = LOSSES_WITH_PROBABILITIES if with_probabilities else self.conversation.losses
+        return self.job.train.loss or usual[task]
 
     @property
     def given_task(self) -> Task | None:
