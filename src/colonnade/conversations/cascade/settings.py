@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from colonnade.job import ModelSpecs, Section
-from colonnade.job.presets import Bits
+from colonnade.job.presets import Bits, ReplyName, SmoothingName
 
 Precision = Literal["float32", "float64"]
 
@@ -18,8 +18,8 @@ class Questions(Section, frozen=True):
     `gradient`: the derivative of the loss by every output.
     """
 
-    reply: Literal["values", "deltas", "gradient"]
-    smoothing: Literal["gaussian", "sphere", "rademacher", "coordinate"]
+    reply: ReplyName
+    smoothing: SmoothingName
     directions: int
     mu: float
     two_sided: bool
@@ -59,5 +59,5 @@ class CascadeSettings(Section, frozen=True):
         return self.packing.precision
 
     @property
-    def reply(self) -> Literal["values", "deltas", "gradient"]:
+    def reply(self) -> ReplyName:
         return self.questions.reply
