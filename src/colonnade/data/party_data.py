@@ -67,6 +67,13 @@ class PartyData:
         """How many training rows there are."""
         return self.train.rows
 
+    def ready(self) -> PartyData:
+        """The same data with its columns prepared."""
+        if self.recipe.ready:
+            return self
+        _, train, test = self.prepare()
+        return PartyData.of(self.party, train, test)
+
     def prepare(self) -> Prepared:
         """The columns as numbers. Statistics come from this party's training rows alone."""
         recipe, train, test = self.recipe, self.train, self.test

@@ -22,7 +22,7 @@ from colonnade.job.plan import Facts, Plan, Task
 from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
-from colonnade.run.launch import launch
+from colonnade.run.launch import IN_PROCESS, launch
 from colonnade.run.notes import notes
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
@@ -143,6 +143,8 @@ def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -
 
 def conclude(job: Job, dataset: str, order: Launch) -> Finished:
     """Fit the pooled model (unless `compare = false`), run the parties, and put the result together."""
+    if order.plan.world in IN_PROCESS:
+        order = order.ready()  # once, for the parties and for the comparison
     pooled = compare(order) if job.compare else None
     target = job.train.target
     if pooled is not None and target is not None:

@@ -31,6 +31,7 @@ Wires = Callable[[str], Wire]
 
 def run_local(order: Launch) -> dict[str, Share]:
     """Run all parties in this process on the real clock."""
+    order = order.ready()  # before the clock starts
     hub = LocalHub()
 
     def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
@@ -42,6 +43,7 @@ def run_local(order: Launch) -> dict[str, Share]:
 
 def run_simulated(order: Launch) -> dict[str, Share]:
     """Run all parties in this process on a virtual clock."""
+    order = order.ready()
     plan, net = order.plan, order.plan.network
     link = Link(net.latency_ms / 1e3, (net.bandwidth_mbps or float("inf")) * 1e6)
     hub = SimulatedHub(link, _faults(net.faults), seed=plan.seed)

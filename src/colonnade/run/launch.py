@@ -13,6 +13,8 @@ WORLDS: dict[str, World] = {
     "network": run_processes,
 }
 
+IN_PROCESS = ("local", "simulated")  # worlds whose parties share this process, and its memory
+
 
 def launch(order: Launch) -> dict[str, Share]:
     """Run all parties of a plan in the plan's world."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,10 @@ class Launch:
     progress: Progress = lambda moment: None
     tap: WireTap = untapped
     out: Path | None = None
+
+    def ready(self) -> Launch:
+        """The same run on columns that are prepared here, once for all that is done with them."""
+        return replace(self, data={party: data.ready() for party, data in self.data.items()})
 
 
 World = Callable[[Launch], dict[str, Share]]
