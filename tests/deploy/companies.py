@@ -82,7 +82,7 @@ def _version(version: str | None) -> dict[str, Any]:
 
 async def connected(daemons: dict[str, Daemon], seconds: float = 15.0) -> None:
     await until(
-        lambda: all(len(daemon.lines.controls) == len(daemon.settings.peers) for daemon in daemons.values()),
+        lambda: all(len(daemon.peers.controls) == len(daemon.settings.peers) for daemon in daemons.values()),
         seconds,
     )
 

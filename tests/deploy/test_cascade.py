@@ -17,8 +17,7 @@ from tests.deploy.joined import ids_of
 
 from colonnade.cli import main
 from colonnade.data.files import load
-from colonnade.deploy import control, export, shares
-from colonnade.deploy import models as modelling
+from colonnade.deploy import control, export, models, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Contract, Proposal
@@ -50,7 +49,7 @@ def outputs_at(root: Path, name: str, wanted: list[str]) -> Any:
     assert raw.ids is not None
     place = {each: k for k, each in enumerate(raw.ids)}
     X = share.preparation.transform(raw.take(np.array([place[each] for each in wanted]))).X
-    model = modelling.own_model(settings, share.manifest.terms, int(X.shape[1]))
+    model = models.own_model(settings, share.manifest.terms, int(X.shape[1]))
     return np.asarray(model.forward(share.arrays["w"][None], X))[0]
 
 
@@ -61,7 +60,7 @@ def joined_scores(root: Path) -> Any:
     share = shares.load(root / "bank" / "runs" / "models", "repaid")
     terms, settings = share.manifest.terms, read_settings(root / "bank" / "party.toml")
     plan = Contract.of(terms).plan("bank", 1, 100)
-    head = modelling.head_model(settings, terms, plan, 1)
+    head = models.head_model(settings, terms, plan, 1)
     return head.forward(share.arrays["w0"][None], C)[0][:, 0]
 
 
@@ -290,7 +289,7 @@ def test_no_proposal_makes_a_daemon_run_code_it_does_not_name(tmp_path: Path) ->
             run = 0x1000 + 16 * number
             waiting: Any = SimpleNamespace(answers={"shop": answered})
             daemons["bank"].runs[run] = waiting
-            await daemons["bank"].lines.send("shop", Propose(run, msgspec.json.encode(plain)))
+            await daemons["bank"].peers.send("shop", Propose(run, msgspec.json.encode(plain)))
             heard.append(str((await asyncio.wait_for(answered, 10)).refusal))
             del daemons["bank"].runs[run]
         return heard, "; ".join(daemons["shop"].journal.latest)

@@ -164,7 +164,7 @@ def test_a_peer_has_stopped_and_a_third_one_is_told(tmp_path: Path, caplog: pyte
 
     async def program(daemons: dict[str, Daemon]) -> str:
         await daemons["telecom"].close()
-        await until(lambda: "telecom" not in daemons["bank"].lines.controls, 5)
+        await until(lambda: "telecom" not in daemons["bank"].peers.controls, 5)
         with pytest.raises(PeerUnreachable) as told:
             await daemons["bank"].train(job())
         return str(told.value)

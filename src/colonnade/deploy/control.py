@@ -193,8 +193,8 @@ def status(daemon: Daemon) -> DaemonStatus:
         "peers": {
             peer: {
                 "up": line.up,
-                "version": daemon.lines.versions.get(peer),
-                "reason": line.reason or daemon.lines.skew_with(peer),
+                "version": daemon.peers.versions.get(peer),
+                "reason": line.reason or daemon.peers.skew_with(peer),
             }
             for peer, line in daemon.mux.lines.items()
         },

@@ -24,7 +24,7 @@ from colonnade.arrays import Digests
 from colonnade.deploy import policy, scoring, shares, training
 from colonnade.deploy.journal import Journal
 from colonnade.deploy.ledger import Ledger, Spendable, Spending
-from colonnade.deploy.peers import Handler, Lines
+from colonnade.deploy.peers import Handler, Peers
 from colonnade.deploy.proposals import ScoringWork, consider, read_proposal
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.run import Run
@@ -71,12 +71,12 @@ class Daemon:
             Cancel: self._cancelled,
             Progress: self._progressed,
         }
-        self.lines = Lines(self.mux, self.version, handlers, self._left)
+        self.peers = Peers(self.mux, self.version, handlers, self._left)
 
     async def open(self) -> None:
         """Listen, and begin to connect with every peer."""
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await self.lines.open()
+        await self.peers.open()
         log.info("%s listens on %s", self.me, self.settings.listen)
 
     async def close(self) -> None:
@@ -86,7 +86,7 @@ class Daemon:
         tasks = [run.task for run in self.runs.values() if run.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=5)
-        await self.lines.close()
+        await self.peers.close()
 
     # -- proposing ----------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Daemon:
         contract = check_terms(terms, "job")
         if self.me not in terms.parties:
             raise JobError(f"parties: {self.me} proposes this job and is not one of its parties")
-        self.lines.require(tuple(terms.parties))
+        self.peers.require(tuple(terms.parties))
         policy.check_training(self.settings, self.me, contract)
         tell(Event("reading data"))
         own = await asyncio.to_thread(training.read_rows, self.settings, contract)
@@ -139,12 +139,12 @@ class Daemon:
         """The parties that score: all of them, or those that are connected if the job allows that."""
         parties = tuple(sorted(manifest.terms.parties))
         try:
-            self.lines.require(parties)
+            self.peers.require(parties)
         except PeerUnreachable as away:
-            there = tuple(p for p in parties if p == self.me or p in self.lines.controls)
+            there = tuple(p for p in parties if p == self.me or p in self.peers.controls)
             if not manifest.terms.use.degraded or len(there) < 2:
                 raise PeerUnreachable(f"{away}; {manifest.model} needs all its parties") from None
-            self.lines.require(there)
+            self.peers.require(there)
             return there
         return parties
 
@@ -169,16 +169,16 @@ class Daemon:
             self._reserve(run)
             tell(Event("asking", 0, len(peers)))
             for peer in peers:
-                await self.lines.controls[peer].send(peer, Propose(run.id, encoded))
+                await self.peers.controls[peer].send(peer, Propose(run.id, encoded))
             await run.agreement(ANSWER_S)
         except BaseException as error:
             reason = str(error) or f"{self.me} withdrew it"
             for peer in peers:
-                await self.lines.send(peer, Cancel(run.id, reason[:2000]))
+                await self.peers.send(peer, Cancel(run.id, reason[:2000]))
             await self._forget(run, "refused" if isinstance(error, Refused) else "failed", reason)
             raise
         for peer in peers:
-            await self.lines.send(peer, Begin(run.id, run.terms.digest()))
+            await self.peers.send(peer, Begin(run.id, run.terms.digest()))
         return await self._play(run, program)
 
     # -- being asked --------------------------------------------------------------------------------
@@ -197,16 +197,16 @@ class Daemon:
             refusal = "it failed to look at the proposal; its operator sees why"
             log.exception("could not consider run %08x of %s", message.run, peer)
             self.journal.ended["refused"] += 1
-        await self.lines.send(peer, Answer(message.run, digest, refusal))
+        await self.peers.send(peer, Answer(message.run, digest, refusal))
 
     async def _consider(self, peer: str, message: Propose) -> str:
         """The digest of the proposed terms if this party accepts them; raises the reason if it does not."""
-        self.lines.check_version(peer)
+        self.peers.check_version(peer)
         proposal = read_proposal(message.terms)
         if len(self.runs) >= MOST_RUNS:
             raise Refused(f"{MOST_RUNS} runs go on or wait here already; try again later")
         self._check_free(message.run)
-        found = await consider(self.settings, self.lines, peer, proposal)
+        found = await consider(self.settings, self.peers, peer, proposal)
         self._check_free(message.run)  # another peer may have taken it while the data was read
         run = self._begin(message.run, peer, found.work, found.own_rows, found.minimum)
         try:
@@ -342,7 +342,7 @@ class Daemon:
         for peer in run.session.align.peers:
             seen = terms.use.loss_seen_by == "all" or peer in terms.active
             said = Progress(run.id, moment.epoch, moment.loss if seen else None)
-            task = asyncio.ensure_future(self.lines.send(peer, said))
+            task = asyncio.ensure_future(self.peers.send(peer, said))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 

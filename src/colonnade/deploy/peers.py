@@ -28,8 +28,8 @@ Handler = Callable[[str, Any], Awaitable[None]]
 
 
 @dataclass
-class Lines:
-    """The standing lines of one daemon.
+class Peers:
+    """The peers of one daemon, over standing lines.
 
     `controls` has the endpoint of every connected peer for messages beside the runs; `left` is called with a
     peer and why its line ended.

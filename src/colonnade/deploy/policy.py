@@ -8,7 +8,7 @@ about the party's data beyond what its catalogue offers.
 from __future__ import annotations
 
 from colonnade.conversations.conversation import Leak
-from colonnade.deploy import models as modelling
+from colonnade.deploy import models
 from colonnade.deploy.ledger import Ledger, Spendable
 from colonnade.deploy.settings import Policy, Rule, Settings
 from colonnade.deploy.terms import Contract, Scoring
@@ -95,13 +95,13 @@ def check_models(settings: Settings, rule: Rule, proposer: str, contract: Contra
     """Raise Refused unless this party's settings name the code asked for and let this proposer use it."""
     if not contract.asks_for_models:
         return
-    for model in modelling.asked_of(settings.name, contract.terms).values():
+    for model in models.asked_of(settings.name, contract.terms).values():
         if model.name is not None and rule.models is not None and model.name not in rule.models:
             raise Refused(
                 f"model {model.name} may not be asked for by {proposer} here; "
                 f"allowed: {', '.join(rule.models) or 'none'}"
             )
-        modelling.code_of(settings, model)
+        models.code_of(settings, model)
 
 
 def check_data(settings: Settings, rule: Rule, proposer: str, name: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from colonnade.deploy import policy, scoring, shares, training
-from colonnade.deploy.peers import Lines
+from colonnade.deploy.peers import Peers
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import StoredShare
@@ -48,30 +48,30 @@ class ScoringWork:
     share: StoredShare
 
 
-async def consider(settings: Settings, lines: Lines, peer: str, proposal: Proposal) -> Accepted:
+async def consider(settings: Settings, peers: Peers, peer: str, proposal: Proposal) -> Accepted:
     """What this party will do and its own rows, if it accepts; raises the reason if it does not."""
     if proposal.train is not None:
         contract = check_terms(proposal.train, "job")
-        own = await _training(settings, lines, peer, contract)
+        own = await _training(settings, peers, peer, contract)
         return Accepted(contract, own, policy.rule_for(settings.policy, peer).min_rows)
     if proposal.score is None:
         raise Refused("the proposal is empty")
-    share = await _share(settings, lines, peer, proposal.score)
+    share = await _share(settings, peers, peer, proposal.score)
     own = await asyncio.to_thread(scoring.read_rows, settings, share, proposal.score, None)
     return Accepted(ScoringWork(proposal.score, share), own, 1)
 
 
-async def _training(settings: Settings, lines: Lines, peer: str, contract: Contract) -> PartyRows:
+async def _training(settings: Settings, peers: Peers, peer: str, contract: Contract) -> PartyRows:
     """This party's rows for a training run, if the peer may propose it."""
     parties = contract.terms.parties
     if settings.name not in parties or peer not in parties:
         raise Refused(f"{peer} and {settings.name} are not both parties of this job")
     policy.check_training(settings, peer, contract)
-    lines.require(tuple(parties))
+    peers.require(tuple(parties))
     return await asyncio.to_thread(training.read_rows, settings, contract)
 
 
-async def _share(settings: Settings, lines: Lines, peer: str, asked: Scoring) -> StoredShare:
+async def _share(settings: Settings, peers: Peers, peer: str, asked: Scoring) -> StoredShare:
     """This party's share of the model that is asked for, if the peer may ask for it."""
     policy.check_scoring(settings, peer, asked)
     share = shares.load(settings.state / "models", asked.model)
@@ -80,5 +80,5 @@ async def _share(settings: Settings, lines: Lines, peer: str, asked: Scoring) ->
         raise Refused(f"{peer} holds no label of {asked.model}, or asks with others than its parties")
     if set(asked.parties) != set(trained.parties) and not trained.use.degraded:
         raise Refused(f"{asked.model} was not trained to be used while a party is away")
-    lines.require(asked.parties)
+    peers.require(asked.parties)
     return share
