@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from colonnade.data.party_data import PartyData
 from colonnade.job import Job, job_from
 from colonnade.net.stream.certificates import issue
 from colonnade.run.federate import federate, prepare
@@ -104,13 +106,18 @@ def test_a_killed_party_ends_every_other_with_a_named_error_in_time(tmp_path: Pa
 
 
 def _trains(folder: Path) -> int | None:
-    """The process id of the party, once it holds open connections (it has joined the run)."""
+    """The process id of the party, once it holds connections with both others (it has joined the run).
+
+    Killed before that, it would be waited for as one that is still starting.
+    """
     for entry in Path("/proc").iterdir():
         try:
             if str(folder) not in (entry / "cmdline").read_text():
                 continue
             sockets = [str(fd.readlink()) for fd in (entry / "fd").iterdir()]
-            if sum(target.startswith("socket:") for target in sockets) >= 4:
+            # the loop's own pair, the port, and a line to each of the others
+            if sum(target.startswith("socket:") for target in sockets) >= 5:
+                time.sleep(0.5)  # both lines have shaken hands
                 return int(entry.name)
         except (OSError, ValueError):
             continue
@@ -198,3 +205,17 @@ def test_a_party_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
         for process in running.values():
             if process.stdout is not None:
                 process.stdout.close()
+
+
+def test_without_the_comparison_nobody_but_a_party_prepares_its_columns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def never(self: PartyData) -> None:
+        raise AssertionError(f"the columns of {self.party} were prepared outside its own process")
+
+    monkeypatch.setattr(PartyData, "prepare", never)
+    done = federate(structs.replace(job(), compare=False), out=tmp_path)
+    assert done.result.pooled == {}
+    assert done.result.metrics["test_accuracy"] > 0.9
+    with pytest.raises(AssertionError, match="prepared outside its own process"):
+        federate(job(), out=tmp_path)

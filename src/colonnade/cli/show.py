@@ -42,7 +42,7 @@ def show_result(out: Console, result: Result) -> None:
     """Print metrics beside pooled training, the cost, and what the parties learn of each other."""
     out.print(Text(summary.headline(result), style="bold"))
     out.print()
-    out.print(table(["", "federated", "pooled"], summary.metric_rows(result), right=(1, 2)))
+    out.print(table(*summary.metric_table(result), right=(1, 2)))
     out.print()
     pairs = Table.grid(padding=(0, 2, 0, 0))
     for name, value in [*summary.cost_rows(result), *summary.privacy_rows(result)]:

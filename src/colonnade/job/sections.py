@@ -232,6 +232,6 @@ class Job(Training, frozen=True, kw_only=True):
     """A whole job: how a model is trained, in which world, on which columns."""
 
     world: World = "local"
-    compare: bool = True  # also fit the model on pooled columns; false: no party's columns leave it
+    compare: bool = True  # also fit the same model on all parties' columns together
     data: Data
     model: ModelSpecs = ModelSpecs()

@@ -76,7 +76,7 @@ def _about(result: Result) -> str:
         (party, "yes" if party in result.active else "", summary.size(sent), f"{result.step[party]:.3g}")
         for party, sent in result.cost.bytes_by_party.items()
     ]
-    return f"""{_table(("", "federated", "pooled"), summary.metric_rows(result))}
+    return f"""{_table(*summary.metric_table(result))}
 <h2>Loss</h2>
 {_drawn(loss_figure(result))}
 <h2>Cost</h2>

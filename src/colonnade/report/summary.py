@@ -35,6 +35,12 @@ def metric_rows(result: Result) -> list[tuple[str, str, str]]:
     ]
 
 
+def metric_table(result: Result) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The header and the rows of all metrics; without a pooled fit there is no column for it."""
+    columns = 3 if result.pooled else 2
+    return ["", "federated", "pooled"][:columns], [row[:columns] for row in metric_rows(result)]
+
+
 OVERVIEW = ("training loss", "above the optimum", "test", "time", "sent", "epsilon")
 
 
