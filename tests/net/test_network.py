@@ -346,5 +346,5 @@ def test_an_idle_party_uses_no_processor_time(kind: str) -> None:
 
         return max(await asyncio.gather(*(idle(me) for me in PAIR)))
 
-    # what else runs in this process (a library's own threads) can only add to it: the quietest of three counts
+    # a library's own threads can only add to it, so the quietest of three counts
     assert min(asyncio.run(main()) for _ in range(3)) < 0.01
