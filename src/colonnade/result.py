@@ -56,6 +56,22 @@ class Privacy(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    """The data of a run and what was done to it before training, in numbers and in words.
+
+    Only what the label holders may see: of the others' columns there are counts and their own sentences.
+    """
+
+    rows: dict[str, int] = {}  # train, test, and the rows that were left out, by reason
+    columns: dict[str, int] = {}  # prepared columns of every party
+    task: str = ""
+    classes: list[str] = []
+    positive: list[str] = []  # the labels that count as +1
+    base_rate: float | None = None  # the part of the training rows whose label is positive
+    done: dict[str, list[str]] = {}  # what every party did to its columns, a sentence each
+    warnings: list[str] = []
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """A run: what was trained by whom, how good it is beside pooled training, and what it cost."""
 
@@ -73,6 +89,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     staleness: Staleness
     privacy: Privacy
     history: list[Moment]
+    data: Described = Described()
+    converged: bool | None = None  # None: nobody asked, the run had a number of epochs or a target
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""
