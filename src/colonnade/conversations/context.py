@@ -130,3 +130,4 @@ class Outcome:
     evaluation: Evaluation
     delays: Counter[int] = field(default_factory=Counter)
     epsilon: float | None = None  # spent by private replies
+    converged: bool | None = None  # None: nobody asked, or this party cannot know

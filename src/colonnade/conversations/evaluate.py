@@ -26,7 +26,7 @@ from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
 
 # bytes travel in the same fixed-point sum as the scores; as megabytes they stay in its range
-_MEGA = 1e6
+MEGA = 1e6
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Evaluation:
         self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float
     ) -> float | None:
         shares = scores()
-        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / _MEGA]])
+        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / MEGA]])
         if self.scribe is None:
             await self.sum.give(piece, root=self.root, tag=self.next_tag())
             return None
@@ -114,7 +114,7 @@ class Evaluation:
         # in virtual time the moment is when the last party's share is there; in real time, when we began
         clock = self.net.clock
         when = clock.now() if clock.virtual else when
-        return self.scribe.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
+        return self.scribe.record(z, float(total[-2]), round(total[-1] * MEGA), when, mark)
 
     def next_tag(self) -> int:
         """A tag that no measurement has used yet; all parties count alike."""

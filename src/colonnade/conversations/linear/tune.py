@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def _iterate(bent: Floats, total: Floats) -> Floats:
 
 
 async def sum_to_all(
-    context: Context[LinearSettings],
+    context: Context[Any],
     piece: Floats,
     number: int,
     answer: Callable[[Floats], Floats],
