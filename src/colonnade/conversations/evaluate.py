@@ -18,7 +18,7 @@ import numpy as np
 from colonnade.arrays import Floats, Numbers
 from colonnade.conversations.schedule import Schedule
 from colonnade.conversations.window import Window
-from colonnade.losses import Loss
+from colonnade.losses import Loss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.net.network import Clock, Network
@@ -53,7 +53,7 @@ class Scribe:
 
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
         """Add one moment to the history and return its loss; z are the scores of training and test rows."""
-        loss = float(self.loss.value(z[0], self.y_train).mean() + penalty)
+        loss = mean_loss(self.loss, z[0], self.y_train) + penalty
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and len(z) > 1:
             test = metrics_of(self.loss, z[1], self.y_test, penalty)
