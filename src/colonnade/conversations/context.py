@@ -11,12 +11,13 @@ from typing import Generic
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
+from colonnade.conversations.convergence import Ending
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Scribe
 from colonnade.data.table import Table
 from colonnade.errors import Diverged
 from colonnade.job.plan import C, Plan
-from colonnade.losses import LOSSES, Loss, Weighted, labels_of, loss_for
+from colonnade.losses import LOSSES, Loss, Weighted, labels_of, loss_for, mean_loss
 from colonnade.models.blackbox import Model
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.network import Network
@@ -136,6 +137,11 @@ class Context(Generic[C]):
         return Penalty(self.regularizer, objective.l2, objective.l1, self.train.free)
 
     @property
+    def may_end_early(self) -> bool:
+        """Whether the evaluator may end the run before its last epoch."""
+        return self.plan.pace.open or self.target_loss is not None
+
+    @property
     def holds_label(self) -> bool:
         return self.me in self.plan.label_holders
 
@@ -161,7 +167,11 @@ class Context(Generic[C]):
         scribe = None
         if self.me == self.evaluator:
             y_test = self.test.labels if self.test is not None else None
-            scribe = Scribe(self.loss, self.label_holder.y, y_test, self.net.clock, self.progress)
+            y, loss = self.label_holder.y, self.loss
+            start = mean_loss(loss, np.zeros((len(y), *self.plan.objective.shape)), y)
+            strict = self.plan.privacy.mechanism == "none"
+            ending = Ending(self.plan.pace, self.target_loss, start, strict)
+            scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)
         measuring = self.measuring
         return Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
 

@@ -42,6 +42,10 @@ def _usual_batch(job: Job, preset: Preset, rows: int) -> int:
     return USUAL_BATCH
 
 
+def _never(job: Job, preset: Preset) -> bool:
+    return False
+
+
 def _one_at_a_time(job: Job, label_holders: int) -> int:
     return job.train.ahead or 1
 
@@ -59,6 +63,7 @@ class Conversation(Generic[C]):
     - `settings` is the type of its own settings, and `choose` makes them from a job;
     - `losses` are its losses for each kind of label, where the job names none;
     - `usual_batch` is the batch for so many rows, where the job names none;
+    - `fades` says whether steps fall to nothing over all epochs, so that a run makes them all;
     - `ahead` is how many batches are in flight, for so many label holders.
 
     What a job may say, and what a run gives away:
@@ -81,4 +86,5 @@ class Conversation(Generic[C]):
     understands: frozenset[str] = frozenset()
     usual_batch: Callable[[Job, Preset, int], int] = _usual_batch
     ahead: Callable[[Job, int], int] = _one_at_a_time
+    fades: Callable[[Job, Preset], bool] = _never
     traits: frozenset[Trait] = frozenset()

@@ -89,6 +89,8 @@ def _check_train(train: Train, refuse: Refuse) -> None:
         refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
     if train.target is not None and not train.target > 0:
         refuse(f"train.target: {train.target} is not a positive sub-optimality")
+    if train.tolerance is not None and not 0 <= train.tolerance < 1:
+        refuse(f"train.tolerance: {train.tolerance} is not a part of the loss from 0 to below 1")
     if train.classes is not None and train.classes < 2:
         refuse(f"train.classes: {train.classes} is less than two")
 

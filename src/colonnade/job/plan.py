@@ -51,7 +51,13 @@ class Pace(Section, frozen=True):
     ahead: int  # batches in flight
     threads: int
     evaluate_every: int | float
-    tolerance: float = 0.0  # the fall of the loss an epoch, as a part of it, that counts as none; 0: never
+    tolerance: float = 0.0  # the relative fall of the loss an epoch that counts as none; 0: nobody asks
+    fades: bool = False  # steps fall to nothing over all epochs
+
+    @property
+    def open(self) -> bool:
+        """Whether the run ends by itself once the loss stops falling."""
+        return bool(self.tolerance) and not self.fades
 
 
 class Plan(Section, Generic[C], frozen=True, kw_only=True):

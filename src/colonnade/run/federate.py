@@ -192,6 +192,7 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
             notes=notes(plan),
         ),
         history=evaluator.history,
+        converged=evaluator.converged,
     )
 
 

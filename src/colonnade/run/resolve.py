@@ -86,7 +86,8 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         ahead=composition.ahead(len(facts.label_holders)),
         threads=job.train.threads,
         evaluate_every=job.train.evaluate_every,
-        tolerance=TOLERANCE if job.train.tolerance is None else job.train.tolerance,
+        tolerance=_tolerance(job),
+        fades=conversation.fades(job, preset),
     )
     return Plan(
         algorithm=job.algorithm,
@@ -102,6 +103,14 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         privacy=job.privacy,
         settings=conversation.choose(job, preset, facts, pace),
     )
+
+
+def _tolerance(job: Job) -> float:
+    """The job's tolerance; by default a run is watched unless something else ends it, or nobody may know."""
+    if job.train.tolerance is not None:
+        return job.train.tolerance
+    unwatched = not job.train.evaluate_every or job.train.target is not None or job.privacy.mechanism != "none"
+    return 0.0 if unwatched else TOLERANCE
 
 
 def _objective(composition: Composition, facts: Facts) -> Objective:

@@ -36,6 +36,10 @@ def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
             "compare = false: train.target is counted from the pooled optimum, which then nobody computes; "
             "drop one of the two"
         )
+    if train.tolerance and not train.evaluate_every:
+        raise JobError(
+            "train.tolerance: with evaluate_every = 0 nobody sees whether the loss still falls; drop one of the two"
+        )
     conversation.check(job, preset)
     _check_privacy(job, preset, conversation)
 
@@ -51,6 +55,10 @@ def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) ->
     if job.train.target is not None:
         raise JobError(
             "privacy: when a run stops at a target tells something of the labels; drop train.target"
+        )
+    if job.train.tolerance:
+        raise JobError(
+            "privacy: when the loss stops falling tells something of the labels; drop train.tolerance"
         )
     if job.privacy.mechanism == "labels":
         everywhere = "labels-everywhere" in conversation.traits

@@ -197,6 +197,7 @@ CASCADE = Conversation(
     notes=notes,
     leaks=leaks,
     check=check,
+    fades=lambda job, preset: job.cascade.decay == "linear",
     understands=frozenset({"model", "privacy.replies", "train.evaluate_every"}),
     traits=frozenset({"counts-classes", "server", "no-sum"}),
 )

@@ -141,6 +141,7 @@ KERNEL = Conversation(
     losses=KERNEL_LOSSES,
     check=check,
     ahead=kernel_ahead,
+    fades=lambda job, preset: job.kernel.step == "falling",
     traits=frozenset({"counts-classes", "no-intercept"}),
 )
 

@@ -77,6 +77,12 @@ def usual_batch(job: Job, preset: Preset, rows: int) -> int:
     return max(8, min(USUAL_BATCH, rows // wanted))
 
 
+def fades(job: Job, preset: Preset) -> bool:
+    """Plain SGD has noise that only smaller steps take out, unless the job says how large they are."""
+    step = job.direction.step if direction_of(job, preset) == "lbfgs" else job.train.step
+    return (job.train.estimator or preset.estimator) == "sgd" and step == "auto"
+
+
 def backward_ahead(job: Job, label_holders: int) -> int:
     """Batches in flight: what the job says, or one for every dominator, as in the paper."""
     return check_delay(job.train.ahead or label_holders, job.train.max_delay)
@@ -152,6 +158,7 @@ BACKWARD = Conversation(
     understands=UNDERSTANDS | {"train.evaluate_every"},
     usual_batch=usual_batch,
     ahead=backward_ahead,
+    fades=fades,
     traits=frozenset({"intercept"}),
 )
 
@@ -194,5 +201,6 @@ PULL = Conversation(
     understands=UNDERSTANDS | {"train.labels_at"},
     usual_batch=usual_batch,
     ahead=pull_ahead,
+    fades=fades,
     traits=frozenset({"intercept", "labels-everywhere"}),
 )

@@ -248,8 +248,13 @@ class Trainer:
             scores.append(rows_of(test.X).scores(0, test.rows, self.block.w))
         return scores
 
-    def outcome(self, rounds: int | None = None) -> Outcome:
-        """What this party returns; `rounds` are all secure sums, where the window does not count them."""
+    def outcome(self, rounds: int | None = None, *, ended_early: bool | None = None) -> Outcome:
+        """What this party returns.
+
+        `rounds` are all secure sums, and `ended_early` says whether the run did, where the window does not know.
+        """
+        if ended_early is None:
+            ended_early = self.window.state.stop < self.schedule.rounds
         plain = self.curvature is None and self.joint is None
         return Outcome(
             weights={"w": self.block.w},
@@ -258,6 +263,7 @@ class Trainer:
             updates=self.tally.updates,
             evaluation=self.evaluation,
             delays=self.steps.delays.counts,
+            converged=ended_early if self.context.plan.pace.open else None,
         )
 
     # -- computing ----------------------------------------------------------------------------------
