@@ -23,9 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from colonnade.arrays import Arrays, Floats
 from colonnade.baselines.pooled import pool
 from colonnade.conversations.kernel.predict import KernelShare
-from colonnade.data.prepare import INTERCEPT
 from colonnade.data.split import Parties
-from colonnade.data.table import Table
+from colonnade.data.table import INTERCEPT, Table
 from colonnade.errors import DataError, JobError
 from colonnade.job import Job, job_from
 from colonnade.job.plan import Task
@@ -42,8 +41,8 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     """What both estimators share: training on columns that several parties hold, and scoring such rows.
 
     The parameters are those of the job file: `ahead` bounds the batches in flight, `threads` are workers
-    per party, `step` is a number or "auto". With `intercept` the first active party holds one more column
-    of ones, whose weight is penalised like any other.
+    per party, `step` is a number or "auto". With `intercept` (None: if the model is linear) the first active
+    party holds one more column of ones, whose weight is not penalised.
     """
 
     _tasks: tuple[str, ...]
@@ -66,7 +65,7 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         secure_sum: str = "masked",
         world: str = "local",
         seed: int = 0,
-        intercept: bool = False,
+        intercept: bool | None = None,
     ) -> None:
         self.algorithm = algorithm
         self.epochs = epochs
@@ -91,9 +90,8 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             for name, table in _tables(parties).items()
         }
         holder = parties.active[0]
-        if self.intercept and compose(job).has("no-intercept"):
-            raise JobError(f"{type(self).__name__}: a kernel machine has no intercept; drop intercept = True")
-        if self.intercept:
+        intercept = compose(job).intercept
+        if intercept:
             tables[holder] = _with_ones(tables[holder])
         done = run_tables(job, Tables("parties", tables, None, parties.active))
         self.result_ = done.result
@@ -102,7 +100,7 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         self._shares: dict[str, Arrays] = {name: share.weights for name, share in done.shares.items()}
         self.coef_ = {name: np.asarray(held["w"]) for name, held in self._shares.items() if "w" in held}
         self.intercept_ = 0.0
-        if self.intercept:
+        if intercept:
             self.coef_[holder], last = self.coef_[holder][:-1], self.coef_[holder][-1]
             self.intercept_ = last if last.ndim else float(last)
         return self
@@ -141,7 +139,12 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         train = {key: _plain(getattr(self, key)) for key in keys if getattr(self, key) is not None}
         if isinstance(train.get("step"), int) and not isinstance(train["step"], bool):
             train["step"] = float(train["step"])
-        data = {"train": "parties", "parties": len(parties.tables), "active": list(parties.active)}
+        data = {
+            "train": "parties",
+            "parties": len(parties.tables),
+            "active": list(parties.active),
+            "intercept": self.intercept,
+        }
         job = job_from(
             {
                 "algorithm": self.algorithm,
@@ -248,8 +251,8 @@ class VerticalRegressor(RegressorMixin, _Vertical):  # type: ignore[misc]
     _tasks = ("regression",)
 
     def predict(self, parties: Parties) -> Floats:
-        """The predicted number of every row."""
-        return self.decision_function(parties)
+        """The predicted number of every row; for the Poisson and gamma losses, exp of its score."""
+        return LOSSES[self.loss or "squared"].predict(self.decision_function(parties))
 
     def score(self, parties: Parties, y: ArrayLike | None = None) -> float:
         """R2: 1 for a perfect prediction, 0 for the mean."""

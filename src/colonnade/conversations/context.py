@@ -49,7 +49,7 @@ class Measuring:
 class LabelHolder:
     """The labels and the loss, at a party that holds them.
 
-    Where rows have weights, `y` has them beside the labels and `loss` is weighted: everything here includes them.
+    Where rows have weights, `y` has them beside the labels and `loss` is weighted: all of this includes them.
     """
 
     y: Floats
@@ -82,7 +82,7 @@ class LabelHolder:
         return self.loss.bend(theta, u, self.y[rows])
 
     def bend_most(self, theta: Floats, u: Floats, rows: Rows) -> Floats:
-        """The same with a bound instead of the second derivative: for any score or, failing that, near here."""
+        """The same with a bound on the second derivative: for any score or, if there is none, near here."""
         most = self.steepest
         if not np.isfinite(most).all():
             most = self.loss.curvature(theta, self.y[rows])

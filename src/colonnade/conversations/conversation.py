@@ -23,8 +23,6 @@ Leak = Literal["labels", "scores", "shares", "outputs", "similarity", "two-parti
 
 Trait = Literal[
     "labels-everywhere",  # all parties hold the label, or the first `train.labels_at`; only these train
-    "intercept",  # a column of ones is added where the columns need one
-    "no-intercept",  # a column of ones would be of no use
     "server",  # the first label holder may hold no columns
     "no-sum",  # nothing is summed securely
     "counts-classes",  # how many classes there are may be counted, where the job does not say
@@ -36,6 +34,10 @@ LOSSES: Mapping[Task, LossName] = {"binary": "logistic", "regression": "squared"
 
 def _nothing(job: Job, preset: Preset) -> None:
     """Refuse no combination."""
+
+
+def _no_intercept(job: Job) -> bool:
+    return False
 
 
 def _usual_batch(job: Job, preset: Preset, rows: int) -> int:
@@ -64,7 +66,8 @@ class Conversation(Generic[C]):
     - `losses` are its losses for each kind of label, where the job names none;
     - `usual_batch` is the batch for so many rows, where the job names none;
     - `fades` says whether steps fall to nothing over all epochs, so that a run makes them all;
-    - `ahead` is how many batches are in flight, for so many label holders.
+    - `ahead` is how many batches are in flight, for so many label holders;
+    - `intercept` is whether one party gets a column of ones, where the job does not say.
 
     What a job may say, and what a run gives away:
     - `check` refuses a job whose choices it cannot combine;
@@ -87,4 +90,5 @@ class Conversation(Generic[C]):
     usual_batch: Callable[[Job, Preset, int], int] = _usual_batch
     ahead: Callable[[Job, int], int] = _one_at_a_time
     fades: Callable[[Job, Preset], bool] = _never
+    intercept: Callable[[Job], bool] = _no_intercept
     traits: frozenset[Trait] = frozenset()

@@ -25,14 +25,19 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     task: Task
     classes: int = 0  # different labels, where they are classes
+    weighted: bool = False  # whether label holders have weights of the rows
 
 
 class Objective(Section, frozen=True):
-    """What is minimised: the mean loss plus l2 times the regulariser."""
+    """What is minimised: the mean loss plus l2 times the regulariser and l1 times the sum of all |w|.
+
+    Intercepts are not penalised, and the mean is that of weighted rows where label holders have weights.
+    """
 
     loss: LossName
     regularizer: RegularizerName
     l2: float
+    l1: float
     classes: int  # scores a row; 0: one score that is not in an array of its own
 
     @property

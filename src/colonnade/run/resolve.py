@@ -57,6 +57,12 @@ class Composition:
         """The kind of label that the job's loss is for; None if the job names no loss."""
         return LOSSES[self.job.train.loss].task if self.job.train.loss is not None else None
 
+    @property
+    def intercept(self) -> bool:
+        """Whether one party gets a column of ones: as the job says, or if the model gains by it."""
+        given = self.job.data.intercept
+        return self.conversation.intercept(self.job) if given is None else given
+
     def ahead(self, label_holders: int) -> int:
         """How many batches are in flight; refused if they could be later than `max_delay` allows."""
         return 1 if self.preset.schedule == "sync" else self.conversation.ahead(self.job, label_holders)
@@ -119,7 +125,7 @@ def _objective(composition: Composition, facts: Facts) -> Objective:
     classes = (train.classes or facts.classes) if several else 0
     if several and not classes:
         raise JobError("train.classes: softmax has a score per class; say how many classes there are")
-    return Objective(loss=loss, regularizer=train.regularizer, l2=train.l2, classes=classes)
+    return Objective(loss=loss, regularizer=train.regularizer, l2=train.l2, l1=train.l1, classes=classes)
 
 
 def _check_facts(composition: Composition, facts: Facts) -> None:
@@ -140,6 +146,11 @@ def _check_facts(composition: Composition, facts: Facts) -> None:
         raise JobError(
             f"data: {apart} holds no columns, and {job.algorithm} has no server that could do without them; "
             "give it some, or use an algorithm with a server (asyrevel-gau, czofo, ...)"
+        )
+    if facts.weighted and job.privacy.mechanism != "none":
+        raise JobError(
+            f"privacy.mechanism = {job.privacy.mechanism!r}: a row's weight scales all that is said of its "
+            "label, and epsilon does not cover that; drop the weights (data.weight, train.class_weight)"
         )
     check_tree(job, len(parties))
 

@@ -328,7 +328,7 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
 
 
 def _block(context: Context[LinearSettings], schedule: Schedule) -> Block:
-    """The party's columns with weights of zero, but for an intercept that the loss wants to begin elsewhere."""
+    """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
     classes, table = context.plan.objective.shape, context.train
     estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
     block = Block(table.X, schedule, estimator, context.penalty, classes)
