@@ -75,7 +75,11 @@ def job_for(tables: Tables, batch: int, epochs: int, K: int, epsilon: float | No
     terms = {} if epsilon is None else {"mechanism": "scalar", "epsilon": epsilon}
     train = {"loss": "logistic", "regularizer": "nonconvex", "batch": batch, "epochs": epochs}
     data = {"train": tables.dataset, "parties": len(tables.train), "active": 1}
-    sections = {"train": {**train, "evaluate_every": 0}, "cascade": {"directions": K}, "privacy": terms}
+    sections = {
+        "train": {**train, "evaluate_every": 0, "tolerance": 0.0},
+        "cascade": {"directions": K},
+        "privacy": terms,
+    }
     return job_from({"algorithm": "asyrevel-gau", "compare": False, "data": data, **sections})
 
 

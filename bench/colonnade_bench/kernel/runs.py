@@ -62,7 +62,7 @@ def tables_of(name: str, seed: int, parties: int = PARTIES) -> Tables:
 def job_for(tables: Tables, algorithm: str, seed: int, **sections: Any) -> Job:
     """A job that trains on these tables; it is compared with pooled training here, not by the run itself."""
     data = {"train": tables.dataset, "parties": len(tables.train), "active": len(tables.active)}
-    train = {"loss": "smooth_hinge", "evaluate_every": 0, **sections.pop("train", {})}
+    train = {"loss": "smooth_hinge", "evaluate_every": 0, "tolerance": 0.0, **sections.pop("train", {})}
     plain = {"algorithm": algorithm, "seed": seed, "compare": False, "data": data, "train": train}
     return job_from({**plain, **sections})
 

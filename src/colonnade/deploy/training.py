@@ -207,6 +207,7 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
         created=shares.now(),
         versions=shares.versions(),
         epsilon=share.epsilon,
+        converged=share.converged,
         weights="",
     )
 
@@ -297,6 +298,7 @@ class Trained(TypedDict):
     metrics: dict[str, float]
     alignment: str
     created: str
+    converged: bool | None
 
 
 def describe(manifest: shares.Manifest) -> Trained:
@@ -309,4 +311,5 @@ def describe(manifest: shares.Manifest) -> Trained:
         "metrics": manifest.metrics,
         "alignment": manifest.alignment,
         "created": manifest.created,
+        "converged": manifest.converged,
     }

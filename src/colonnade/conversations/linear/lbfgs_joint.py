@@ -30,6 +30,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
+from colonnade.conversations.linear.heavy import hidden_curvature
 from colonnade.conversations.linear.piggyback import Riders
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.tune import sum_to_all
@@ -135,6 +136,8 @@ class Joint:
         self.state = JointState(memory, Riders(self.ahead), self.block.w.copy())
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
+        batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness
+        self._hidden = hidden_curvature(self.block.X, self.sample, batch, smoothness)
 
     # -- rounds -------------------------------------------------------------------------------------
 
@@ -300,8 +303,8 @@ class Joint:
         return self._rows.gradient(0, len(self.sample), bent) / len(self.sample)
 
     def _penalty(self, s: Floats) -> Floats:
-        """The penalty's Hessian times s."""
-        return self.block.penalty.bend(self.block.w, s)
+        """The Hessian times s of all that needs no other party: the penalty, and heavy columns."""
+        return self.block.penalty.bend(self.block.w, s) + (s.T * self._hidden).T
 
 
 def _zoomed(zoom: float, squared_length: float) -> float:
