@@ -112,7 +112,7 @@ def svc_error(tables: Tables, seed: int) -> tuple[float, float]:
     job = job_for(tables, "fdskl", seed)
     began = time.process_time()
     sigma = median_bandwidth(X, y, job.kernel.fraction, seed)
-    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2))
+    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2_for(len(y))))
     seconds = time.process_time() - began
     return wrong(fit.decision_function(X_test), y_test), seconds
 
