@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from colonnade.data.split import split_columns
+    from colonnade.data.parties import split_columns
     from colonnade.errors import ColonnadeError
     from colonnade.estimators import VerticalClassifier, VerticalRegressor
     from colonnade.job import job_from, read_job
@@ -43,7 +43,7 @@ else:
         "job_from": "colonnade.job",
         "read_job": "colonnade.job",
         "read_result": "colonnade.result",
-        "split_columns": "colonnade.data.split",
+        "split_columns": "colonnade.data.parties",
     }
 
     def __getattr__(name):

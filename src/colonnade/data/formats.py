@@ -99,20 +99,20 @@ def _raw_table(path: Path, table: Any, label: str | None, id_column: str | None)
     return RawTable(
         path.name,
         features,
-        stack([_column(path, c, table[c]) for c in features], table.num_rows),
+        stack([column_of(path, c, table[c]) for c in features], table.num_rows),
         None if id_column is None else _ids(path, id_column, table[id_column]),
-        None if label is None else _column(path, label, table[label]),
+        None if label is None else column_of(path, label, table[label]),
     )
 
 
-def _column(path: Path, name: str, column: Any) -> Column:
+def column_of(path: Path | str, name: str, column: Any) -> Column:
     """A pyarrow column as float64 (gaps are NaN), or as text (gaps are empty)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _column(path, name, column.cast(kind.value_type))
+        return column_of(path, name, column.cast(kind.value_type))
     if pa.types.is_binary(kind) or pa.types.is_nested(kind):
         fault = "is not UTF-8 text" if pa.types.is_binary(kind) else f"holds {kind}, not one value a row"
         raise DataError(f"{path}: column '{name}' {fault}; convert it to numbers or UTF-8 text")
