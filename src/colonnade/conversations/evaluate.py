@@ -18,7 +18,7 @@ import numpy as np
 from colonnade.arrays import Floats, Numbers
 from colonnade.conversations.schedule import Schedule
 from colonnade.conversations.window import Window
-from colonnade.losses import Loss
+from colonnade.losses import Loss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.net.network import Clock, Network
@@ -26,7 +26,7 @@ from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
 
 # bytes travel in the same fixed-point sum as the scores; as megabytes they stay in its range
-_MEGA = 1e6
+MEGA = 1e6
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Scribe:
 
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
         """Add one moment to the history and return its loss; z are the scores of training and test rows."""
-        loss = float(self.loss.value(z[0], self.y_train).mean() + penalty)
+        loss = mean_loss(self.loss, z[0], self.y_train) + penalty
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and len(z) > 1:
             test = metrics_of(self.loss, z[1], self.y_test, penalty)
@@ -104,7 +104,7 @@ class Evaluation:
         self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float
     ) -> float | None:
         shares = scores()
-        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / _MEGA]])
+        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / MEGA]])
         if self.scribe is None:
             await self.sum.give(piece, root=self.root, tag=self.next_tag())
             return None
@@ -114,7 +114,7 @@ class Evaluation:
         # in virtual time the moment is when the last party's share is there; in real time, when we began
         clock = self.net.clock
         when = clock.now() if clock.virtual else when
-        return self.scribe.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
+        return self.scribe.record(z, float(total[-2]), round(total[-1] * MEGA), when, mark)
 
     def next_tag(self) -> int:
         """A tag that no measurement has used yet; all parties count alike."""

@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from colonnade.arrays import Floats, Matrix, Numbers
 from colonnade.data.table import Table
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, Loss
 from colonnade.metrics import metrics_of
 from colonnade.models.blackbox import Model
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,15 @@ class AllColumns:
     models: Mapping[str, Model] = field(default_factory=dict)
     head: Model | None = None
 
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The places of intercepts among all columns."""
+        starts = np.cumsum([0, *(table.width for table in self.train.values())])
+        tables = zip(starts, self.train.values(), strict=False)
+        return tuple(int(start) + place for start, table in tables for place in table.free)
+
     def pooled(self) -> tuple[Matrix, Floats]:
-        """The training rows' columns side by side, and their labels."""
+        """The training rows' columns side by side, and their labels with the weights that they have."""
         return self._pooled(self.train)
 
     def measured(
@@ -51,7 +60,7 @@ class AllColumns:
         return Pooled(train_loss, metrics)
 
     def _pooled(self, tables: dict[str, Table]) -> tuple[Matrix, Floats]:
-        y = tables[self.label_holder].y
+        y = tables[self.label_holder].labels
         if y is None:
             raise RuntimeError(f"{self.label_holder} holds no label")
         from colonnade.baselines.pooled import pool
@@ -64,6 +73,7 @@ def pooled_optimum(plan: Plan[Any], columns: AllColumns) -> Pooled:
     from colonnade.baselines.pooled import fit_pooled  # brings SciPy's optimisers, which no party needs
 
     objective, (X, y) = plan.objective, columns.pooled()
-    loss, regularizer = LOSSES[objective.loss], REGULARIZERS[objective.regularizer]
-    fit = fit_pooled(X, y, loss, regularizer, objective.l2, classes=objective.classes or None)
-    return columns.measured(loss, fit.scores, fit.loss, objective.l2 * regularizer.value(fit.w))
+    loss = LOSSES[objective.loss]
+    penalty = Penalty(REGULARIZERS[objective.regularizer], objective.l2, objective.l1, columns.free)
+    fit = fit_pooled(X, y, loss, penalty, classes=objective.classes or None)
+    return columns.measured(loss, fit.scores, fit.loss, penalty.value(fit.w))

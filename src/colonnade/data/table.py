@@ -17,21 +17,30 @@ from scipy.sparse import csr_array, issparse
 
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.errors import DataError, suggest
+from colonnade.losses import with_weights
 
 Column: TypeAlias = Floats | NDArray[np.object_]  # numbers, a gap is NaN; or text, a gap is ""
 # One matrix when every column is a number (pixels stay bytes), else one array per column.
 Values: TypeAlias = "Matrix | NDArray[np.uint8] | tuple[Column, ...]"
 
 
+INTERCEPT = "(intercept)"  # the name of a column of ones, whose weight is never penalised
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One party's columns in their final numeric form. A passive party's `y` is None."""
+    """One party's columns in their final numeric form.
+
+    A passive party's `y` is None, and so is its `weight`: how much every row counts, 1 on average over the
+    training rows; None where all count alike.
+    """
 
     name: str
     columns: tuple[str, ...]
     X: Matrix
     y: Floats | None = None
     ids: NDArray[np.str_] | None = None
+    weight: Floats | None = None
 
     @property
     def rows(self) -> int:
@@ -43,9 +52,25 @@ class Table:
         """The number of columns."""
         return int(self.X.shape[1])
 
+    @property
+    def labels(self) -> Floats | None:
+        """The labels, with the weights of the rows beside them if they have some (`losses.with_weights`)."""
+        return None if self.y is None else with_weights(self.y, self.weight)
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The places of columns whose weights are not penalised: that of the intercept, if it is here."""
+        return tuple(place for place, column in enumerate(self.columns) if column == INTERCEPT)
+
     def take(self, rows: Rows) -> Table:
         """The given rows, in the given order."""
-        return replace(self, X=self.X[rows], y=_pick(self.y, rows), ids=_pick(self.ids, rows))
+        return replace(
+            self,
+            X=self.X[rows],
+            y=_pick(self.y, rows),
+            ids=_pick(self.ids, rows),
+            weight=_pick(self.weight, rows),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +87,7 @@ class RawTable:
     ids: NDArray[np.str_] | None = None
     y: Column | None = None
     origin: Rows | None = field(default=None, repr=False)
+    weight: Floats | None = field(default=None, repr=False)
 
     @property
     def rows(self) -> int:
@@ -117,6 +143,7 @@ class RawTable:
             values=tuple(c[rows] for c in values) if isinstance(values, tuple) else values[rows],
             ids=_pick(self.ids, rows),
             y=_pick(self.y, rows),
+            weight=_pick(self.weight, rows),
             origin=np.asarray(rows, dtype=np.int64) if self.origin is None else self.origin[rows],
         )
 

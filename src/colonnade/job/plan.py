@@ -51,6 +51,7 @@ class Pace(Section, frozen=True):
     ahead: int  # batches in flight
     threads: int
     evaluate_every: int | float
+    tolerance: float = 0.0  # the fall of the loss an epoch, as a part of it, that counts as none; 0: never
 
 
 class Plan(Section, Generic[C], frozen=True, kw_only=True):

@@ -81,7 +81,18 @@ _ZOO: tuple[tuple[str, ScheduleName, str], ...] = (
     ("syn-zoo-vfl", "sync", "synchronous"),
 )
 
+DEFAULT_ALGORITHM = "lbfgs"
+"""What a job gets that names no algorithm: it needs no setting, and never diverges."""
+
 _TABLE = (
+    Preset(
+        DEFAULT_ALGORITHM,
+        "synchronous L-BFGS on all rows, each step as long as is best: for any data, few messages",
+        "-",
+        "full",
+        "sync",
+        defaults={"train": {"epochs": 300}},
+    ),
     *(
         Preset(
             f"{name}-{estimator}",

@@ -23,6 +23,9 @@ from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
 
 
+TOLERANCE = 1e-5  # the relative fall of the loss an epoch that counts as none
+
+
 @dataclass(frozen=True)
 class Composition:
     """A job whose choices go together, with its algorithm's row of the table and its conversation."""
@@ -83,6 +86,7 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         ahead=composition.ahead(len(facts.label_holders)),
         threads=job.train.threads,
         evaluate_every=job.train.evaluate_every,
+        tolerance=TOLERANCE if job.train.tolerance is None else job.train.tolerance,
     )
     return Plan(
         algorithm=job.algorithm,

@@ -16,7 +16,7 @@ from colonnade.errors import JobError
 from colonnade.job import Job, Kernel, LossName, Train
 from colonnade.job.plan import Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
-from colonnade.losses import LOSSES
+from colonnade.losses import LOSSES, mean_loss
 
 # smooth_hinge: at the same lambda a kernel machine needs a loss that ignores rows right by a margin
 KERNEL_LOSSES: Mapping[Task, LossName] = {
@@ -95,7 +95,7 @@ def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
     )
     features = layout_of(plan, len(y)).features
     fit = fit_dsg(X, y, loss, kernel_section, train, features=features, seed=plan.seed)
-    train_loss = float(loss.value(fit.scores(X), y).mean()) + fit.penalty
+    train_loss = mean_loss(loss, fit.scores(X), y) + fit.penalty
     return columns.measured(loss, fit.scores, train_loss, fit.penalty)
 
 
@@ -109,7 +109,7 @@ def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
     if sigma == "median":
         sigma = median_bandwidth(X, y, fraction, plan.seed)
     fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), plan.objective.l2))
-    train_loss = float(loss.value(fit.decision_function(X), y).mean())
+    train_loss = mean_loss(loss, fit.decision_function(X), y)
     return columns.measured(loss, fit.decision_function, train_loss, 0.0)
 
 

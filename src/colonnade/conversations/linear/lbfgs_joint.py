@@ -260,7 +260,7 @@ class Joint:
             q = scores[0] / length
             # at first the largest curvature that the loss has anywhere: it may be flat where we start
             first = self.state.steepest is None
-            bent = self.context.loss.smoothness * q if first else self._bend(theta, q)
+            bent = self._steepest(theta, q) if first else self._bend(theta, q)
             alpha = float(np.vdot(bent, q)) / n + penalty / length**2
             return np.append(bent.ravel(), [np.sqrt(max(squared_length, 0.0)), alpha])
 
@@ -285,20 +285,23 @@ class Joint:
 
     def _theta(self, z: Floats) -> Floats:
         """dL/dz of the sample; only a label holder can compute it."""
-        return self.context.loss.dz(z, self.context.label_holder.y[self.sample])
+        return self.context.label_holder.theta(z, self.sample, self.state.exchanges)
 
     def _bend(self, theta: Floats, along: Floats) -> Floats:
-        """L'' times the scores `along`; L'' follows from theta."""
-        return self.context.loss.bend(theta, along)
+        """L'' times the scores `along`; only a label holder can compute it."""
+        return self.context.label_holder.bend(theta, along, self.sample)
+
+    def _steepest(self, theta: Floats, along: Floats) -> Floats:
+        """The same with the largest L'' that a row has anywhere, or near its theta if there is no largest."""
+        return self.context.label_holder.bend_most(theta, along, self.sample)
 
     def _gradient(self, bent: Floats) -> Floats:
         """X_l' times these numbers of the sample, divided by its rows."""
         return self._rows.gradient(0, len(self.sample), bent) / len(self.sample)
 
     def _penalty(self, s: Floats) -> Floats:
-        """The regulariser's Hessian times s."""
-        curved: Floats = self.block.l2 * self.block.regularizer.curvature(self.block.w) * s
-        return curved
+        """The penalty's Hessian times s."""
+        return self.block.penalty.bend(self.block.w, s)
 
 
 def _zoomed(zoom: float, squared_length: float) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.conversation import Conversation
-from colonnade.conversations.linear import backward, pull
-from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
+from colonnade.conversations.linear import backward, full, pull
+from colonnade.conversations.linear.settings import UNBOUNDED, FullSettings, LinearSettings, Pairs
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, SummedPart
 from colonnade.conversations.window import check_delay
@@ -28,6 +28,7 @@ THETA = {
     "smooth_hinge": "its sign gives away the label of its row, unless that is right by a margin already",
     "squared": "it is how far the total score of its row is from the label",
 }
+MEMORY = 20  # pairs of L-BFGS on all rows
 UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle"})
 
 
@@ -151,6 +152,32 @@ BACKWARD = Conversation(
     understands=UNDERSTANDS | {"train.evaluate_every"},
     usual_batch=usual_batch,
     ahead=backward_ahead,
+    traits=frozenset({"intercept"}),
+)
+
+def check_full(job: Job, preset: Preset) -> None:
+    """Refuse what makes no sense where every step is taken from all rows, as long as is best."""
+    for key, given in (("batch", job.train.batch), ("step", job.train.step != "auto" or None)):
+        if given is not None:
+            raise JobError(
+                f"train.{key}: {preset.name} steps from all rows at once, as far as is best; drop {key}, or use "
+                "vfb2-svrg, vfb2-saga, ..."
+            )
+    if job.train.regularizer != "l2":
+        raise JobError(f"train.regularizer: {preset.name} is for l2; use vfb2-svrg, vfb2-saga, ...")
+
+
+FULL = Conversation(
+    name="full",
+    converse=full.converse,
+    settings=FullSettings,
+    choose=lambda job, preset, facts, pace: FullSettings(memory=MEMORY),
+    pooled=pooled_optimum,
+    share=LinearShares(),
+    notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
+    leaks=lambda job: ("labels",) if job.privacy.mechanism == "none" else (),
+    check=check_full,
+    usual_batch=lambda job, preset, rows: rows,
     traits=frozenset({"intercept"}),
 )
 

@@ -154,7 +154,7 @@ class Trainer:
         exchanged = self.tally.exchanged
         if self.tuner is not None:
             before = self.tuner.exchanges
-            self.steps.smoothness = await self.tuner.measure(self.block.w if gate else None)
+            self.steps.smoothness = await self.tuner.measure(self.block.w, first=not gate)
             exchanged[gate] += self.tuner.exchanges - before
         if self.joint is not None:
             before = self.joint.state.exchanges
@@ -238,7 +238,7 @@ class Trainer:
     async def measure_now(self, mark: Mark) -> float | None:
         """Measure the model; the loss at the evaluator, None elsewhere."""
         return await self.evaluation.measure(
-            lambda: self.all_scores(final=mark.final), self.block.penalty(), mark
+            lambda: self.all_scores(final=mark.final), self.block.penalty.value(self.block.w), mark
         )
 
     def all_scores(self, *, final: bool) -> list[Floats]:
@@ -322,11 +322,13 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
 
 
 def _block(context: Context[LinearSettings], schedule: Schedule) -> Block:
-    """The party's columns with weights of zero."""
-    objective, table = context.plan.objective, context.train
-    classes = objective.shape
+    """The party's columns with weights of zero, but for an intercept that the loss wants to begin elsewhere."""
+    classes, table = context.plan.objective.shape, context.train
     estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
-    return Block(table.X, schedule, estimator, context.regularizer, objective.l2, classes)
+    block = Block(table.X, schedule, estimator, context.penalty, classes)
+    if table.free and context.holds_label:
+        block.w[list(table.free)] = context.label_holder.start
+    return block
 
 
 @contextmanager
