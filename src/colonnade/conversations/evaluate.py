@@ -53,7 +53,7 @@ class Scribe:
 
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
         """Add one moment to the history and return its loss; z are the scores of training and test rows."""
-        loss = mean_loss(self.loss, z[0], self.y_train) + penalty
+        loss = float(mean_loss(self.loss, z[0], self.y_train) + penalty)
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and len(z) > 1:
             test = metrics_of(self.loss, z[1], self.y_test, penalty)

@@ -158,7 +158,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
                 party,
                 replace(table, y=None),
                 None,
-                Recipe(self.scale, declared, self.missing, ones and party == holder),
+                TEMP(self, table, declared, ones and party == holder),
             ).prepare()
             for party, table in parties.tables.items()
         }
@@ -275,3 +275,9 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         diagram: str = estimator_html_repr(self)
         return diagram + summary_html(self.result_) if hasattr(self, "result_") else diagram
 
+
+
+def TEMP(self, table, declared, ones):
+    scale = ("maxabs" if table.sparse else "zscore") if self.scale == "auto" else self.scale
+    text = tuple(c for c in table.columns if isinstance(table.values, tuple) and table.column(c).dtype == object)
+    return Recipe(scale, declared + text, "mean" if self.missing == "auto" else self.missing, ones)

@@ -39,7 +39,13 @@ def checked_columns(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns
         estimator.n_features_in_ = count
         return found
     checked = validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite="allow-nan"
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=None,
+        ensure_all_finite="allow-nan",
+        ensure_min_samples=2 if reset else 1,
     )
     return columns_of(checked)
 

@@ -10,11 +10,10 @@ from dataclasses import replace
 from time import thread_time
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
-
 from colonnade.conversations.context import NO_MODELS
 from colonnade.errors import Aborted
 from colonnade.job import FaultPlan
+from colonnade.models.threads import single_threaded
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
@@ -114,8 +113,7 @@ def _apart(
 
     def alone() -> None:
         try:
-            # small products are faster on one core than handed to a pool of them
-            with threadpool_limits(1):
+            with single_threaded():
                 outcome.set_result(run(program(heard)))
         except BaseException as error:  # raised again where the result is awaited
             outcome.set_exception(error)
