@@ -40,7 +40,7 @@ from colonnade.job import Job
 from colonnade.losses import LOSSES
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.run.federate import Finished, Tables, compare, plan_for, result_of
 from colonnade.run.processes import stop_all
 from colonnade.run.world import Launch
@@ -310,9 +310,9 @@ def learnt(party: str) -> str:
 
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
     """The metrics of the clinic's own columns alone: the reason to federate."""
-    loss, penalty = LOSSES["logistic"], REGULARIZERS["l2"]
-    fit = fit_pooled(train.X, _labels(train), loss, penalty, job.train.l2)
-    return fit.metrics(loss, test.X, _labels(test), job.train.l2 * penalty.value(fit.w))
+    loss, penalty = LOSSES["logistic"], Penalty(REGULARIZERS["l2"], job.train.l2, free=train.free)
+    fit = fit_pooled(train.X, _labels(train), loss, penalty)
+    return fit.metrics(loss, test.X, _labels(test), penalty.value(fit.w))
 
 
 def _labels(table: Table) -> Floats:

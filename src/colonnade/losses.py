@@ -297,6 +297,11 @@ def labels_of(y: Floats) -> Floats:
     return y if y.ndim == 1 else y[:, 0]
 
 
+def scaled_labels(y: Floats, factor: float) -> Floats:
+    """The labels times a factor, beside the weights that they have."""
+    return factor * y if y.ndim == 1 else np.column_stack([factor * y[:, 0], y[:, 1]])
+
+
 def weights_of(y: Floats) -> Floats | None:
     """The weights of the rows, None where there are none."""
     return None if y.ndim == 1 else y[:, 1]

@@ -1,8 +1,8 @@
 """Regularisers g(w) of one block of weights, and the penalty that the objective makes of one.
 
-The penalty is l2 * g(w) + l1 * sum |w|, without the weights that are free: an intercept is never penalised, or
-the model would depend on where the zero of the label lies. The smooth part has a gradient; the other part is
-minimised by `shrink` after every step (a proximal step), which is local to a block and gives exact zeros.
+The penalty is l2 * g(w) + l1 * sum |w|, without the weights that are free: an intercept is never penalised,
+or the model would depend on where the zero of the label lies. The smooth part has a gradient; the other part
+is minimised by `shrink` after every step (a proximal step), which is local to a block and gives exact zeros.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Penalty:
         return self._without_free(bent)
 
     def shrink(self, w: Floats, step: float) -> None:
-        """Move the weights, in place, to where the rest of the penalty is minimal after a step (soft threshold).
+        """Let the rest of the penalty act after a step: every weight nears 0 or becomes it, in place.
 
         >>> w = np.array([0.5, -0.2, 0.1, 3.0])
         >>> Penalty(L2(), 0.0, l1=2.0, free=(3,)).shrink(w, step=0.1)

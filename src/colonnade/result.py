@@ -90,7 +90,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     privacy: Privacy
     history: list[Moment]
     data: Described = Described()
-    converged: bool | None = None  # None: nobody asked, the run had a number of epochs or a target
+    converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""

@@ -23,7 +23,7 @@ from colonnade.data.datasets import train_file
 from colonnade.job import Data, Job, job_from
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.run.federate import Finished, Tables, plan_for, run_tables
 from colonnade_bench.party_tables import held_out, read_tables
 
@@ -121,5 +121,5 @@ def linear_error(tables: Tables) -> float:
     """Test error of the pooled linear model, with an intercept, which a kernel machine does not need."""
     X, y, X_test, y_test = pooled_rows(tables)
     X, X_test = (pool([part, np.ones((part.shape[0], 1))]) for part in (X, X_test))
-    fit = fit_pooled(X, y, LOSSES["logistic"], REGULARIZERS["l2"], 1e-4)
+    fit = fit_pooled(X, y, LOSSES["logistic"], Penalty(REGULARIZERS["l2"], 1e-4))
     return wrong(rows_of(X_test).scores(0, len(y_test), fit.w), y_test)

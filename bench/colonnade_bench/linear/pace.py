@@ -111,7 +111,7 @@ def _timed_work(
             "algorithm": algorithm,
             "world": "network",
             "compare": False,
-            "data": {"train": "breast-cancer", "parties": parties, "active": parties},
+            "data": {"train": "breast-cancer", "parties": parties, "active": parties, "intercept": True},
             "train": terms | ({"ahead": 2} if algorithm == "asysqn-sgd" else {}),
             "network": {"speeds": straggler(s, parties), "work_ms": work_ms, "charge_forward": False},
         }

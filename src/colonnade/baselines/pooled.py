@@ -74,7 +74,9 @@ def fit_pooled(
             bounds=None if halves is None else halves.bounds,
             options={"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-9},
         )
-    return PooledFit(found.x.reshape(start.shape) if halves is None else halves.join(found.x), float(found.fun))
+    return PooledFit(
+        found.x.reshape(start.shape) if halves is None else halves.join(found.x), float(found.fun)
+    )
 
 
 class _Halves:

@@ -11,12 +11,13 @@ from typing import Generic
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
+from colonnade.conversations.convergence import Ending
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Scribe
 from colonnade.data.table import Table
 from colonnade.errors import Diverged
 from colonnade.job.plan import C, Plan
-from colonnade.losses import LOSSES, Loss, Weighted, labels_of, loss_for
+from colonnade.losses import LOSSES, Loss, Weighted, labels_of, loss_for, mean_loss
 from colonnade.models.blackbox import Model
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.network import Network
@@ -48,7 +49,7 @@ class Measuring:
 class LabelHolder:
     """The labels and the loss, at a party that holds them.
 
-    Where rows have weights, `y` has them beside the labels and `loss` is weighted: everything here includes them.
+    Where rows have weights, `y` has them beside the labels and `loss` is weighted: all of this includes them.
     """
 
     y: Floats
@@ -81,7 +82,7 @@ class LabelHolder:
         return self.loss.bend(theta, u, self.y[rows])
 
     def bend_most(self, theta: Floats, u: Floats, rows: Rows) -> Floats:
-        """The same with a bound instead of the second derivative: for any score or, failing that, near here."""
+        """The same with a bound on the second derivative: for any score or, if there is none, near here."""
         most = self.steepest
         if not np.isfinite(most).all():
             most = self.loss.curvature(theta, self.y[rows])
@@ -136,6 +137,11 @@ class Context(Generic[C]):
         return Penalty(self.regularizer, objective.l2, objective.l1, self.train.free)
 
     @property
+    def may_end_early(self) -> bool:
+        """Whether the evaluator may end the run before its last epoch."""
+        return self.plan.pace.open or self.target_loss is not None
+
+    @property
     def holds_label(self) -> bool:
         return self.me in self.plan.label_holders
 
@@ -161,7 +167,11 @@ class Context(Generic[C]):
         scribe = None
         if self.me == self.evaluator:
             y_test = self.test.labels if self.test is not None else None
-            scribe = Scribe(self.loss, self.label_holder.y, y_test, self.net.clock, self.progress)
+            y, loss = self.label_holder.y, self.loss
+            start = mean_loss(loss, np.zeros((len(y), *self.plan.objective.shape)), y)
+            strict = self.plan.privacy.mechanism == "none"
+            ending = Ending(self.plan.pace, self.target_loss, start, strict)
+            scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)
         measuring = self.measuring
         return Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
 

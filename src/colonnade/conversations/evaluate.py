@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers
+from colonnade.conversations.convergence import Ending
 from colonnade.conversations.schedule import Schedule
 from colonnade.conversations.window import Window
 from colonnade.losses import Loss, mean_loss
@@ -46,6 +47,7 @@ class Scribe:
     y_train: Floats
     y_test: Floats | None
     clock: Clock
+    ending: Ending
     progress: Callable[[Moment], None] = lambda moment: None
     history: list[Moment] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class Scribe:
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
         """Add one moment to the history and return its loss; z are the scores of training and test rows."""
         loss = float(mean_loss(self.loss, z[0], self.y_train) + penalty)
+        self.ending.check(loss, final=mark.final)
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and len(z) > 1:
             test = metrics_of(self.loss, z[1], self.y_test, penalty)
@@ -75,6 +78,8 @@ class Scribe:
         else:
             self.history.append(moment)
             self.progress(moment)
+        if mark.final:
+            self.ending.close([(known.epoch, known.loss) for known in self.history])
         return loss
 
 
@@ -116,6 +121,10 @@ class Evaluation:
         when = clock.now() if clock.virtual else when
         return self.scribe.record(z, float(total[-2]), round(total[-1] * MEGA), when, mark)
 
+    def over(self, loss: float | None, epoch: float) -> bool:
+        """Whether the run is over at this loss; only the evaluator has one, and knows."""
+        return loss is not None and self.scribe is not None and self.scribe.ending.over(loss, epoch)
+
     def next_tag(self) -> int:
         """A tag that no measurement has used yet; all parties count alike."""
         self._number += 1
@@ -124,20 +133,21 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Marks:
-    """When to measure: after every `every` rounds and at the end. A loss of `target_loss` ends the run."""
+    """When to measure: after every `every` rounds, of which an epoch has `per_epoch`, and at the end."""
 
     every: int
-    target_loss: float | None
+    per_epoch: int
 
     @staticmethod
-    def of(evaluate_every: float, per_epoch: int, rounds: int, target_loss: float | None) -> Marks:
+    def of(evaluate_every: float, schedule: Schedule) -> Marks:
         """Marks every `evaluate_every` epochs, which may be a part of one; 0: at the end only."""
-        every = max(1, round(evaluate_every * per_epoch)) if evaluate_every else rounds
-        return Marks(every, target_loss)
+        per_epoch = schedule.per_epoch
+        return Marks(max(1, round(evaluate_every * per_epoch)) if evaluate_every else schedule.rounds, per_epoch)
 
 
 async def measure_at_marks(
     net: Network,
+    evaluation: Evaluation,
     marks: Marks,
     schedule: Schedule,
     window: Window,
@@ -146,16 +156,16 @@ async def measure_at_marks(
     """Measure the model at every mark and at the end of the run.
 
     `measure` takes the rounds that are finished and whether it is the last time; at the evaluator it
-    gives the loss, and a loss within the target ends the run.
+    gives the loss, and a loss that has reached its target, or stopped falling, ends the run.
     """
-    target = marks.target_loss
     mark, final = 0, False
     while not final:
         mark = min(mark + marks.every, schedule.rounds)
         reached = await window.reaches(mark)
         final = not reached or mark == schedule.rounds
         loss = await measure(mark if reached else window.base, final)
-        if loss is not None and target is not None and loss <= target and not final:
+        # at the last mark nothing is left to stop, but whether the loss has settled is still of interest
+        if reached and evaluation.over(loss, mark / marks.per_epoch) and not final:
             # no theta of a round that we have not begun can exist, so nobody is past this one
             stop = min(window.begun + window.ahead, schedule.rounds)
             window.stop_at(stop)

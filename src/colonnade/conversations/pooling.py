@@ -5,14 +5,12 @@ No party takes part in this. It is made by whoever launches the run, and `compar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from colonnade.arrays import Floats, Matrix, Numbers
-from colonnade.data.table import Table
+from colonnade.data.table import INTERCEPT, Table
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, Loss
 from colonnade.metrics import metrics_of
@@ -41,9 +39,7 @@ class AllColumns:
     @property
     def free(self) -> tuple[int, ...]:
         """The places of intercepts among all columns."""
-        starts = np.cumsum([0, *(table.width for table in self.train.values())])
-        tables = zip(starts, self.train.values(), strict=False)
-        return tuple(int(start) + place for start, table in tables for place in table.free)
+        return free_columns(self.train.values())
 
     def pooled(self) -> tuple[Matrix, Floats]:
         """The training rows' columns side by side, and their labels with the weights that they have."""
@@ -66,6 +62,12 @@ class AllColumns:
         from colonnade.baselines.pooled import pool
 
         return pool([table.X for table in tables.values()]), y
+
+
+def free_columns(tables: Iterable[Table]) -> tuple[int, ...]:
+    """The places of columns that are not penalised, where the tables' columns lie side by side."""
+    names = [column for table in tables for column in table.columns]
+    return tuple(place for place, column in enumerate(names) if column == INTERCEPT)
 
 
 def pooled_optimum(plan: Plan[Any], columns: AllColumns) -> Pooled:

@@ -27,8 +27,10 @@ from colonnade.data.split import (
     train_test_rows,
 )
 from colonnade.data.table import Column, RawTable
+from colonnade.data.weights import take_weights, training_weights
 from colonnade.errors import DataError, suggest
 from colonnade.job import SERVER, Data
+from colonnade.job.sections import ClassWeight
 
 PartyTables = dict[str, RawTable]  # every party's raw columns, of the same rows
 
@@ -48,12 +50,18 @@ class Assigned:
 
 
 def assign(
-    data: Data, *, label_holders: tuple[str, ...], task: Task | None, intercept: bool | None, seed: int
+    data: Data,
+    *,
+    label_holders: tuple[str, ...],
+    task: Task | None,
+    intercept: bool,
+    seed: int,
+    class_weight: ClassWeight = None,
 ) -> Assigned:
     """Read the job's files and give every party its data.
 
-    `task` None is found out from the data. `intercept` says whether the first label holder gets a column
-    of ones; None means where the model needs one.
+    `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
+    first label holder, or the first other party where that has no columns.
     """
     if data.files is not None:
         train, test = _from_party_files(data, data.files, label_holders)
@@ -69,13 +77,14 @@ def assign(
     labels = _labels(train[first], task, data, defaults)
     y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
     recipe = _recipe(data, defaults)
-    ones = _needs_intercept(recipe, labels.task) if intercept is None else intercept
+    weight = training_weights(train[first], labels, class_weight)
+    ones = next((party for party in (first, *train) if train[party].columns), first)
     parties = {
         party: PartyData(
             party,
-            replace(train[party], y=y if party in label_holders else None),
-            replace(test[party], y=y_test if party in label_holders else None),
-            replace(recipe, intercept=ones and party == first),
+            _held(train[party], party in label_holders, y, weight),
+            _held(test[party], party in label_holders, y_test, test[first].weight),
+            replace(recipe, intercept=intercept and party == ones),
         )
         for party in train
     }
@@ -110,6 +119,7 @@ def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, Pa
     train, test = read(
         source, data.test, label=data.label, id=data.id, categorical=tuple(data.categorical or ())
     )
+    train, test = _weighted(train, data.weight), None if test is None else _weighted(test, data.weight)
     train = _without(train, data.drop)
     split = _split(train.columns, data, seed)
     return _columns(train, split), None if test is None else _columns(_without(test, data.drop), split)
@@ -154,6 +164,9 @@ def _from_party_files(
             label_at=label_holders,
             categorical=tuple(data.categorical or ()),
         )
+        for party in label_holders:  # the first must have the weights, others may
+            if party == label_holders[0] or data.weight in tables[party].columns:
+                tables[party] = _weighted(tables[party], data.weight)
         return _without_in_any(tables, data.drop or ())
 
     return load(files), None if data.test_files is None else load(data.test_files)
@@ -176,6 +189,16 @@ def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyT
         {party: raw.take(kept) for party, raw in tables.items()},
         {party: raw.take(tested) for party, raw in tables.items()},
     )
+
+
+def _weighted(raw: RawTable, column: str | None) -> RawTable:
+    """The table with its weight column, if one is named, no longer among its features."""
+    return raw if column is None else take_weights(raw, column)
+
+
+def _held(raw: RawTable, holds_label: bool, y: Floats, weight: Floats | None) -> RawTable:
+    """A party's table, with labels and weights only where it holds the label."""
+    return replace(raw, y=y if holds_label else None, weight=weight if holds_label else None)
 
 
 # --- labels and recipe ------------------------------------------------------------------------------
@@ -229,11 +252,3 @@ def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
         categorical=usual.categorical if data.categorical is None else tuple(data.categorical),
         missing=data.missing or usual.missing,
     )
-
-
-def _needs_intercept(recipe: Recipe, task: Task) -> bool:
-    """Whether a linear model needs a column of ones.
-
-    Centred columns cannot carry the label's mean, nor can a regression do without it.
-    """
-    return recipe.scale == "zscore" or task == "regression"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Floats, Rows
 from colonnade.data.table import Column, row_number
 from colonnade.errors import DataError
+from colonnade.losses import Loss
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -92,6 +93,17 @@ class Labels:
     def from_dict(plain: dict[str, Any]) -> Labels:
         """The labels that `to_dict` described, also after a journey through JSON."""
         return Labels(plain["task"], tuple(plain["classes"]), tuple(plain["positive"]))
+
+
+def check_labels(loss: Loss, y: Floats, name: str, origin: Rows | None = None) -> None:
+    """Refuse labels, as numbers, that the loss is not for."""
+    fits = loss.admits(y)
+    if not fits.all():
+        row = int((~fits).argmax())
+        raise DataError(
+            f"{name}: the label of row {row_number(row, origin)} is {y[row]:g}, and loss = {loss.name!r} is "
+            f"for labels {'>= 0' if loss.name == 'poisson' else '> 0'}; use loss = 'squared'"
+        )
 
 
 def category_names(values: Column) -> tuple[str, ...]:

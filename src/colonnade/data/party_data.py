@@ -6,7 +6,7 @@ left to the party, so that in a real deployment the same code runs where the col
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +44,8 @@ class Prepared(NamedTuple):
 class PartyData:
     """One party's raw columns, training and test rows, and how to prepare them.
 
-    Labels, coded as numbers, are `train.y` and `test.y`. They are None at a party that does not hold them.
+    Labels, coded as numbers, are `train.y` and `test.y`, and weights of rows are `train.weight` and
+    `test.weight`. They are None at a party that does not hold the label.
     """
 
     party: str
@@ -88,21 +89,26 @@ class PartyData:
         )
         return Prepared(
             preparation,
-            preparation.transform(train, _coded(train)),
-            None if test is None else preparation.transform(test, _coded(test)),
+            _prepared(preparation, train),
+            None if test is None else _prepared(preparation, test),
         )
+
+
+def _prepared(preparation: Preparation, raw: RawTable) -> Table:
+    """Columns as numbers, with the labels and weights of the rows."""
+    return replace(preparation.transform(raw, _coded(raw)), weight=raw.weight)
 
 
 def _raw(table: Table) -> RawTable:
     """The same arrays as a raw table."""
-    return RawTable(table.name, table.columns, table.X, table.ids, table.y)
+    return RawTable(table.name, table.columns, table.X, table.ids, table.y, weight=table.weight)
 
 
 def _ready(raw: RawTable) -> Table:
     """The same arrays as a table."""
     if isinstance(raw.values, tuple):
         raise TypeError(f"{raw.name}: columns that are ready are one matrix, not text")
-    return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids)
+    return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids, raw.weight)
 
 
 def _coded(raw: RawTable) -> Floats | None:

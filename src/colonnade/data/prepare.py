@@ -18,12 +18,11 @@ from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.data import scaling
 from colonnade.data.labels import category_codes, category_names
 from colonnade.data.scaling import Scale
-from colonnade.data.table import RawTable, Table, int32_indices, stored_values
+from colonnade.data.table import INTERCEPT, RawTable, Table, int32_indices, stored_values
 from colonnade.errors import DataError
 
 Missing = Literal["error", "zero", "mean"]
 
-INTERCEPT = "(intercept)"
 WIDE, FILLED = 256, 0.25  # one-hot columns beyond this width and below this fill are kept sparse
 
 

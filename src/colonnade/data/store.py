@@ -3,6 +3,7 @@
     party.json                      its name, the names of its columns, how to prepare them
     train.parquet or train.npz      training rows: numbers and text are Parquet, sparse columns SciPy's npz
     train.labels.npy                their labels, at a party that holds them
+    train.weights.npy               how much every row counts, if that is said, at the same party
     test.*                          the same of test rows
 
 None of these formats can carry code. Reading needs neither scikit-learn nor, for sparse columns, pyarrow.
@@ -17,6 +18,7 @@ import msgspec
 import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
 
+from colonnade.arrays import Floats
 from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.table import Column, RawTable, Values, stack
 
@@ -60,12 +62,13 @@ def _save(path: Path, raw: RawTable) -> None:
         pq.write_table(pa.table(arrays), path.with_suffix(".parquet"))
     if raw.y is not None:
         np.save(path.with_suffix(".labels.npy"), raw.y, allow_pickle=False)
+    if raw.weight is not None:
+        np.save(path.with_suffix(".weights.npy"), raw.weight, allow_pickle=False)
 
 
 def _load(path: Path, header: _Header) -> RawTable:
     """Read what `_save` wrote."""
-    labels = path.with_suffix(".labels.npy")
-    y = np.load(labels, allow_pickle=False) if labels.exists() else None
+    y, weight = (_array(path.with_suffix(suffix)) for suffix in (".labels.npy", ".weights.npy"))
     values: Values
     if path.with_suffix(".npz").exists():
         values = csr_array(load_npz(path.with_suffix(".npz")))
@@ -78,7 +81,12 @@ def _load(path: Path, header: _Header) -> RawTable:
         # a file without columns has no rows to count; who holds nothing else holds the labels
         rows = table.num_rows if header.columns or y is None else len(y)
         values = stack([_column(column) for column in table.columns], rows)
-    return RawTable(header.party, header.columns, values, y=y)
+    return RawTable(header.party, header.columns, values, y=y, weight=weight)
+
+
+def _array(path: Path) -> Floats | None:
+    """An array, or None where there is no such file."""
+    return np.load(path, allow_pickle=False) if path.exists() else None
 
 
 def _column(column: Any) -> Column:

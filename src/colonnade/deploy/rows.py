@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Digests, Rows
 from colonnade.data.files import load
 from colonnade.data.table import RawTable
+from colonnade.data.weights import take_weights
 from colonnade.deploy.settings import Entry, Settings
 from colonnade.deploy.terms import Key, Split
 from colonnade.errors import DataError, suggest
@@ -41,6 +42,7 @@ def load_rows(
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     label: bool = False,
+    weight: bool = False,
     bare: bool = False,
 ) -> PartyRows:
     """Read an entry of the catalogue, and keep the columns asked for, or all that are offered.
@@ -55,7 +57,9 @@ def load_rows(
             f"{len(keys)}; see align.keys"
         )
     raw, ids = read_with_ids(settings.path(entry.file), entry, keys, categorical, label=label, bare=bare)
-    never = {*settings.policy.never, *entry.keys, *([entry.label] if entry.label else [])}
+    if weight:
+        raw = _weighted(raw, name, entry)
+    never = {*settings.policy.never, *entry.keys, *(c for c in (entry.label, entry.weight) if c)}
     named = columns if columns is not None else entry.columns
     wanted = named if named is not None else [c for c in raw.columns if c not in never]
     missing = [c for c in wanted if c not in raw.columns or c in never]
@@ -66,6 +70,15 @@ def load_rows(
     if not wanted and not bare:
         raise DataError(f"data.{name}: no columns; only the server of a cascade (tig, vafl, ...) needs none")
     return PartyRows(raw.select(list(wanted)), ids)
+
+
+def _weighted(raw: RawTable, name: str, entry: Entry) -> RawTable:
+    """The table with the weights of its rows apart from its columns."""
+    if entry.weight is None:
+        raise DataError(
+            f"data.{name}: the job weighs rows, and no weight column is named; add weight = '...'"
+        )
+    return take_weights(raw, entry.weight)
 
 
 def read_with_ids(

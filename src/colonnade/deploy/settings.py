@@ -25,12 +25,14 @@ SOCKET_LIMIT = 100  # a path of a local socket cannot be longer than about this
 class Entry(Section, frozen=True):
     """One entry of the catalogue: a file and what is offered of it.
 
-    Without `columns` every column of the file is offered but id and label.
+    Without `columns` every column of the file is offered but id, label and `weight`, which says how much a
+    row counts where a job asks for that.
     """
 
     file: str
     id: str | tuple[str, ...]
     label: str | None = None
+    weight: str | None = None
     columns: tuple[str, ...] | None = None
 
     @property

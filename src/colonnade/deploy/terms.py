@@ -42,6 +42,7 @@ class Member(Section, frozen=True):
     data: str
     columns: tuple[str, ...] | None = None
     label: bool = False
+    weight: bool = False  # whether rows count as the entry's weight column says; for label holders
 
 
 class Key(Section, frozen=True):
@@ -74,7 +75,7 @@ class Prepare(Section, frozen=True):
     scale: Literal["none", "zscore", "minmax", "maxabs"] = "zscore"
     categorical: tuple[str, ...] = ()
     missing: Literal["error", "zero", "mean"] = "error"
-    intercept: bool = True
+    intercept: bool | None = None  # None: if the model is linear
     positive: tuple[str | int | float, ...] | None = None
 
 
@@ -105,6 +106,11 @@ class Terms(Training, frozen=True, kw_only=True):
     def server(self) -> str:
         """The party that applies the model on top (F0), where there is one: the first label holder."""
         return self.active[0]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether label holders weigh their rows."""
+        return self.train.class_weight is not None or any(member.weight for member in self.parties.values())
 
     @property
     def scores(self) -> int:
@@ -157,6 +163,16 @@ class Contract:
         """Whether a party may come with the label and no columns."""
         return self.composition.has("server") and party == self.terms.server
 
+    @property
+    def intercept_at(self) -> str | None:
+        """Who has the column of ones: the first label holder or, if that may be bare, the first other."""
+        if not self.composition.intercept:
+            return None
+        server = self.terms.server
+        if not self.composition.has("server"):
+            return server
+        return next(party for party in sorted(self.terms.parties) if party != server)
+
     def plan(self, party: str, columns: int, rows: int) -> Plan[Any]:
         """The plan of the run at this party, which knows its own number of columns and nobody else's."""
         terms = self.terms
@@ -166,6 +182,7 @@ class Contract:
             rows=rows,
             task=self.loss.task,
             classes=terms.train.classes or 0,
+            weighted=terms.weighted,
         )
         return resolve(self.composition, facts)
 
@@ -231,6 +248,11 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
         refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST_PARTIES} can")
     if not terms.active:
         refuse("parties: nobody holds the label; say label = true for the party that does")
+    weighing = [party for party, member in terms.parties.items() if member.weight]
+    if weighing and sorted(weighing) != list(terms.active):
+        refuse(
+            "parties: weight = true goes with label = true, at every party that holds the label or at none"
+        )
     if not terms.align.keys or terms.align.minimum < 1:
         refuse("align: give at least one key, and a minimum of at least 1")
     split = terms.split

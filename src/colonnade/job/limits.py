@@ -85,10 +85,18 @@ def _check_train(train: Train, refuse: Refuse) -> None:
         refuse(f"train.step: {train.step} is not a positive number")
     if not 0 <= train.l2 < float("inf"):
         refuse(f"train.l2: {train.l2} is not a number >= 0")
+    if not 0 <= train.l1 < float("inf"):
+        refuse(f"train.l1: {train.l1} is not a number >= 0")
+    if isinstance(train.class_weight, dict):
+        for label, weight in train.class_weight.items():
+            if not 0 <= weight < float("inf"):
+                refuse(f"train.class_weight: {weight} of label {label!r} is not a number >= 0")
     if train.max_delay is not None and train.max_delay < 0:
         refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
     if train.target is not None and not train.target > 0:
         refuse(f"train.target: {train.target} is not a positive sub-optimality")
+    if train.tolerance is not None and not 0 <= train.tolerance < 1:
+        refuse(f"train.tolerance: {train.tolerance} is not a part of the loss from 0 to below 1")
     if train.classes is not None and train.classes < 2:
         refuse(f"train.classes: {train.classes} is less than two")
 

@@ -44,7 +44,12 @@ class Preset:
 
 
 # a pass of a linear model is cheap, and it takes more of them than other models do
-_LINEAR: Defaults = {"train": {"epochs": 30}}
+# and where steps do not fade over them, they are no more than a limit
+_LINEAR: Mapping[EstimatorName, Defaults] = {
+    "sgd": {"train": {"epochs": 30}},
+    "svrg": {"train": {"epochs": 100}},
+    "saga": {"train": {"epochs": 100}},
+}
 
 _ESTIMATORS: tuple[tuple[EstimatorName, str], ...] = (
     ("sgd", "plain SGD"),
@@ -101,7 +106,7 @@ _TABLE = (
             "backward",
             schedule,
             estimator,
-            defaults=_LINEAR,
+            defaults=_LINEAR[estimator],
         )
         for name, schedule, how in _BACKWARD
         for estimator, what in _ESTIMATORS
@@ -115,7 +120,7 @@ _TABLE = (
             schedule,
             estimator,
             direction,
-            defaults=_LINEAR,
+            defaults=_LINEAR[estimator],
         )
         for name, suffix, schedule, direction, paper, how in _PULL
         for estimator, what in _ESTIMATORS
@@ -127,7 +132,7 @@ _TABLE = (
         "pull",
         "sync",
         "svrg",
-        defaults=_LINEAR,
+        defaults=_LINEAR["svrg"],
     ),
     *(
         Preset(

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 World = Literal["simulated", "local", "network"]
-LossName = Literal["logistic", "squared", "smooth_hinge", "softmax"]
+LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", "gamma"]
+ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
 SumName = Literal["masked", "tree", "plain"]
 Device = Literal["cpu", "cuda", "auto"]
@@ -54,7 +55,8 @@ class Data(Section, frozen=True):
     categorical: list[str] | None = None
     missing: Literal["error", "zero", "mean"] | None = None
     drop: list[str] | None = None
-    intercept: bool | None = None  # a column of ones at the first active party; None: where it is needed
+    intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
+    weight: str | None = None  # a column at the label holders: how much a row counts
 
     @property
     def party_names(self) -> tuple[str, ...]:
@@ -78,6 +80,8 @@ class Train(Section, frozen=True):
     batch: int | None = None  # the most rows of a batch; None: what suits algorithm and rows
     step: float | Literal["auto"] = "auto"
     l2: float = 1e-4
+    l1: float = 0.0
+    class_weight: ClassWeight = None  # by label; balanced: all classes weigh the same
     loss: LossName | None = None
     regularizer: RegularizerName = "l2"
     ahead: int | None = None

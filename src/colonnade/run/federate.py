@@ -14,11 +14,13 @@ from colonnade import __version__
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.data.assign import assign, label_holders
+from colonnade.data.labels import check_labels
 from colonnade.data.party_data import PartyData
 from colonnade.data.table import Table
-from colonnade.errors import DataError
+from colonnade.errors import DataError, JobError
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Plan, Task
+from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
@@ -72,17 +74,24 @@ def prepare(composition: Composition) -> tuple[str, Launch]:
         job.data,
         label_holders=composition.label_holders(names, label_holders(names, job.data.active)),
         task=composition.given_task,
-        intercept=job.data.intercept if composition.has("intercept") else job.data.intercept or False,
+        intercept=composition.intercept,
         seed=job.seed,
+        class_weight=job.train.class_weight,
     )
+    first = assigned.parties[assigned.label_holders[0]]
     facts = Facts(
         columns={party: data.columns for party, data in assigned.parties.items()},
         label_holders=assigned.label_holders,
         rows=next(iter(assigned.parties.values())).rows,
         task=assigned.labels.task,
         classes=len(assigned.labels.classes),
+        weighted=first.train.weight is not None,
     )
-    return assigned.dataset, Launch(resolve(composition, facts), assigned.parties)
+    plan = resolve(composition, facts)
+    for raw in (first.train, first.test):
+        if raw is not None and raw.y is not None:
+            check_labels(LOSSES[plan.objective.loss], raw.y.astype(np.float64), raw.name, raw.origin)
+    return assigned.dataset, Launch(plan, assigned.parties)
 
 
 def run_tables(
@@ -104,6 +113,8 @@ def run_tables(
 def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]:
     """The plan of a job on prepared tables, and every party's data; only label holders have the label."""
     composition = compose(job)
+    if job.train.class_weight is not None:
+        raise JobError("train.class_weight: tables that are prepared have their weights, see Table.weight")
     holders = composition.label_holders(tuple(tables.train), tables.active)
     data = {
         party: PartyData.of(
@@ -113,15 +124,19 @@ def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]
         )
         for party in tables.train
     }
-    return resolve(composition, _facts(composition, tables, holders)), data
+    plan = resolve(composition, _facts(composition, tables, holders))
+    for party, table in tables.train.items():
+        if table.y is not None:
+            check_labels(LOSSES[plan.objective.loss], table.y, party)
+    return plan, data
 
 
 def _labelled(party: str, tables: Mapping[str, Table], first: str, holders: tuple[str, ...]) -> Table:
     """A party's table, with the label if the party is one of its holders and without it if not."""
-    table = tables[party]
-    if party in holders and table.y is not None:
-        return table
-    return replace(table, y=tables[first].y if party in holders else None)
+    table, known = tables[party], tables[first]
+    if party not in holders:
+        return replace(table, y=None, weight=None)
+    return table if table.y is not None else replace(table, y=known.y, weight=known.weight)
 
 
 def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -> Facts:
@@ -138,6 +153,7 @@ def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -
         rows=len(y),
         task=task,
         classes=int(y.max()) + 1 if counted else 0,
+        weighted=tables.train[tables.active[0]].weight is not None,
     )
 
 
@@ -192,6 +208,7 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
             notes=notes(plan),
         ),
         history=evaluator.history,
+        converged=evaluator.converged,
     )
 
 

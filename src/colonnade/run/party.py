@@ -149,6 +149,7 @@ class Share(msgspec.Struct, kw_only=True):
     history: list[Moment]
     metrics: dict[str, float]
     epsilon: float | None = None
+    converged: bool | None = None
     cpu_seconds: float | None = None
     peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
 
@@ -210,6 +211,7 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         history=scribe.history if scribe is not None else [],
         metrics=scribe.metrics if scribe is not None else {},
         epsilon=told or outcome.epsilon,
+        converged=scribe.ending.converged if scribe is not None else outcome.converged,
     )
 
 

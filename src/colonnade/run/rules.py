@@ -36,6 +36,10 @@ def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
             "compare = false: train.target is counted from the pooled optimum, which then nobody computes; "
             "drop one of the two"
         )
+    if train.tolerance and not train.evaluate_every:
+        raise JobError(
+            "train.tolerance: with evaluate_every = 0 nobody sees whether the loss still falls; drop one of the two"
+        )
     conversation.check(job, preset)
     _check_privacy(job, preset, conversation)
 
@@ -48,9 +52,18 @@ def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) ->
                 f"privacy.mechanism: {preset.name} is nothing without one; drop the key or use vafl"
             )
         return
+    if job.train.loss in LOG_LINK:
+        raise JobError(
+            f"privacy.mechanism: labels with noise can be negative, and loss = {job.train.loss!r} has no "
+            "such labels; use loss = 'squared'"
+        )
     if job.train.target is not None:
         raise JobError(
             "privacy: when a run stops at a target tells something of the labels; drop train.target"
+        )
+    if job.train.tolerance:
+        raise JobError(
+            "privacy: when the loss stops falling tells something of the labels; drop train.tolerance"
         )
     if job.privacy.mechanism == "labels":
         everywhere = "labels-everywhere" in conversation.traits
@@ -78,12 +91,28 @@ def _linear_only(key: str) -> Callable[[Job, str], str]:
     return words
 
 
+LOG_LINK = ("poisson", "gamma")
+
 Given = Callable[[Job], bool]
 Words = Callable[[Job, str], str]
 
 ONLY_SOME: dict[str, tuple[Given, Words]] = {
     "train.estimator": (lambda job: job.train.estimator is not None, _linear_only("estimator")),
     "train.direction": (lambda job: job.train.direction is not None, _linear_only("direction")),
+    "train.l1": (
+        lambda job: job.train.l1 != 0,
+        lambda job, name: (
+            f"train.l1 = {job.train.l1}: sparse weights are for linear models; {name} trains another kind, "
+            "use vfb2-svrg, ..."
+        ),
+    ),
+    "train.loss": (
+        lambda job: job.train.loss in LOG_LINK,
+        lambda job, name: (
+            f"train.loss = {job.train.loss!r}: nothing bounds how curved it is, and the steps of {name} need "
+            "such a bound; use vfb2-svrg, ..."
+        ),
+    ),
     "train.reshuffle": (
         lambda job: not job.train.reshuffle,
         lambda job, name: (

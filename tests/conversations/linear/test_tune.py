@@ -74,7 +74,7 @@ def tuned(
                 train=Table(names[i], columns, blocks[i], label),
             )
             tuner = Tuner(context, np.arange(rows))
-            found = await tuner.measure()
+            found = await tuner.measure(np.zeros(blocks[i].shape[1]), first=True)
             for w in weights:
                 found = await tuner.measure(w[i])
             return found

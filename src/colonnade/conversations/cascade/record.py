@@ -187,6 +187,12 @@ def leaks(job: Job) -> tuple[Leak, ...]:
     return ("labels", "outputs") if job.privacy.mechanism == "none" else ("outputs",)
 
 
+def intercept(job: Job) -> bool:
+    """Whether a column of ones helps: networks have biases of their own, and so has a linear F0."""
+    kinds = {job.model.kind, *(model.kind for model in job.model.parties.values())}
+    return kinds == {"linear"} and job.model.server.kind == "sum"
+
+
 CASCADE = Conversation(
     name="cascade",
     converse=cascade.converse,
@@ -197,6 +203,8 @@ CASCADE = Conversation(
     notes=notes,
     leaks=leaks,
     check=check,
+    fades=lambda job, preset: job.cascade.decay == "linear",
     understands=frozenset({"model", "privacy.replies", "train.evaluate_every"}),
+    intercept=intercept,
     traits=frozenset({"counts-classes", "server", "no-sum"}),
 )

@@ -32,6 +32,8 @@ CACHE_LIMIT = 2**31
 
 def check(job: Job, preset: Preset) -> None:
     """Refuse what kernel machines cannot do."""
+    if job.data.intercept:
+        raise JobError(f"data.intercept: {preset.name} is a kernel machine, which has no intercept; drop it")
     if job.train.regularizer != "l2":
         raise JobError(f"train.regularizer: {preset.name} has the norm of its kernel's space; use l2")
 
@@ -141,7 +143,8 @@ KERNEL = Conversation(
     losses=KERNEL_LOSSES,
     check=check,
     ahead=kernel_ahead,
-    traits=frozenset({"counts-classes", "no-intercept"}),
+    fades=lambda job, preset: job.kernel.step == "falling",
+    traits=frozenset({"counts-classes"}),
 )
 
 GRAM = Conversation(
@@ -155,5 +158,5 @@ GRAM = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check,
-    traits=frozenset({"counts-classes", "no-intercept", "no-share"}),
+    traits=frozenset({"counts-classes", "no-share"}),
 )

@@ -29,10 +29,10 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.convergence import Settling
-from colonnade.conversations.evaluate import MEGA, Evaluation, Mark
+from colonnade.conversations.evaluate import MEGA, Evaluation, Mark, Scribe
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.tune import sum_to_all
+from colonnade.losses import scaled_labels
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.optim.lbfgs import LimitedMemory
@@ -62,7 +62,7 @@ class FullState:
     step: float = 0.0  # how far the last step went along its direction
     steps: int = 0
     sums: int = 0
-    converged: bool | None = None
+    converged: bool | None = None  # as the evaluator said
 
 
 @dataclass
@@ -75,12 +75,14 @@ class FullConversation:
 
     def __post_init__(self) -> None:
         plan, X = self.context.plan, self.context.train.X
+        self.penalty = self.context.penalty
         w = np.zeros((int(X.shape[1]), *plan.objective.shape))
         memory = LimitedMemory(plan.settings.memory, 0.0)
         self.state = FullState(w, np.zeros_like(w), np.zeros_like(w), memory)
         self.evaluation = self.context.evaluation()
         self.rows = rows_of(X)
-        self.judge = Judge(self) if self.evaluation.scribe is not None else None
+        scribe = self.evaluation.scribe
+        self.judge = Judge(self, scribe) if scribe is not None else None
 
     async def run(self) -> None:
         """Step until the loss stops falling, or as often as the plan allows; measure the model at the end."""
@@ -141,8 +143,8 @@ class FullConversation:
         return np.concatenate([along.ravel(), numbers])
 
     def _penalty(self, v: Floats) -> Floats:
-        """The penalty's Hessian times v."""
-        return self.context.plan.objective.l2 * v
+        """The penalty's Hessian times v; it is a quadratic."""
+        return self.penalty.bend(v, v)
 
     async def _ask(self, piece: Floats, answer: Callable[[Floats], Floats]) -> tuple[list[float], Floats]:
         """Sum all parties' pieces; returns two numbers of the evaluator's answer, and its theta if any."""
@@ -171,7 +173,7 @@ class FullConversation:
             tables = [self.context.train, *([test] if test is not None else [])]
             return [rows_of(table.X).scores(0, table.rows, state.w) for table in tables]
 
-        penalty = 0.5 * float(np.vdot(state.w, self._penalty(state.w)))
+        penalty = self.penalty.value(state.w)
         await self.evaluation.measure(scores, penalty, Mark(state.steps, state.sums, final=True))
 
     def outcome(self) -> Outcome:
@@ -191,64 +193,50 @@ class FullConversation:
 class Judge:
     """The evaluator's part: it knows the scores of all rows, how far to go, and when to end."""
 
-    def __init__(self, conversation: FullConversation) -> None:
-        context = self.context = conversation.context
-        self.conversation = conversation
-        y = context.label_holder.y
-        squared = context.loss.name == "squared"
-        # labels of any size: the objective is the same in any unit
-        self.unit = float(np.sqrt(np.mean(y**2))) or 1.0 if squared else 1.0
-        self.y = y / self.unit if squared else y
-        self.z = np.zeros((len(y), *context.plan.objective.shape))
-        self.loss = self._value(self.z)
-        self.settling = Settling(context.plan.pace.tolerance, self.loss, PATIENCE)
+    def __init__(self, conversation: FullConversation, scribe: Scribe) -> None:
+        self.context, self.state, self.scribe = conversation.context, conversation.state, scribe
+        holder = self.context.label_holder
+        self.loss, self.y = holder.loss, holder.y
+        self.unit = 1.0
+        if self.context.loss.name == "squared":  # labels of any size: the objective is the same in any unit
+            self.unit = float(np.sqrt(np.mean(holder.labels**2))) or 1.0
+            self.y = scaled_labels(holder.y, 1 / self.unit)
+        self.z = np.zeros((len(self.y), *self.context.plan.objective.shape))
+        scribe.ending.settling.patience = PATIENCE
 
     def begin(self) -> Floats:
-        """The first theta, at weights of zero."""
+        """The unit, and the first theta, at weights of zero."""
         return np.concatenate([[self.unit, 0.0], self._theta(self.z).ravel()])
 
     def go(self, total: Floats) -> Floats:
         """How far to go along a direction of which all parties told the scores; and theta there, to go on."""
         u, (ww, wd, dd, sent) = total[:-4].reshape(self.z.shape), total[-4:]
-        n = len(self.y)
 
         def along(t: float) -> tuple[float, float]:
             z = self.z + t * u
-            value = self._value(z) + 0.5 * (ww + 2 * t * wd + t * t * dd)
-            return value, float(np.vdot(self._theta(z), u)) / n + wd + t * dd
+            value = float(self.loss.value(z, self.y).mean()) + 0.5 * (ww + 2 * t * wd + t * t * dd)
+            return value, float(np.vdot(self._theta(z), u)) / len(z) + wd + t * dd
 
         with np.errstate(over="ignore", invalid="ignore"):  # what is too far may be infinite
-            t = search(along, self.conversation.state.natural)
+            t = search(along, self.state.natural)
         self.z += t * u
         penalty = 0.5 * (ww + 2 * t * wd + t * t * dd)
-        loss, before = self._value(self.z) + penalty, self.loss
-        self.loss = loss
-        self._record(penalty, sent)
-        converged, over = self._verdict(t, before)
-        word = -1.0 if converged is None else float(converged)
-        theta = self._theta(self.z).ravel() if not over else np.zeros(0)
+        over = self._note(self.unit**2 * penalty, sent) or t == 0.0
+        ending = self.scribe.ending
+        if t == 0.0 and self.context.plan.pace.open:
+            ending.converged = True  # to the last digit
+        theta = np.zeros(0) if over else self._theta(self.z).ravel()
+        word = -1.0 if ending.converged is None else float(ending.converged)
         return np.concatenate([[t, word], theta])
 
-    def _verdict(self, t: float, before: float) -> tuple[bool | None, bool]:
-        """Whether the run has converged, if that is asked for, and whether it is over."""
-        context, steps = self.context, self.conversation.state.steps + 1
-        tolerance, target = context.plan.pace.tolerance, context.target_loss
-        settled = bool(tolerance) and (self.settling.settled(self.loss, steps) or t == 0.0)
-        reached = target is not None and self.loss * self.unit**2 <= target
-        over = settled or reached or steps >= context.plan.pace.epochs or t == 0.0
-        return (settled if tolerance else None), over
-
-    def _record(self, penalty: float, sent: float) -> None:
-        """Write down the loss after this step; it costs no message."""
-        scribe, clock, state = self.conversation.evaluation.scribe, self.context.net.clock, self.conversation.state
-        if scribe is None:
-            raise RuntimeError("only the evaluator keeps the history")
+    def _note(self, penalty: float, sent: float) -> bool:
+        """Write down the loss after this step, which costs no message; returns whether the run is over."""
+        clock, steps = self.context.net.clock, self.state.steps + 1
         with clock.uncharged():
-            mark = Mark(state.steps + 1, state.sums, final=False)
-            scribe.record([self.z * self.unit], penalty * self.unit**2, round(sent * MEGA), clock.now(), mark)
-
-    def _value(self, z: Floats) -> float:
-        return float(self.context.loss.value(z, self.y).mean())
+            mark = Mark(steps, self.state.sums, final=False)
+            z = self.unit * self.z
+            loss = self.scribe.record([z], penalty, round(sent * MEGA), clock.now(), mark)
+        return self.scribe.ending.over(loss, steps) or steps >= self.context.plan.pace.epochs
 
     def _theta(self, z: Floats) -> Floats:
-        return self.context.loss.dz(z, self.y)
+        return self.loss.dz(z, self.y)

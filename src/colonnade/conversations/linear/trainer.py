@@ -248,8 +248,13 @@ class Trainer:
             scores.append(rows_of(test.X).scores(0, test.rows, self.block.w))
         return scores
 
-    def outcome(self, rounds: int | None = None) -> Outcome:
-        """What this party returns; `rounds` are all secure sums, where the window does not count them."""
+    def outcome(self, rounds: int | None = None, *, ended_early: bool | None = None) -> Outcome:
+        """What this party returns.
+
+        `rounds` are all secure sums, and `ended_early` says whether the run did, where the window does not know.
+        """
+        if ended_early is None:
+            ended_early = self.window.state.stop < self.schedule.rounds
         plain = self.curvature is None and self.joint is None
         return Outcome(
             weights={"w": self.block.w},
@@ -258,6 +263,7 @@ class Trainer:
             updates=self.tally.updates,
             evaluation=self.evaluation,
             delays=self.steps.delays.counts,
+            converged=ended_early if self.context.plan.pace.open else None,
         )
 
     # -- computing ----------------------------------------------------------------------------------
@@ -322,7 +328,7 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
 
 
 def _block(context: Context[LinearSettings], schedule: Schedule) -> Block:
-    """The party's columns with weights of zero, but for an intercept that the loss wants to begin elsewhere."""
+    """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
     classes, table = context.plan.objective.shape, context.train
     estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
     block = Block(table.X, schedule, estimator, context.penalty, classes)

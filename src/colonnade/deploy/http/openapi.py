@@ -25,6 +25,7 @@ SCORE: Json = {
         "found": {"type": "boolean", "description": "whether all parties know the id"},
         "score": {"oneOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]},
         "probability": {"type": "number", "minimum": 0, "maximum": 1},
+        "expected": {"type": "number", "exclusiveMinimum": 0},
         "label": {"type": "string"},
     },
 }
