@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.prepare import Missing, Preparation
+from colonnade.data.prepare import Missing, Preparation, Rare
 from colonnade.data.scaling import Scale
 from colonnade.data.table import RawTable, Table
 
@@ -25,9 +25,10 @@ class Recipe:
     recipe says nothing.
     """
 
-    scale: Scale | float = "none"
+    scale: Scale | float = "auto"
     categorical: tuple[str, ...] = ()
-    missing: Missing = "error"
+    missing: Missing = "auto"
+    rare: Rare = "auto"
     intercept: bool = False
     ready: bool = False
 
@@ -52,6 +53,7 @@ class PartyData:
     train: RawTable
     test: RawTable | None
     recipe: Recipe
+    preparation: Preparation | None = None  # by which columns that are ready were made so
 
     @staticmethod
     def of(party: str, train: Table, test: Table | None = None) -> PartyData:
@@ -72,19 +74,20 @@ class PartyData:
         """The same data with its columns prepared."""
         if self.recipe.ready:
             return self
-        _, train, test = self.prepare()
-        return PartyData.of(self.party, train, test)
+        made, train, test = self.prepare()
+        return replace(PartyData.of(self.party, train, test), preparation=made)
 
     def prepare(self) -> Prepared:
         """The columns as numbers. Statistics come from this party's training rows alone."""
         recipe, train, test = self.recipe, self.train, self.test
         if recipe.ready:
-            return Prepared(None, _ready(train), None if test is None else _ready(test))
+            return Prepared(self.preparation, _ready(train), None if test is None else _ready(test))
         preparation = Preparation.fit(
             train,
             scale=recipe.scale,
             categorical=[c for c in recipe.categorical if c in train.columns],
             missing=recipe.missing,
+            rare=recipe.rare,
             intercept=recipe.intercept,
         )
         return Prepared(

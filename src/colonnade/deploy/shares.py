@@ -29,7 +29,7 @@ from colonnade.data.prepare import Preparation
 from colonnade.deploy.terms import Contract, Terms
 from colonnade.errors import ShareError
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +154,9 @@ def read_manifest(path: Path) -> Manifest:
         plain = msgspec.json.decode(path.read_bytes())
         stored = plain.get("format") if isinstance(plain, dict) else None
         if stored != FORMAT:
-            raise ShareError(f"{path}: format {stored}, this version of Colonnade reads {FORMAT}")
+            raise ShareError(
+                f"{path}: format {stored}, this version of Colonnade reads {FORMAT}; train the model again"
+            )
         return msgspec.convert(plain, Manifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise ShareError(f"{path}: is not a readable manifest: {error}") from error

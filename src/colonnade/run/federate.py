@@ -14,6 +14,7 @@ from colonnade import __version__
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.data.assign import assign, label_holders
+from colonnade.data.described import described, with_parties
 from colonnade.data.labels import check_labels
 from colonnade.data.party_data import PartyData
 from colonnade.data.table import Table
@@ -23,7 +24,7 @@ from colonnade.job.plan import Facts, Plan, Task
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
-from colonnade.result import Cost, Moment, Privacy, Result, Staleness
+from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
 from colonnade.run.launch import IN_PROCESS, launch
 from colonnade.run.notes import notes
 from colonnade.run.party import Progress, Share
@@ -62,12 +63,20 @@ def federate(
 ) -> Finished:
     """Run the job from its files to its result."""
     composition = job if isinstance(job, Composition) else compose(job)
-    dataset, order = prepare(composition)
-    return conclude(composition.job, dataset, replace(order, progress=progress, out=out))
+    source, order = prepare(composition)
+    return conclude(composition.job, source, replace(order, progress=progress, out=out))
 
 
-def prepare(composition: Composition) -> tuple[str, Launch]:
-    """Read a job's files; returns the name of the data set and the run to launch."""
+@dataclass(frozen=True)
+class Source:
+    """The name of a run's data, and what is known of it before the parties prepare their columns."""
+
+    name: str
+    known: Described = field(default_factory=Described)
+
+
+def prepare(composition: Composition) -> tuple[Source, Launch]:
+    """Read a job's files; returns what is known of them and the run to launch."""
     job = composition.job
     names = job.data.party_names
     assigned = assign(
@@ -91,7 +100,7 @@ def prepare(composition: Composition) -> tuple[str, Launch]:
     for raw in (first.train, first.test):
         if raw is not None and raw.y is not None:
             check_labels(LOSSES[plan.objective.loss], raw.y.astype(np.float64), raw.name, raw.origin)
-    return assigned.dataset, Launch(plan, assigned.parties)
+    return Source(assigned.dataset, described(assigned)), Launch(plan, assigned.parties)
 
 
 def run_tables(
@@ -107,7 +116,7 @@ def run_tables(
     if tables.models or tables.head is not None:
         models = {party: GivenModels(tables.models.get(party), tables.head) for party in tables.train}
     order = Launch(plan, data, models, progress=progress, tap=tap)
-    return conclude(job, tables.dataset, order)
+    return conclude(job, Source(tables.dataset), order)
 
 
 def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]:
@@ -157,7 +166,7 @@ def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -
     )
 
 
-def conclude(job: Job, dataset: str, order: Launch) -> Finished:
+def conclude(job: Job, source: Source, order: Launch) -> Finished:
     """Fit the pooled model (unless `compare = false`), run the parties, and put the result together."""
     if order.plan.world in IN_PROCESS:
         order = order.ready()  # once, for the parties and for the comparison
@@ -166,7 +175,7 @@ def conclude(job: Job, dataset: str, order: Launch) -> Finished:
     if pooled is not None and target is not None:
         order = replace(order, target_loss=pooled.optimum + target)
     shares = launch(order)
-    return Finished(job, order.plan, result_of(dataset, order.plan, shares, pooled), shares)
+    return Finished(job, order.plan, result_of(source, order.plan, shares, pooled), shares)
 
 
 def compare(order: Launch) -> Pooled:
@@ -180,7 +189,7 @@ def compare(order: Launch) -> Pooled:
     return CONVERSATIONS[order.plan.conversation].pooled(order.plan, columns)
 
 
-def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
+def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
     """The result of a run, put together from all parties' shares."""
     evaluator = shares[plan.evaluator]
     train_loss = evaluator.metrics["train_loss"]
@@ -189,7 +198,7 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
     traits = CONVERSATIONS[plan.conversation].traits
     return Result(
         algorithm=plan.algorithm,
-        dataset=dataset,
+        dataset=source.name,
         parties=list(plan.parties),
         active=list(plan.label_holders),
         world=plan.world,
@@ -209,6 +218,7 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
         ),
         history=evaluator.history,
         converged=evaluator.converged,
+        data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
 
 

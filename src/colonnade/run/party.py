@@ -152,6 +152,7 @@ class Share(msgspec.Struct, kw_only=True):
     converged: bool | None = None
     cpu_seconds: float | None = None
     peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
+    preparation: dict[str, Any] | None = None  # `Preparation.to_dict`, where the columns were not ready
 
 
 @dataclass(frozen=True, eq=False)
