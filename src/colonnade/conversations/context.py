@@ -110,7 +110,7 @@ class Context(Generic[C]):
     train: Table
     test: Table | None = None
     target_loss: float | None = None
-    progress: Callable[[Moment], None] = lambda moment: None
+    progress: Callable[[Moment], object] = lambda moment: None
     models: GivenModels = NO_MODELS
 
     @property

@@ -66,6 +66,7 @@ class Ending:
     start: float
     strict: bool = True  # False: noise on the replies may end anywhere, and that is no error
     converged: bool | None = None
+    stopped: bool = False  # whoever watches has seen enough
 
     def __post_init__(self) -> None:
         self.settling = Settling(self.pace.tolerance, self.start)
@@ -74,7 +75,7 @@ class Ending:
         """Whether a run is over that has this loss after so many epochs."""
         if self.pace.open:
             self.converged = self.settling.settled(loss, epoch)
-        return bool(self.converged) or (self.target is not None and loss <= self.target)
+        return self.stopped or bool(self.converged) or (self.target is not None and loss <= self.target)
 
     def close(self, losses: Sequence[tuple[float, float]]) -> None:
         """Say how the run ended, from all its losses as (epoch, loss)."""

@@ -48,7 +48,7 @@ class Scribe:
     y_test: Floats | None
     clock: Clock
     ending: Ending
-    progress: Callable[[Moment], None] = lambda moment: None
+    progress: Callable[[Moment], object] = lambda moment: None  # True: enough, the run may end
     history: list[Moment] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
@@ -77,7 +77,7 @@ class Scribe:
             self.history[-1] = msgspec.structs.replace(known, loss=loss, test=test)
         else:
             self.history.append(moment)
-            self.progress(moment)
+            self.ending.stopped |= self.progress(moment) is True
         if mark.final:
             self.ending.close([(known.epoch, known.loss) for known in self.history])
         return loss
@@ -142,7 +142,9 @@ class Marks:
     def of(evaluate_every: float, schedule: Schedule) -> Marks:
         """Marks every `evaluate_every` epochs, which may be a part of one; 0: at the end only."""
         per_epoch = schedule.per_epoch
-        return Marks(max(1, round(evaluate_every * per_epoch)) if evaluate_every else schedule.rounds, per_epoch)
+        return Marks(
+            max(1, round(evaluate_every * per_epoch)) if evaluate_every else schedule.rounds, per_epoch
+        )
 
 
 async def measure_at_marks(

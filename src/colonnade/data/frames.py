@@ -13,9 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from colonnade.data.dialect import Dialect
 from colonnade.data.formats import column_of
-from colonnade.data.table import Column, RawTable, first_place, int32_indices, stack, stored_values
+from colonnade.data.recognise import Recognised, recognise
+from colonnade.data.table import RawTable, Reading, first_place, int32_indices, stack, stored_values
 from colonnade.errors import DataError
+
+USUAL = Dialect(decimal=".")  # how numbers that are text are written, in memory
 
 
 class Columns(NamedTuple):
@@ -40,7 +44,7 @@ def columns_of(X: Any, name: str = "X") -> Columns:
         raise DataError(f"{name} has shape {values.shape}; it needs rows and columns")
     names = names or tuple(f"x{j}" for j in range(values.shape[1]))
     if values.dtype == object:
-        return Columns(RawTable(name, names, stack([_parsed(c) for c in values.T], len(values))))
+        return Columns(_read(name, {c: _parsed(c, values[:, j]) for j, c in enumerate(names)}, len(values)))
     infinite = first_place(values, np.isinf(stored_values(values)))
     if infinite is not None:
         row, column = infinite
@@ -65,17 +69,26 @@ def _array(X: Any, name: str) -> NDArray[Any]:
     return np.asarray(values, dtype=np.float64, order="C")
 
 
-def _parsed(values: NDArray[Any]) -> Column:
-    """A column of Python objects as numbers (a gap is NaN) or, if one is none, as text (a gap is empty)."""
-    gaps = np.array([value is None or value != value for value in values], dtype=bool)  # noqa: PLR0124
+def _read(name: str, columns: dict[str, Recognised], rows: int) -> RawTable:
+    """One table of columns that were recognised one by one, and what was done to them."""
+    reading = Reading(
+        said=tuple(each.said for each in columns.values() if each.said),
+        warned=tuple(each.warned for each in columns.values() if each.warned),
+        dates={c: each.date for c, each in columns.items() if each.date},
+    )
+    values = stack([each.values for each in columns.values()], rows)
+    return RawTable(name, tuple(columns), values, reading=reading)
+
+
+def _parsed(name: str, values: NDArray[Any]) -> Recognised:
+    """A column of Python objects: numbers, a gap is NaN, or what text means (`recognise`)."""
+    gaps = np.array([value is None or value != value for value in values], dtype=bool)
     numbers = np.full(len(values), np.nan)
     try:
         numbers[~gaps] = values[~gaps].astype(np.float64)
     except (TypeError, ValueError):
-        text = np.array([str(value) for value in values], dtype=object)
-        text[gaps] = ""
-        return text
-    return numbers
+        return recognise(name, [None if gap else str(v) for v, gap in zip(values, gaps, strict=True)], USUAL)
+    return Recognised(numbers)
 
 
 def _from_frame(X: Any, name: str) -> Columns:
@@ -89,9 +102,9 @@ def _from_frame(X: Any, name: str) -> Columns:
         raise DataError(f"{name}: two columns are named '{twice}'; rename one")
     if not names or not table.num_rows:
         raise DataError(f"{name} has shape ({table.num_rows}, {len(names)}); it needs rows and columns")
-    columns = [column_of(name, c, table[c]) for c in names]
-    declared = [c for c in names if pa.types.is_dictionary(table[c].type)]
-    return Columns(RawTable(name, tuple(names), stack(columns, table.num_rows)), tuple(declared))
+    declared = tuple(c for c in names if pa.types.is_dictionary(table[c].type))
+    read = {c: column_of(name, c, table[c], USUAL, c in declared) for c in names}
+    return Columns(_read(name, read, table.num_rows), declared)
 
 
 def _arrow(X: Any, name: str) -> Any:
@@ -103,7 +116,9 @@ def _arrow(X: Any, name: str) -> Any:
     try:
         return _from_pandas(X) if hasattr(X, "iloc") else pa.table(X)
     except (TypeError, ValueError, pa.ArrowException) as problem:
-        raise DataError(f"{name}: a frame that cannot be read ({problem}); give numbers, text, dates") from None
+        raise DataError(
+            f"{name}: a frame that cannot be read ({problem}); give numbers, text, dates"
+        ) from None
 
 
 def _from_pandas(X: Any) -> Any:

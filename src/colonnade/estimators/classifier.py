@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from colonnade.arrays import Floats
+from colonnade.data.parties import Parties
+from colonnade.data.weights import normalised
 from colonnade.errors import DataError
 from colonnade.estimators.base import Vertical
 from colonnade.estimators.inputs import checked_labels
+from colonnade.estimators.training import Labelled
 from colonnade.job.plan import Task
 
 
@@ -66,7 +70,7 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
     def _task(self) -> tuple[Task, int | None]:
         return "binary" if len(self.classes_) == 2 else "multiclass", len(self.classes_)
 
-    def _encode(self, y: NDArray[Any]) -> Floats:
+    def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
         check_classification_targets(y)
         classes, place = np.unique(y, return_inverse=True)
         if len(classes) == 1:
@@ -77,6 +81,13 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
                 f"or make two of them first, e.g. y = (y == {classes[0]!r})"
             )
         self.classes_ = classes
-        if len(classes) > 2 or self.loss == "softmax":
-            return place.astype(np.float64)
-        return np.where(place == 1, 1.0, -1.0)
+        if self.class_weight is not None:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=y, sample_weight=weight)
+            weight = (np.ones(len(y)) if weight is None else weight) * factors[place]
+        several = len(classes) > 2 or self.loss == "softmax"
+        return Labelled(
+            parties,
+            place.astype(np.float64) if several else np.where(place == 1, 1.0, -1.0),
+            None if weight is None else normalised(weight, "class_weight"),
+            tuple(str(label) for label in classes),
+        )

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from colonnade.arrays import Arrays, Floats
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, ShareKind
 from colonnade.data.prepare import Preparation
-from colonnade.data.table import RawTable
+from colonnade.data.table import INTERCEPT, RawTable
 from colonnade.estimators.models import model_of
 from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
@@ -44,6 +45,26 @@ class Fitted:
             holdings[party] = Holding(self.plan, party, self.shares[party], X, self._models(party))
         return self.kind.together(holdings)
 
+    def coefficients(self) -> dict[str, Floats]:
+        """The weights of a linear model by party, without the intercept; none of any other model."""
+        if self.kind.name != "linear":
+            raise AttributeError("coef_: this is no linear model")
+        return {party: np.asarray(self.shares[party]["w"])[self._own(party)] for party in self.preparations}
+
+    def intercept(self) -> float | Floats:
+        """The intercept of a linear model, 0 where there is none."""
+        if self.kind.name != "linear":
+            raise AttributeError("intercept_: this is no linear model")
+        for party, preparation in self.preparations.items():
+            if preparation.intercept:
+                last = np.asarray(self.shares[party]["w"])[-1]
+                return last if last.ndim else float(last)
+        return 0.0
+
+    def _own(self, party: str) -> slice:
+        """The places of the weights of a party's own columns: all but the intercept, which is the last."""
+        return slice(-1) if self.preparations[party].intercept else slice(None)
+
     def _models(self, party: str) -> GivenModels:
         head = self.head if party == self.plan.evaluator else None
         return GivenModels(
@@ -69,3 +90,8 @@ class Fitted:
         plan: Plan[Any] = msgspec.json.decode(plain["plan"], type=Plan[settings])  # type: ignore[valid-type]
         made = {party: Preparation.from_dict(each) for party, each in plain["preparations"].items()}
         return Fitted(plan, made, plain["shares"], plain["own"], plain["head"])
+
+
+def without_ones(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Prepared columns without that of the intercept."""
+    return tuple(column for column in columns if column != INTERCEPT)

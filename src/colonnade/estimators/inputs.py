@@ -17,7 +17,7 @@ from colonnade.data.assign import label_holders
 from colonnade.data.frames import Columns, columns_of, is_frame
 from colonnade.data.parties import Parties, dealer, dealt
 from colonnade.data.split import Split
-from colonnade.data.table import RawTable
+from colonnade.data.weights import check_weights
 from colonnade.errors import DataError
 
 USUAL_PARTIES = 4
@@ -99,19 +99,18 @@ def checked_labels(X: Any, y: Any, rows: int, name: str) -> NDArray[Any]:
     if values.dtype.kind in "fc" and not np.isfinite(values).all():
         raise DataError(f"Input y contains NaN or infinity, first in row {_first(~np.isfinite(values))}")
     if values.dtype == object:
-        gaps = np.array([value is None or value != value for value in values], dtype=bool)  # noqa: PLR0124
+        gaps = np.array([value is None or value != value for value in values], dtype=bool)
         if gaps.any():
             raise DataError(f"Input y contains NaN: the label of row {_first(gaps)} is missing")
     return values
 
 
-def checked_weight(sample_weight: Any, table: RawTable) -> Floats | None:
+def checked_weight(sample_weight: Any, rows: int) -> Floats | None:
     """The rows' weights, none of them negative; None if every row counts alike."""
     if sample_weight is None:
         return None
-    weight: Floats = _check_sample_weight(sample_weight, np.empty((table.rows, 1)), ensure_non_negative=True)
-    if not weight.sum() > 0:
-        raise DataError("sample_weight: every weight is zero; nothing is left to learn from")
+    weight: Floats = _check_sample_weight(sample_weight, np.empty((rows, 1)), dtype=np.float64)
+    check_weights(weight, "sample_weight")
     return weight
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from colonnade.report.summary import moment_line
 from colonnade.result import Moment
@@ -11,17 +12,24 @@ from colonnade.result import Moment
 Callback = Callable[[Moment], object]
 
 
+@dataclass
+class Telling:
+    """Passes every evaluation on, and says whether a callback has seen enough."""
+
+    listeners: Sequence[Callback]
+    stopped: bool = False
+
+    def __call__(self, moment: Moment) -> bool:
+        for listener in self.listeners:  # all are told, whoever says that it is enough
+            self.stopped |= listener(moment) is True
+        return self.stopped
+
+
 @contextmanager
-def told(epochs: int, verbose: int, callbacks: Sequence[Callback]) -> Iterator[Callback]:
-    """The function to call after every evaluation; it returns True if a callback wants the run to end."""
+def told(epochs: int, verbose: int, callbacks: Sequence[Callback]) -> Iterator[Telling]:
+    """What is called after every evaluation: it shows it and tells the callbacks."""
     with _shown(epochs, verbose) as show:
-
-        def tell(moment: Moment) -> bool:
-            show(moment)
-            # all are told, whoever says that it is enough
-            return any([callback(moment) is True for callback in callbacks])
-
-        yield tell
+        yield Telling((show, *callbacks))
 
 
 @contextmanager

@@ -10,10 +10,14 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from colonnade.arrays import Floats
-from colonnade.errors import DataError
+from colonnade.data.parties import Parties
+from colonnade.data.weights import normalised
+from colonnade.errors import DataError, JobError
 from colonnade.estimators.base import Vertical
 from colonnade.estimators.inputs import checked_labels
+from colonnade.estimators.training import Labelled
 from colonnade.job.plan import Task
+from colonnade.losses import LOSSES
 
 
 class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
@@ -22,8 +26,9 @@ class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
     _tasks = ("regression",)
 
     def predict(self, X: Any) -> Floats:
-        """The predicted number of every row."""
-        return self._scores(X)
+        """The predicted number of every row; for the Poisson and gamma losses, exp of its score."""
+        z = self._scores(X)
+        return LOSSES[self._model.plan.objective.loss].predict(z)
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """R2: 1 for a perfect prediction, 0 for the mean; with Parties, their own labels are the truth."""
@@ -33,8 +38,10 @@ class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
     def _task(self) -> tuple[Task, int | None]:
         return "regression", None
 
-    def _encode(self, y: NDArray[Any]) -> Floats:
-        return _numbers(y)
+    def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
+        if self.class_weight is not None:
+            raise JobError("class_weight: the labels are numbers, not classes; use sample_weight")
+        return Labelled(parties, _numbers(y), None if weight is None else normalised(weight, "sample_weight"))
 
 
 def _numbers(y: NDArray[Any]) -> Floats:

@@ -108,10 +108,10 @@ def _apart(
     outcome: Future[T] = Future()
     given_up = threading.Event()
 
-    def heard(moment: Moment) -> None:
+    def heard(moment: Moment) -> object:
         if given_up.is_set():
             raise Aborted("stopped by the user")
-        progress(moment)
+        return progress(moment)
 
     def alone() -> None:
         try:

@@ -33,7 +33,8 @@ from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
 
 Secrets = dict[str, bytes]
-Progress = Callable[[Moment], None]
+Progress = Callable[[Moment], object]
+"""Hears of every evaluation; where it shares the evaluator's process, an answer of True ends the run."""
 
 
 @dataclass
