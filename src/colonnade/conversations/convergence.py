@@ -1,9 +1,9 @@
 """When a run is over, and how it ended: the loss stopped falling, still falls, or went astray.
 
-The evaluator decides, from the losses that it measures. A run whose steps keep their size ends by itself: once
-the loss falls by no more than `tolerance` of itself an epoch, several times in a row. A run whose steps fade to
-nothing over its epochs would stop falling however far it is from the optimum; it makes all its epochs, and
-has converged if the last quarter of them brought next to nothing.
+The evaluator decides, from the losses that it measures. A run whose steps keep their size ends by itself:
+once the loss falls by no more than `tolerance` of itself an epoch, several times in a row. A run whose steps
+fade to nothing over its epochs would stop falling however far it is from the optimum; it makes all its
+epochs, and has converged if the last quarter of them brought next to nothing.
 """
 
 from __future__ import annotations

@@ -107,7 +107,9 @@ class Train(Section, frozen=True):
     threads: int = 1
     reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
     target: float | None = None
-    tolerance: float | None = None  # the relative fall of the loss an epoch that counts as none; 0: run all epochs
+    tolerance: float | None = (
+        None  # the relative fall of the loss an epoch that counts as none; 0: run all epochs
+    )
     evaluate_every: int | float = 1  # epochs; but for pull, gram and kernel also a part of one
     estimator: Literal["sgd", "svrg", "saga"] | None = None
     direction: Literal["plain", "lbfgs"] | None = None

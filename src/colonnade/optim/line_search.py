@@ -16,7 +16,7 @@ TRIES = 60
 def search(along: Callable[[float], tuple[float, float]], start: float) -> float:
     """A step t > 0 at which f is well below f(0) and nearly flat; 0.0 if there is none.
 
-    `along` gives f(t) and its slope; `start` is the first t to be tried. A value that is not finite is too far.
+    `along` gives f(t) and its slope; `start` is the first t to be tried. What is not finite is too far.
 
     >>> search(lambda t: ((t - 3) ** 2, 2 * (t - 3)), start=1.0)
     3.0

@@ -22,7 +22,6 @@ from colonnade.run import rules
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
 
-
 TOLERANCE = 1e-5  # the relative fall of the loss an epoch that counts as none
 
 
@@ -115,7 +114,9 @@ def _tolerance(job: Job) -> float:
     """The job's tolerance; by default a run is watched unless something else ends it, or nobody may know."""
     if job.train.tolerance is not None:
         return job.train.tolerance
-    unwatched = not job.train.evaluate_every or job.train.target is not None or job.privacy.mechanism != "none"
+    unwatched = (
+        not job.train.evaluate_every or job.train.target is not None or job.privacy.mechanism != "none"
+    )
     return 0.0 if unwatched else TOLERANCE
 
 

@@ -38,7 +38,7 @@ def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
         )
     if train.tolerance and not train.evaluate_every:
         raise JobError(
-            "train.tolerance: with evaluate_every = 0 nobody sees whether the loss still falls; drop one of the two"
+            "train.tolerance: with evaluate_every = 0 nobody sees whether the loss falls; drop one of them"
         )
     conversation.check(job, preset)
     _check_privacy(job, preset, conversation)

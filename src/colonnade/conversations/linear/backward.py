@@ -142,4 +142,6 @@ class BackwardConversation:
         schedule, context = self.schedule, self.context
         every = context.plan.pace.evaluate_every
         marks = Marks.of(every, schedule)
-        await measure_at_marks(self.net, self.trainer.evaluation, marks, schedule, self.window, self.trainer.measure_at)
+        await measure_at_marks(
+            self.net, self.trainer.evaluation, marks, schedule, self.window, self.trainer.measure_at
+        )

@@ -2,9 +2,9 @@
 
 A step takes two secure sums. First inner products over all blocks: every party then knows its part of the
 direction d = -H g, where H comes from the latest pairs (s, y) of the way so far. Then u = X d of all rows:
-the evaluator knows the scores z of all rows, so it knows z + t u for every t, and looks for the best t without
-asking anybody (`optim.line_search`). It answers with t and theta = dL/dz there; every party moves and has its
-next gradient.
+the evaluator knows the scores z of all rows, so it knows z + t u for every t, and looks for the best t
+without asking anybody (`optim.line_search`). It answers with t and theta = dL/dz there; every party moves and
+has its next gradient.
 
 No step size is assumed: the loss falls with every step, whatever the columns look like, and the run ends when
 it stops falling. A step costs as many bytes as one epoch of `backward`, in two messages each way, where an

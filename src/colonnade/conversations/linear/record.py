@@ -9,8 +9,8 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.conversation import Conversation
-from colonnade.conversations.linear import backward, full, pull
-from colonnade.conversations.linear.settings import UNBOUNDED, FullSettings, LinearSettings, Pairs
+from colonnade.conversations.linear import backward, pull
+from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, SummedPart
 from colonnade.conversations.window import check_delay
@@ -30,7 +30,6 @@ THETA = {
     "poisson": "it is how far the expected count of its row is from the label",
     "gamma": "it is the relative error of its row: how far the label over what is expected is from 1",
 }
-MEMORY = 20  # pairs of L-BFGS on all rows
 UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss"})
 
 

@@ -251,7 +251,7 @@ class Trainer:
     def outcome(self, rounds: int | None = None, *, ended_early: bool | None = None) -> Outcome:
         """What this party returns.
 
-        `rounds` are all secure sums, and `ended_early` says whether the run did, where the window does not know.
+        `rounds` are all secure sums, `ended_early` is whether the run did so, where the window does not know.
         """
         if ended_early is None:
             ended_early = self.window.state.stop < self.schedule.rounds
