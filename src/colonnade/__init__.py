@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 __all__ = [
     "ColonnadeError",
+    "Function",
     "VerticalClassifier",
     "VerticalRegressor",
     "__version__",
@@ -32,11 +33,13 @@ if TYPE_CHECKING:
     from colonnade.errors import ColonnadeError
     from colonnade.estimators import VerticalClassifier, VerticalRegressor
     from colonnade.job import job_from, read_job
+    from colonnade.models.blackbox import Function
     from colonnade.result import read_result
     from colonnade.run.federate import federate
 else:
     _HOMES = {
         "ColonnadeError": "colonnade.errors",
+        "Function": "colonnade.models.blackbox",
         "VerticalClassifier": "colonnade.estimators",
         "VerticalRegressor": "colonnade.estimators",
         "federate": "colonnade.run.federate",

@@ -196,7 +196,7 @@ def column_of(
     if pa.types.is_temporal(kind):
         days = _days(column)
         return Recognised(days, f"column '{name}': dates became days since 1970", date="ymd")
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
         return recognise(name, column, dialect, dates=dates)
     numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
     if np.isinf(numbers).any():

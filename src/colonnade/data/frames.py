@@ -129,6 +129,5 @@ def _from_pandas(X: Any) -> Any:
         return pa.Table.from_pandas(X, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # a column of pandas may hold anything: what has no type of its own is text
-        kinds = X.dtypes == object
-        mixed = X.loc[:, kinds].apply(lambda column: column.map(str, na_action="ignore"))
+        mixed = X.select_dtypes(object).apply(lambda column: column.map(str, na_action="ignore"))
         return pa.Table.from_pandas(X.assign(**mixed), preserve_index=False)

@@ -20,6 +20,8 @@ from colonnade.arrays import Floats
 from colonnade.conversations.kernel.predict import KernelShare
 from colonnade.data.parties import Parties
 from colonnade.data.party_data import Recipe
+from colonnade.data.prepare import Missing
+from colonnade.data.scaling import Scale
 from colonnade.errors import DataError
 from colonnade.estimators.display import summary_html
 from colonnade.estimators.fitted import Fitted, without_ones
@@ -64,8 +66,8 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         l1: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
         intercept: bool | None = None,
-        scale: str | float = "auto",
-        missing: str = "auto",
+        scale: Scale | float = "auto",
+        missing: Missing = "auto",
         categorical: Sequence[str] | None = None,
         epochs: int | None = None,
         tolerance: float | None = None,

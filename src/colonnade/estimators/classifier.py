@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,12 +19,17 @@ from colonnade.data.weights import normalised
 from colonnade.errors import DataError
 from colonnade.estimators.base import Vertical
 from colonnade.estimators.inputs import checked_labels
+from colonnade.estimators.parameters import documented
 from colonnade.estimators.training import Labelled
 from colonnade.job.plan import Task
 
 
+@documented
 class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
     """Predicts one of two or more classes from columns that several parties hold.
+
+    `classes_` are the values of y in order. Two classes have one score a row, above 0 for the second; more
+    have a score each: then `decision_function` is (rows, classes) and so is `coef_` (columns, classes).
 
     >>> from colonnade import VerticalClassifier
     >>> X, y = [[0.0, 1.0], [2.0, 0.5], [0.5, 2.0], [3.0, 0.0]], ["no", "yes", "no", "yes"]
@@ -65,7 +71,7 @@ class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """The part of the rows whose class is right; with Parties, their own labels are the truth."""
         truth = checked_labels(X, y, len(predicted := self.predict(X)), type(self).__name__)
-        return float(np.average(predicted == truth, weights=sample_weight))
+        return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
 
     def _task(self) -> tuple[Task, int | None]:
         return "binary" if len(self.classes_) == 2 else "multiclass", len(self.classes_)

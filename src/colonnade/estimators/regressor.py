@@ -15,13 +15,22 @@ from colonnade.data.weights import normalised
 from colonnade.errors import DataError, JobError
 from colonnade.estimators.base import Vertical
 from colonnade.estimators.inputs import checked_labels
+from colonnade.estimators.parameters import documented
 from colonnade.estimators.training import Labelled
 from colonnade.job.plan import Task
 from colonnade.losses import LOSSES
 
 
+@documented
 class VerticalRegressor(RegressorMixin, Vertical):  # type: ignore[misc]
-    """Predicts a number from columns that several parties hold."""
+    """Predicts a number from columns that several parties hold.
+
+    >>> from colonnade import VerticalRegressor
+    >>> X, y = [[0.0, 1.0], [2.0, 0.5], [0.5, 2.0], [3.0, 0.0]], [0.5, 3.5, 0.0, 6.0]
+    >>> model = VerticalRegressor(parties=2, l2=1e-6).fit(X, y)
+    >>> model.predict(X).round(1).tolist(), list(model.coef_)
+    ([0.4, 3.8, -0.0, 5.8], ['party-0', 'party-1'])
+    """
 
     _tasks = ("regression",)
 

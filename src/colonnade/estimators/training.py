@@ -1,4 +1,4 @@
-"""One run of an estimator: parties' columns prepared as those of files are, a job run on them, the model kept."""
+"""One run of an estimator: columns prepared as those of files are, a job run on them, the model kept."""
 
 from __future__ import annotations
 
