@@ -7,6 +7,7 @@ if its values are numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,9 +98,6 @@ def _from_frame(X: Any, name: str) -> Columns:
 
     table = _arrow(X, name)
     names: list[str] = table.column_names
-    twice = next((c for c in names if names.count(c) > 1), None)
-    if twice is not None:
-        raise DataError(f"{name}: two columns are named '{twice}'; rename one")
     if not names or not table.num_rows:
         raise DataError(f"{name} has shape ({table.num_rows}, {len(names)}); it needs rows and columns")
     declared = tuple(c for c in names if pa.types.is_dictionary(table[c].type))
@@ -111,14 +109,22 @@ def _arrow(X: Any, name: str) -> Any:
     """A frame as a pyarrow table."""
     import pyarrow as pa
 
-    if hasattr(X, "collect") and not hasattr(X, "shape"):  # a lazy frame of polars
-        X = X.collect()
+    _refuse_twice(X.column_names if hasattr(X, "column_names") else X.columns, name)
     try:
         return _from_pandas(X) if hasattr(X, "iloc") else pa.table(X)
     except (TypeError, ValueError, pa.ArrowException) as problem:
         raise DataError(
             f"{name}: a frame that cannot be read ({problem}); give numbers, text, dates"
         ) from None
+
+
+def _refuse_twice(columns: Iterable[object], name: str) -> None:
+    """Refuse a table of which two columns share a name."""
+    seen: set[str] = set()
+    for column in map(str, columns):
+        if column in seen:
+            raise DataError(f"{name}: two columns are named '{column}'; rename one")
+        seen.add(column)
 
 
 def _from_pandas(X: Any) -> Any:

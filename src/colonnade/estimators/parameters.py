@@ -60,7 +60,8 @@ PARAMETERS = """
         1: a bar in a terminal or a notebook, lines elsewhere; 2: lines everywhere.
     callbacks : list of functions, default=None
         Called with every evaluation (a `Moment`: epoch, loss, seconds, rounds, bytes) while training goes on;
-        one that returns True ends it. In the network world nobody waits for their answer.
+        one that returns True ends it, unless steps fade over a fixed number of epochs (plain SGD, kernels).
+        In the network world nobody waits for an answer.
 
     Attributes
     ----------
