@@ -88,8 +88,8 @@ def days_of(text: str, pattern: str) -> float:
     order = {"ymd": (1, 3, 4), "dmy": (4, 3, 1), "mdy": (4, 1, 3)}[pattern]
     year, month, day = (int(match[k]) for k in order)
     try:
-        time = [int(part or 0) for part in match.groups()[4:7]]
-        return (datetime(year, month, day, *time) - _EPOCH).total_seconds() / 86400
+        hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
+        return (datetime(year, month, day, hour, minute, second) - _EPOCH).total_seconds() / 86400
     except ValueError:
         return float("nan")
 
@@ -180,7 +180,7 @@ def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialec
     return None
 
 
-def numbers_of(texts: Sequence[object]) -> Floats | None:
+def numbers_of(texts: Sequence[object] | NDArray[Any]) -> Floats | None:
     """All these texts as numbers, gaps as NaN; None if one is neither."""
     parsed = np.empty(len(texts))
     for row, value in enumerate(texts):
