@@ -31,7 +31,7 @@ Parser = Callable[[str], float | None]
 
 @dataclass(frozen=True, eq=False)
 class Recognised:
-    """A column as numbers or as text, with a sentence about it, and the pattern of its dates if it has some."""
+    """A column as numbers or as text, a sentence about it, and the pattern of its dates if it has some."""
 
     values: Column
     said: str | None = None
@@ -40,7 +40,7 @@ class Recognised:
 
 
 def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) -> Recognised:
-    """A text column (anything that pyarrow makes an array of): numbers, days, or text without blanks around it."""
+    """A text column (what pyarrow makes an array of): numbers, days, or text without blanks around it."""
     different, place = _different(texts)
     there = [text for text in different if text]
     if not there:
@@ -65,7 +65,7 @@ def number_of(text: str) -> float | None:
 
 
 def date_pattern(texts: Sequence[str]) -> str | None:
-    """How all these texts write dates: "ymd", "dmy" or "mdy"; "?" if that cannot be told; None if not all do."""
+    """How all these texts write dates: "ymd", "dmy" or "mdy"; "?" if nobody can tell; None if not all do."""
     if all(_YEAR_FIRST.fullmatch(text) for text in texts):
         return "ymd"
     found = [_YEAR_LAST.fullmatch(text) for text in texts]
