@@ -139,10 +139,8 @@ def _number_parser(texts: Sequence[str], dialect: Dialect) -> tuple[Parser | Non
 
 def _plain(text: str, point: str, group: str) -> float | None:
     """A number with this decimal mark, and these or blank marks between thousands; None if it is none."""
-    grouped = re.fullmatch(
-        rf"[+-]?\d{{1,3}}(?:([{re.escape(group)}' \u00a0\u202f’])\d{{3}})(?:\1\d{{3}})*(?:{re.escape(point)}\d*)?",
-        text,
-    )
+    mark = rf"[{re.escape(group)}' \u00a0\u202f’]"
+    grouped = re.fullmatch(rf"[+-]?\d{{1,3}}({mark})\d{{3}}(?:\1\d{{3}})*(?:{re.escape(point)}\d*)?", text)
     if grouped:
         text = text.replace(grouped[1], "")
     if not re.fullmatch(
@@ -168,8 +166,8 @@ def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialec
         )
     if all(_plain(text, ".", ",") is not None or _plain(text, ",", ".") is not None for text in texts):
         return (
-            f"column '{name}' has numbers such as {next(t for t in texts if '.' in t or ',' in t)} that can be "
-            "read in two ways; it is taken as text: say decimal or thousands"
+            f"column '{name}' has numbers such as {next(t for t in texts if '.' in t or ',' in t)} that can "
+            "be read in two ways; it is taken as text: say decimal or thousands"
         )
     odd = [text for text in texts if _plain(text, dialect.decimal or ".", "'") is None]
     if len(odd) <= (1 - MOSTLY) * len(texts) and len(texts) > 4:
