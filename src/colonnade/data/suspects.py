@@ -29,7 +29,7 @@ def like_ids(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
         if c in raw.reading.dates or not np.array_equal(values, np.floor(values)):  # NaN is not equal either
             continue
         if len(np.unique(values)) == len(values):
-            yield f"column '{c}' has a whole number of its own in every row, like an id or an index; drop it if so"
+            yield f"column '{c}' has its own whole number in every row, like an id or an index; drop it if so"
 
 
 def like_labels(
