@@ -39,12 +39,10 @@ def test_as_good_as_pooled(data: Data) -> None:
     train, test = slice(0, 400), slice(400, None)
     parties = split_columns(X[train], y[train], parties=4, active=2)
     clf = VerticalClassifier(epochs=60, batch=32, l2=1e-2, intercept=True).fit(parties)
-    # the same objective: C = 1 / (n l2), and the intercept is penalised as one more column
-    ones = np.ones((len(X), 1))
-    pooled = LogisticRegression(C=1 / (400 * 1e-2), fit_intercept=False, tol=1e-8, max_iter=1000)
-    pooled.fit(np.hstack([X, ones])[train], y[train])
+    # the same objective: C = 1 / (n l2), and the intercept is free
+    pooled = LogisticRegression(C=1 / (400 * 1e-2), tol=1e-8, max_iter=1000).fit(X[train], y[train])
     tests = split_columns(X[test], y[test], like=parties)
-    assert abs(clf.score(tests) - pooled.score(np.hstack([X, ones])[test], y[test])) < 0.02
+    assert abs(clf.score(tests) - pooled.score(X[test], y[test])) < 0.02
     assert clf.result_.metrics["suboptimality"] < 1e-3
 
 
@@ -123,15 +121,11 @@ def test_several_classes_are_as_good_as_pooled(
     clf = VerticalClassifier("vfb2-saga", epochs=60, batch=16, l2=1e-2, intercept=True, loss=loss).fit(
         parties
     )
-    ones = np.ones((len(X), 1))
-    pooled = LogisticRegression(C=1 / (150 * 1e-2), fit_intercept=False, tol=1e-10, max_iter=5000)
-    pooled.fit(np.hstack([X, ones]), y)
+    pooled = LogisticRegression(C=1 / (150 * 1e-2), tol=1e-10, max_iter=5000).fit(X, y)
     assert clf.result_.metrics["suboptimality"] < 1e-6
     assert clf.classes_.tolist() == NAMES.tolist()
-    np.testing.assert_allclose(
-        clf.predict_proba(parties), pooled.predict_proba(np.hstack([X, ones])), atol=1e-3
-    )
-    assert np.mean(clf.predict(parties) == pooled.predict(np.hstack([X, ones]))) == 1
+    np.testing.assert_allclose(clf.predict_proba(parties), pooled.predict_proba(X), atol=1e-3)
+    assert np.mean(clf.predict(parties) == pooled.predict(X)) == 1
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -177,10 +171,10 @@ def test_every_linear_algorithm_can_be_fitted(
 
 def test_regression() -> None:
     X, y = load_diabetes(return_X_y=True)
-    X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
+    X, y = StandardScaler().fit_transform(X), y / y.std()
     parties = split_columns(X, y, parties=3, active=1)
     model = VerticalRegressor(epochs=60, batch=64, l2=1e-2).fit(parties)
-    pooled = Ridge(alpha=1e-2 * len(y), fit_intercept=False).fit(X, y)
+    pooled = Ridge(alpha=1e-2 * len(y)).fit(X, y)
     assert abs(model.score(parties) - pooled.score(X, y)) < 0.01
     np.testing.assert_allclose(model.score(parties, y), model.score(parties))
 
