@@ -312,7 +312,10 @@ def learnt(party: str) -> str:
 
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
     """The metrics of the clinic's own columns alone: the reason to federate."""
-    loss, penalty = LOSSES["logistic"], Penalty(REGULARIZERS["l2"], job.train.l2, free=train.free)
+    loss, penalty = (
+        LOSSES["logistic"],
+        Penalty(REGULARIZERS["l2"], job.train.l2_for(train.rows), free=train.free),
+    )
     fit = fit_pooled(train.X, _labels(train), loss, penalty)
     return fit.metrics(loss, test.X, _labels(test), penalty.value(fit.w))
 

@@ -27,7 +27,7 @@ def problem_of(setting: Tables, done: Finished) -> Problem:
         y,
         LOSSES[train.loss or ""],
         REGULARIZERS[train.regularizer],
-        l2=train.l2,
+        l2=train.l2_for(len(y)),
         step=float(train.step),
         batch=done.plan.pace.batch,
         seed=done.job.seed,
@@ -47,7 +47,7 @@ def gap(setting: Tables, done: Finished) -> float:
     X, y = pooled(setting)
     train = done.job.train
     loss, regularizer = LOSSES[train.loss or ""], REGULARIZERS[train.regularizer]
-    value = objective(X, y, weights(done), loss, regularizer, train.l2)
+    value = objective(X, y, weights(done), loss, regularizer, train.l2_for(len(y)))
     return value - done.result.pooled["train_loss"]
 
 
