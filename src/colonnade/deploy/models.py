@@ -80,8 +80,8 @@ def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -
         now = fingerprints(settings, terms)
     except (Refused, OSError) as error:
         raise ShareError(f"the model of this share cannot be had any more: {error}") from error
-    for part, fingerprint in trained.items():
-        if now.get(part) != fingerprint:
+    for part, then in trained.items():
+        if now.get(part) != then:
             raise ShareError(
                 f"models.{asked[part].name} is not what it was when this share was trained; "
                 "restore its files, or train again"
