@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.prepare import Missing, Preparation
+from colonnade.data.prepare import Missing, Preparation, Rare
 from colonnade.data.scaling import Scale
 from colonnade.data.table import RawTable, Table
 
@@ -25,9 +25,10 @@ class Recipe:
     recipe says nothing.
     """
 
-    scale: Scale | float = "none"
+    scale: Scale | float = "auto"
     categorical: tuple[str, ...] = ()
-    missing: Missing = "error"
+    missing: Missing = "auto"
+    rare: Rare = "auto"
     intercept: bool = False
     ready: bool = False
 
@@ -56,7 +57,7 @@ class PartyData:
     train: RawTable
     test: RawTable | None
     recipe: Recipe
-    preparation: Preparation | None = None  # of columns that are ready and were not so from the start
+    preparation: Preparation | None = None  # by which columns that are ready were made so
 
     @staticmethod
     def of(
@@ -93,6 +94,7 @@ class PartyData:
             scale=recipe.scale,
             categorical=[c for c in recipe.categorical if c in train.columns],
             missing=recipe.missing,
+            rare=recipe.rare,
             intercept=recipe.intercept,
         )
         return Prepared(
