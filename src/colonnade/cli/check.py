@@ -48,8 +48,6 @@ def _show(found: list[Problem]) -> None:
         click.echo()
     worth = f"; {beside} to look at" if beside else ""
     if stopping:
-        click.echo(
-            f"{len(stopping)} of these stop the run{worth}. Lines to paste go into their section of the job."
-        )
+        click.echo(f"{len(stopping)} to put right before this can run{worth}")
     else:
         click.echo(f"nothing stops this run{worth}")

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import structs
 
 from colonnade.data.assign import assign, label_holders
 from colonnade.data.categories import gaps_in
@@ -40,8 +43,14 @@ def examine(job: Job) -> list[Problem]:
         for key, why in composition.unused().items()
     ]
     found += _extras(job)
-    files = list(_files(job))
-    return found + (files if any(each.stops for each in files) else [*files, *_columns(composition)])
+    read = [_read(path, job.data) for path in _sources(job).values()]
+    tables = [table for table in read if isinstance(table, RawTable)]
+    found += [table for table in read if isinstance(table, Problem)]
+    found += [Problem(raw.name, text, stops=False) for raw in tables for text in raw.reading.warned]
+    if len(tables) < len(read):
+        return found
+    absent, data = _absent(job.data, tables)
+    return [*found, *absent, *_columns(replace(composition, job=structs.replace(job, data=data)))]
 
 
 def _from(error: Exception, stops: bool = True) -> Problem:
@@ -68,24 +77,19 @@ def _extras(job: Job) -> Iterator[Problem]:
             yield Problem(where, f"needs {module}, which is not installed", remedy=remedy)
 
 
-def _files(job: Job) -> Iterator[Problem]:
-    """Files that cannot be read or lack a column, each by itself, and columns that no file has."""
-    data, read, sources = job.data, dict[str, RawTable](), _sources(job)
-    for where, path in sources.items():
-        table = _read(path, data)
-        if isinstance(table, Problem):
-            yield table
-            continue
-        read[where] = table
-        yield from (Problem(table.name, text, stops=False) for text in table.reading.warned)
-    if not read or len(read) < len(sources):
-        return
-    held = {column for raw in read.values() for column in raw.columns}
-    for key, wanted in (("data.categorical", data.categorical), ("data.drop", data.drop)):
-        if absent := [column for column in wanted or () if column not in held]:
-            rest = [column for column in wanted or () if column in held]
-            remedy = f"{key.removeprefix('data.')} = {value_text(rest)}"
-            yield Problem(key, f"no file has {', '.join(map(repr, absent))}", len(absent), remedy)
+def _absent(data: Data, tables: list[RawTable]) -> tuple[list[Problem], Data]:
+    """Columns that the job names and no file has, and [data] without them."""
+    held = {column for raw in tables for column in raw.columns}
+    found, right = [], data
+    for key in ("categorical", "drop") if tables else ():
+        wanted = getattr(data, key) or []
+        absent = [column for column in wanted if column not in held]
+        if absent:
+            rest = [column for column in wanted if column in held]
+            what = f"no file has {', '.join(map(repr, absent))}"
+            found.append(Problem(f"data.{key}", what, len(absent), f"{key} = {value_text(rest)}"))
+            right = structs.replace(right, **{key: rest})
+    return found, right
 
 
 def _sources(job: Job) -> dict[str, str]:
@@ -141,7 +145,8 @@ def _party(data: PartyData) -> Iterator[Problem]:
     """What is wrong with one party's columns."""
     raw = data.train
     if data.recipe.missing == "error" and not raw.sparse:
-        gaps = {c: int(gaps_in(raw.column(c)).sum()) for c in raw.columns}
+        tables = [raw] if data.test is None else [raw, data.test]
+        gaps = {c: sum(int(gaps_in(table.column(c)).sum()) for table in tables) for c in raw.columns}
         for column, rows in gaps.items():
             if rows:
                 what = f"column '{column}' is empty in {count(rows, 'row')}"
