@@ -40,9 +40,8 @@ class Prepared(NamedTuple):
     train: Table
     test: Table | None
 
-    @property
-    def described(self) -> dict[str, Any] | None:
-        """The preparation as plain lists, numbers and text."""
+    def plain(self) -> dict[str, Any] | None:
+        """What was learnt, as plain data; None if the columns were ready."""
         return None if self.preparation is None else self.preparation.to_dict()
 
 

@@ -45,7 +45,7 @@ def like_labels(
             codes_in(raw.column(c), categories[c]).astype(np.float64) if c in categories else _numbers(raw, c)
         )
         if _explains(values, y, classes, ordered=c not in categories):
-            yield f"column '{c}' tells the label almost by itself; drop it if it is a copy or known only later"
+            yield f"column '{c}' tells the label almost by itself; drop it if it copies it or is known only later"
 
 
 def _explains(values: Floats, y: Floats, classes: Floats, *, ordered: bool) -> bool:

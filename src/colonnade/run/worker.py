@@ -94,7 +94,7 @@ async def _serve(folder: Path) -> Share:
             share = await train(party, work, net)
             share.cpu_seconds = time.process_time() - began
             share.peak_memory_mb = _peak_memory_mb()
-            share.preparation = prepared.described
+            share.preparation = prepared.plain()
             return share
     finally:
         orphaned.cancel()
