@@ -45,7 +45,7 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
             "compare = false: train.target is counted from the pooled optimum, which then nobody computes; "
             "drop one of the two"
         )
-    if job.data.intercept and conversation.share.name == "kernel":
+    if job.data.intercept and "kernel.keys" in conversation.understands:
         yield JobError(f"data.intercept: {name} is a kernel machine, which has no intercept; drop it")
     for own in (conversation.check, lambda job, preset: _check_privacy(job, preset, conversation)):
         try:
@@ -57,11 +57,12 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
 def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
     """Keys that the job gives and nothing reads, and why; a run goes on without them."""
     found: dict[str, str] = {}
-    kinds = {"cascade": ("cascade", job.cascade, Cascade()), "kernel": ("kernel", job.kernel, Kernel())}
-    for kind, (section, given, usual) in kinds.items():
-        if conversation.share.name != kind:
+    pairs = (("cascade.keys", job.cascade, Cascade()), ("kernel.keys", job.kernel, Kernel()))
+    for keys, given, usual in pairs:
+        if keys not in conversation.understands:
+            section = keys.removesuffix(".keys")
             for key in _changed(given, usual):
-                found[f"{section}.{key}"] = f"{job.algorithm} is no {WHAT[kind]}"
+                found[f"{section}.{key}"] = f"{job.algorithm} has nothing to do with [{section}]"
     for key in _changed(job.network, Net()):
         if job.world not in WORLDS_OF.get(key, (job.world,)):
             found[f"network.{key}"] = f"world = '{job.world}' has no simulated links, machines or faults"
@@ -69,12 +70,11 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
                 found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
     if "no-sum" in conversation.traits and job.secure != Secure():
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
-    if conversation.share.name != "linear" and job.train.stale:
+    if "train.stale" not in conversation.understands and job.train.stale:
         found["train.stale"] = f"{job.algorithm} has no rounds that are scored ahead"
     return found
 
 
-WHAT = {"cascade": "cascade", "kernel": "kernel machine"}
 WORLDS_OF = {
     **dict.fromkeys(
         ("latency_ms", "bandwidth_mbps", "ns_per_value", "us_per_call", "charge_forward", "faults"),

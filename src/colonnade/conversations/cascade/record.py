@@ -197,6 +197,6 @@ CASCADE = Conversation(
     notes=notes,
     leaks=leaks,
     check=check,
-    understands=frozenset({"model", "privacy.replies", "train.evaluate_every"}),
+    understands=frozenset({"model", "privacy.replies", "train.evaluate_every", "cascade.keys"}),
     traits=frozenset({"counts-classes", "server", "no-sum"}),
 )

@@ -140,6 +140,7 @@ KERNEL = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check,
+    understands=frozenset({"kernel.keys"}),
     ahead=kernel_ahead,
     traits=frozenset({"counts-classes", "no-intercept"}),
 )
@@ -155,5 +156,6 @@ GRAM = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check,
+    understands=frozenset({"kernel.keys"}),
     traits=frozenset({"counts-classes", "no-intercept", "no-share"}),
 )

@@ -28,7 +28,7 @@ THETA = {
     "smooth_hinge": "its sign gives away the label of its row, unless that is right by a margin already",
     "squared": "it is how far the total score of its row is from the label",
 }
-UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle"})
+UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle", "train.stale"})
 
 
 class LinearShares:
