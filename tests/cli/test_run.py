@@ -122,7 +122,8 @@ def test_a_gap_is_named_by_column_and_row() -> None:
     lines = PEOPLE.splitlines()
     lines[5] = ",1,yes"
     Path("people.csv").write_text("\n".join(lines) + "\n")
-    assert_refused(run(job=CSV_JOB), ["people.csv", "column 'income'", "row 5"])
+    job = CSV_JOB.replace('label = "buys"', 'label = "buys"\nmissing = "error"')
+    assert_refused(run(job=job), ["people.csv", "column 'income'", "row 5"])
 
 
 def test_a_missing_job_file() -> None:
