@@ -204,7 +204,7 @@ CASCADE = Conversation(
     leaks=leaks,
     check=check,
     fades=lambda job, preset: job.cascade.decay == "linear",
-    understands=frozenset({"model", "privacy.replies", "train.evaluate_every"}),
+    understands=frozenset({"model", "privacy.replies", "train.evaluate_every", "cascade.keys"}),
     intercept=intercept,
     traits=frozenset({"counts-classes", "server", "no-sum"}),
 )

@@ -142,6 +142,7 @@ KERNEL = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check,
+    understands=frozenset({"kernel.keys"}),
     ahead=kernel_ahead,
     fades=lambda job, preset: job.kernel.step == "falling",
     traits=frozenset({"counts-classes"}),
@@ -158,5 +159,6 @@ GRAM = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check,
+    understands=frozenset({"kernel.keys"}),
     traits=frozenset({"counts-classes", "no-share"}),
 )

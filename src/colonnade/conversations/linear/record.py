@@ -30,7 +30,9 @@ THETA = {
     "poisson": "it is how far the expected count of its row is from the label",
     "gamma": "it is the relative error of its row: how far the label over what is expected is from 1",
 }
-UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss"})
+UNDERSTANDS = frozenset(
+    {"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss", "train.stale"}
+)
 
 
 class LinearShares:
