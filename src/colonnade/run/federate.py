@@ -28,6 +28,7 @@ from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
 from colonnade.run.world import Launch, WireTap, untapped
+from colonnade.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Finished:
     plan: Plan[Any]
     result: Result
     shares: dict[str, Share]
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """When every party computed and sent; None if the run was not recorded."""
+        found = {party: s.timeline for party, s in self.shares.items() if s.timeline is not None}
+        return Timeline(virtual=self.plan.world == "simulated", parties=found) if found else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +63,16 @@ class Tables:
 
 
 def federate(
-    job: Job | Composition, *, progress: Progress = lambda moment: None, out: Path | None = None
+    job: Job | Composition,
+    *,
+    progress: Progress = lambda moment: None,
+    out: Path | None = None,
+    timeline: bool = False,
 ) -> Finished:
-    """Run the job from its files to its result."""
+    """Run the job from its files to its result; `timeline`: write down when every party computed and sent."""
     composition = job if isinstance(job, Composition) else compose(job)
     dataset, order = prepare(composition)
-    return conclude(composition.job, dataset, replace(order, progress=progress, out=out))
+    return conclude(composition.job, dataset, replace(order, progress=progress, out=out, timeline=timeline))
 
 
 def prepare(composition: Composition) -> tuple[str, Launch]:

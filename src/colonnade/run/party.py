@@ -31,6 +31,7 @@ from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
+from colonnade.timeline import PartyTimeline
 
 Secrets = dict[str, bytes]
 Progress = Callable[[Moment], None]
@@ -151,6 +152,7 @@ class Share(msgspec.Struct, kw_only=True):
     epsilon: float | None = None
     cpu_seconds: float | None = None
     peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
+    timeline: PartyTimeline | None = None  # when it computed and sent, where the run was to be recorded
 
 
 @dataclass(frozen=True, eq=False)

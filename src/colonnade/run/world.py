@@ -40,6 +40,7 @@ class Launch:
     progress: Progress = lambda moment: None
     tap: WireTap = untapped
     out: Path | None = None
+    timeline: bool = False  # whether every party's share says when it computed and sent
 
     def ready(self) -> Launch:
         """The same run on columns that are prepared here, once for all that is done with them."""
