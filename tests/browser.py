@@ -76,8 +76,6 @@ def browser() -> Iterator[Chromium]:
     named = os.environ.get("COLONNADE_BROWSER")
     program = named or next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
-        pytest.skip(
-            "no browser: apt-get install chromium-headless-shell, or name one with COLONNADE_BROWSER"
-        )
+        pytest.skip("no browser: apt-get install chromium-headless-shell, or name one with COLONNADE_BROWSER")
     with tempfile.TemporaryDirectory(prefix="colonnade-browser-", ignore_cleanup_errors=True) as profile:
         yield Chromium(program, Path(profile))

@@ -1,4 +1,4 @@
-"""When each party of a run computed and sent, stored as timeline.json; whenever it did not compute, it waited.
+"""When each party of a run computed and sent, stored as timeline.json; at other times it waited.
 
 Of a long run only the beginning is kept span by span, because a picture shows no more; the totals are of the
 whole run. Times are the run's own: virtual in the simulated world.

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-
-if TYPE_CHECKING:
-    from colonnade.result import Result
 
 
 @click.command()
@@ -27,6 +23,7 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
     """
     from colonnade.cli.folder import REPORT
     from colonnade.errors import DataError
+    from colonnade.report.dossier import read_run
     from colonnade.report.page import write_report
 
     if len(folders) > 1 and out is None:
@@ -34,22 +31,5 @@ def report(folders: tuple[Path, ...], out: Path | None) -> None:
     path = out or folders[0] / REPORT
     if not path.absolute().parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}; make it, or choose another --out")
-    runs = {str(folder): _read(folder) for folder in folders}
+    runs = {str(folder): read_run(folder) for folder in folders}
     click.echo(f"written: {write_report(runs if len(runs) > 1 else runs[str(folders[0])], path)}")
-
-
-def _read(folder: Path) -> Result:
-    """The result in the folder of a run."""
-    import msgspec
-
-    from colonnade.cli.folder import RESULT
-    from colonnade.errors import DataError
-    from colonnade.result import read_result
-
-    path = folder / RESULT
-    if not path.is_file():
-        raise DataError(f"{folder}: there is no {RESULT}; `colonnade run JOB.toml --out {folder}` writes one")
-    try:
-        return read_result(path)
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error

@@ -14,11 +14,18 @@ from colonnade.job import World
 @click.argument("job_file", metavar="JOB.toml", type=click.Path(path_type=Path))
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/JOB]")
 @click.option("--plot", is_flag=True, help="Also draw the loss against time, rounds and bytes.")
+@click.option("--timeline", is_flag=True, help="Also write down when each party computed and sent.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
 @click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, whatever the job says.")
 @click.option("--seed", type=click.IntRange(min=0), help="Use this seed, whatever the job says.")
 def run(
-    job_file: Path, out: Path | None, plot: bool, as_json: bool, world: World | None, seed: int | None
+    job_file: Path,
+    out: Path | None,
+    plot: bool,
+    timeline: bool,
+    as_json: bool,
+    world: World | None,
+    seed: int | None,
 ) -> None:
     """Run the federation that JOB.toml describes, all parties on this machine.
 
@@ -47,8 +54,8 @@ def run(
     from colonnade.run.federate import federate
 
     with progress(job.train.epochs, quiet=as_json) as report:
-        done = federate(composition, progress=report, out=folder)
-    files = store(folder, done.result, plot=plot)
+        done = federate(composition, progress=report, out=folder, timeline=timeline)
+    files = store(folder, done.result, plot=plot, timeline=done.timeline)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(done.result), indent=2).decode())
         return

@@ -1,9 +1,9 @@
 """Writes down when a party computes and sends, beside a run and without a part in it.
 
-A recorder hears of computing from the party's clock, which is told of all work where time is virtual, and on a
-real clock from the party's tasks (`recorded`): every step of a task between two waits is computing. It hears of
-frames from a wire around the party's own. Nothing it does changes what is sent or, in virtual time, when; the
-memory it takes is bounded.
+A recorder hears of computing from the party's clock, which is told of all work where time is virtual, and
+on a real clock from the party's tasks (`recorded`): every step of a task between two waits is computing. It
+hears of frames from a wire around the party's own. Nothing it does changes what is sent or, in virtual time,
+when; the memory it takes is bounded.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ async def recorded(recorder: Recorder | None, work: Coroutine[Any, Any, T]) -> T
 
 
 def _recorded_task(
-    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T] | Generator[Any, None, T], **options: Any
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Coroutine[Any, Any, T] | Generator[Any, None, T],
+    **options: Any,
 ) -> asyncio.Task[T]:
     """A task of the loop; if it belongs to a party that is recorded, its steps are noted."""
     recorder = _recorder.get()

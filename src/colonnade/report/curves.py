@@ -28,8 +28,8 @@ class Thresholds:
     def of(z: Floats, positive: Flags) -> Thresholds:
         """One threshold for every different score."""
         values, inverse = np.unique(-z, return_inverse=True)
-        true = np.cumsum(np.bincount(inverse, positive, len(values)))
-        false = np.cumsum(np.bincount(inverse, ~positive, len(values)))
+        true = np.cumsum(np.bincount(inverse, positive.astype(float), len(values)))
+        false = np.cumsum(np.bincount(inverse, (~positive).astype(float), len(values)))
         return Thresholds(-values, true, false)
 
     @property

@@ -106,8 +106,8 @@ class Chart:
     ) -> None:
         """A dot for every point."""
         for a, b in zip(x, y, strict=True):
-            place = {"cx": f"{self._x(a):.1f}", "cy": f"{self._y(b):.1f}", "r": radius}
-            self.marks.append(tag("circle", **place, class_=f"dot s{series % SERIES}"))
+            x_, y_ = f"{self._x(a):.1f}", f"{self._y(b):.1f}"
+            self.marks.append(tag("circle", cx=x_, cy=y_, r=radius, class_=f"dot s{series % SERIES}"))
         self._named(series, name)
 
     def bar(
@@ -153,8 +153,14 @@ class Chart:
             found.append(tag("line", x1=LEFT, x2=right, y1=at, y2=at, class_="grid"))
             found.append(tag("text", self.y.words(value), x=LEFT - 6, y=at, dy="0.32em", text_anchor="end"))
         middle, height = (LEFT + right) / 2, (TOP + bottom) / 2
-        found.append(tag("text", self.x.label, x=middle, y=self.height - 6, class_="label", text_anchor="middle"))
-        turned = {"transform": f"translate(11 {height}) rotate(-90)", "class_": "label", "text_anchor": "middle"}
+        found.append(
+            tag("text", self.x.label, x=middle, y=self.height - 6, class_="label", text_anchor="middle")
+        )
+        turned = {
+            "transform": f"translate(11 {height}) rotate(-90)",
+            "class_": "label",
+            "text_anchor": "middle",
+        }
         return [*found, tag("text", self.y.label, **turned)]
 
     def _named(self, series: int, name: str) -> None:

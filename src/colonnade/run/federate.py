@@ -23,7 +23,7 @@ from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
 from colonnade.run.launch import IN_PROCESS, launch
-from colonnade.run.notes import notes
+from colonnade.run.notes import leaks, notes
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
@@ -181,7 +181,7 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
     train_loss = evaluator.metrics["train_loss"]
     beside = {"suboptimality": train_loss - pooled.optimum} if pooled is not None else {}
     others = {key: value for key, value in evaluator.metrics.items() if key != "train_loss"}
-    traits = CONVERSATIONS[plan.conversation].traits
+    conversation = CONVERSATIONS[plan.conversation]
     return Result(
         algorithm=plan.algorithm,
         dataset=dataset,
@@ -193,20 +193,22 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
         step={party: share.step for party, share in shares.items()},
         metrics={"train_loss": train_loss, **beside, **others},
         pooled=pooled.metrics if pooled is not None else {},
-        cost=_cost(shares, evaluator.history[-1]),
-        staleness=_staleness(sum((Counter(share.delays) for share in shares.values()), Counter())),
+        cost=cost_of(shares, evaluator.history[-1]),
+        staleness=staleness_of(shares),
         privacy=Privacy(
-            secure_sum="none" if "no-sum" in traits else plan.secure_sum,
+            secure_sum="none" if "no-sum" in conversation.traits else plan.secure_sum,
             mechanism=plan.privacy.mechanism,
             epsilon=evaluator.epsilon,
             delta=delta_of(plan.privacy, plan.objective.loss) if evaluator.epsilon is not None else None,
             notes=notes(plan),
+            leaks=list(leaks(conversation, plan.privacy, plan.secure_sum, len(plan.parties))),
         ),
         history=evaluator.history,
     )
 
 
-def _cost(shares: dict[str, Share], last: Moment) -> Cost:
+def cost_of(shares: dict[str, Share], last: Moment) -> Cost:
+    """What these parties spent until the last moment of the run."""
     traffic = {party: share.traffic for party, share in shares.items()}
     kinds: Counter[str] = Counter()
     refused: Counter[str] = Counter()
@@ -231,7 +233,9 @@ def _cost(shares: dict[str, Share], last: Moment) -> Cost:
     )
 
 
-def _staleness(delays: Counter[int]) -> Staleness:
+def staleness_of(shares: dict[str, Share]) -> Staleness:
+    """How late gradients were at these parties."""
+    delays = sum((Counter(share.delays) for share in shares.values()), Counter[int]())
     if not delays:
         return Staleness(mean=0.0, p95=0, max=0)
     ages = np.array(sorted(delays))

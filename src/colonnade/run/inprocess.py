@@ -61,7 +61,11 @@ def run_simulated(order: Launch) -> dict[str, Share]:
 
 
 async def _together(
-    order: Launch, wire: Wires, clock: Callable[[str], RealClock | VirtualClock], *, measuring: Wires | None = None
+    order: Launch,
+    wire: Wires,
+    clock: Callable[[str], RealClock | VirtualClock],
+    *,
+    measuring: Wires | None = None,
 ) -> dict[str, Share]:
     """Run every party as a task of one event loop; `measuring` makes wires for measurements apart."""
     plan, names = order.plan, tuple(sorted(order.data))
