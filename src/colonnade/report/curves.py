@@ -27,10 +27,9 @@ class Thresholds:
     @staticmethod
     def of(z: Floats, positive: Flags) -> Thresholds:
         """One threshold for every different score."""
-        values, inverse = np.unique(-z, return_inverse=True)
-        true = np.cumsum(np.bincount(inverse, positive.astype(float), len(values)))
-        false = np.cumsum(np.bincount(inverse, (~positive).astype(float), len(values)))
-        return Thresholds(-values, true, false)
+        values, inverse, rows = np.unique(-z, return_inverse=True, return_counts=True)
+        found: Floats = np.bincount(inverse, positive, len(values)).astype(np.float64)
+        return Thresholds(-values, np.cumsum(found), np.cumsum(rows - found))
 
     @property
     def tpr(self) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colonnade.report import summary
 from colonnade.report.dossier import Dossier
-from colonnade.report.html import Html, bullets, joined, notes, section, table, tag
+from colonnade.report.html import Html, beside, bullets, joined, notes, section, table, tag
 from colonnade.result import Result
 
 UNFINISHED = (
@@ -93,30 +93,21 @@ def data_section(result: Result) -> Html:
         facts.append(("counts as positive (1)", ", ".join(data.positive)))
     if data.base_rate is not None:
         facts.append(("base rate", f"{100 * data.base_rate:.2f}% of the training rows are positive"))
-    parts = [table("Labels", (), facts)] if facts else []
+    tables = [table("Labels", (), facts)] if facts else []
     if data.rows:
         rows = [(name.replace("_", " "), f"{count:,}") for name, count in data.rows.items()]
-        parts.append(table("Rows", ("rows", "count"), rows, class_="numbers"))
+        tables.append(table("Rows", ("rows", "count"), rows, class_="numbers"))
     if data.columns:
-        held = [
-            (party, f"{count:,}", "yes" if party in result.active else "no")
-            for party, count in data.columns.items()
-        ]
-        parts.append(
-            table(
-                "Columns of every party, as prepared",
-                ("party", "columns", "holds the label"),
-                held,
-                class_="numbers",
-            )
-        )
-    for party, done in data.done.items():
-        if done:
-            parts.append(section(f"What {party} did to its columns", bullets(done), level=3))
-    parts.append(notes(data.warnings))
-    if not data.rows and not facts:
-        parts.append(tag("p", "This result says nothing about its rows.", class_="soft"))
-    return section("The data", *parts, id_="data")
+        holds = {party: "yes" if party in result.active else "no" for party in data.columns}
+        held = [(party, f"{count:,}", holds[party]) for party, count in data.columns.items()]
+        head = ("party", "columns", "holds the label")
+        tables.append(table("Columns, as prepared", head, held, class_="numbers"))
+    done = [
+        section(f"Done by {party}", bullets(words), level=3) for party, words in data.done.items() if words
+    ]
+    if not tables:
+        tables.append(tag("p", "This result says nothing about its rows.", class_="soft"))
+    return section("The data", beside(*tables), beside(*done), notes(data.warnings), id_="data")
 
 
 def signature() -> Html:

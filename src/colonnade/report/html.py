@@ -52,6 +52,11 @@ def _cell(cell: str, name: str) -> Html:
     return tag(name, cell, scope="row" if name == "th" else None)
 
 
+def beside(*parts: str) -> Html:
+    """Tables and short sections next to each other, as far as there is room."""
+    return tag("div", *parts, class_="row")
+
+
 def section(title: str, *inside: str, level: int = 2, id_: str | None = None) -> Html:
     """A part of the page under a heading."""
     return tag("section", tag(f"h{level}", title), *inside, id_=id_)

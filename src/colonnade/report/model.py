@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from colonnade.arrays import Floats
 from colonnade.data.prepare import INTERCEPT
 from colonnade.report.dossier import Part
-from colonnade.report.html import Html, joined, section, table, tag
+from colonnade.report.html import Html, beside, joined, section, table, tag
 from colonnade.report.training import meter
 from colonnade.result import Described
 
-MOST = 40  # columns that are shown of a party
+MOST = 15  # columns that are shown of a party at once
 
 
 def model_section(parts: Sequence[Part], data: Described, seen_by: str | None) -> Html:
@@ -23,10 +24,10 @@ def model_section(parts: Sequence[Part], data: Described, seen_by: str | None) -
         else f"Only the part of {seen_by}: what the others learnt stays with them."
     )
     largest = max((float(np.abs(_sizes(part)).max(initial=0)) for part in parts), default=0.0) or 1.0
-    return joined(tag("p", who), *(_part(each, data, largest) for each in parts))
+    return joined(tag("p", who), beside(*(_part(each, data, largest) for each in parts)))
 
 
-def _sizes(part: Part) -> np.ndarray:
+def _sizes(part: Part) -> Floats:
     """How much each column can move a score: the largest weight in absolute value; 0 for the intercept."""
     if part.weights is None:
         return np.zeros(0)
@@ -41,20 +42,29 @@ def _part(part: Part, data: Described, largest: float) -> Html:
             "no single number says what a column does."
         )
         return section(part.party, tag("p", text), level=3)
-    sizes, several = _sizes(part), part.weights.ndim == 2
-    order = np.argsort(-sizes, kind="stable")
-    chosen = [k for k in order.tolist() if part.columns[k] != INTERCEPT][:MOST]
+    sizes = _sizes(part)
+    order = [k for k in np.argsort(-sizes, kind="stable").tolist() if part.columns[k] != INTERCEPT]
     intercepts = [k for k, name in enumerate(part.columns) if name == INTERCEPT]
-    rows = []
-    for k in [*intercepts, *chosen]:
-        values = np.atleast_1d(part.weights[k])
-        rows.append([part.columns[k], *(f"{value:+.4f}" for value in values), meter(sizes[k] / largest)])
-    classes = data.classes if len(data.classes) == np.atleast_2d(part.weights).shape[-1] else None
-    if several:
-        head = ["column", *(classes or [f"class {k}" for k in range(part.weights.shape[1])]), ""]
-    else:
-        head = ["column", "weight", ""]
-    left = len(part.columns) - len(rows)
-    more = f"; {left} smaller ones are not shown" if left > 0 else ""
-    caption = f"Weights of prepared columns, the largest first{more}"
-    return section(part.party, table(caption, head, rows, class_="numbers"), level=3)
+    rows = [
+        [
+            part.columns[k],
+            *(f"{value:+.4f}" for value in np.atleast_1d(part.weights[k])),
+            meter(sizes[k] / largest),
+        ]
+        for k in [*intercepts, *order]
+    ]
+    head = ["column", *_heads(part.weights, data), ""]
+    first, rest = rows[: MOST + len(intercepts)], rows[MOST + len(intercepts) :]
+    shown = [table("Weights of prepared columns, the largest first", head, first, class_="numbers")]
+    if rest:
+        more = table("The smaller weights", head, rest, class_="numbers")
+        shown.append(tag("details", tag("summary", f"{len(rest)} more"), more))
+    return section(part.party, *shown, level=3)
+
+
+def _heads(weights: Floats, data: Described) -> list[str]:
+    """What stands above the weights: the names of the classes where there are several."""
+    if weights.ndim == 1:
+        return ["weight"]
+    several = weights.shape[1]
+    return list(data.classes) if len(data.classes) == several else [f"class {k}" for k in range(several)]

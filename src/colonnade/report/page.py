@@ -83,9 +83,7 @@ def _about(one: Dossier, *, contents: bool = False) -> Html:
         if not result.metrics
         else [
             table(
-                "On pooled data the same model is what this one is measured by"
-                if result.pooled
-                else "Metrics",
+                "Beside the same model, trained on pooled columns" if result.pooled else "Metrics",
                 *summary.metric_table(result),
                 class_="numbers",
             )

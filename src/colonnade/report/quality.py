@@ -56,9 +56,14 @@ def _two_classes(scores: TestScores, data: Described) -> Html:
     found = Thresholds.of(shown, positive)
     ks, best = found.ks()
     word = "probability" if scores.with_probabilities else "score"
-    figures = [_roc(found, auc(scores.z, positive)), _precision_recall(found), _ks(found, ks, best, word)]
     bins = bins_of(shown, positive)
-    figures.append(_gains(found))
+    figures = [
+        _roc(found, auc(scores.z, positive)),
+        _precision_recall(found),
+        _ks(found, ks, best, word),
+        _gains(found),
+        _distribution(shown, positive, word),
+    ]
     if scores.with_probabilities:
         figures.append(_calibration(bins, float(np.mean((shown - positive) ** 2))))
     middle = 0.5 if scores.with_probabilities else 0.0
@@ -112,6 +117,17 @@ def _gains(found: Thresholds) -> Html:
     return chart.render(
         f"The best tenth of the rows holds {percent(tenth)} of the positives. Dotted: guessing."
     )
+
+
+def _distribution(shown: Floats, positive: Flags, word: str) -> Html:
+    edges = np.histogram_bin_edges(shown, BARS)
+    middles = (edges[:-1] + edges[1:]) / 2
+    parts = [np.histogram(shown[rows], edges)[0] / rows.sum() for rows in (~positive, positive)]
+    x, top = Axis.around(word, edges.tolist()), float(max(part.max() for part in parts))
+    chart = Chart("Scores by class", x, Axis("part of the class", 0, top, words=percent))
+    for k, name in enumerate(("negative", "positive")):
+        chart.line(middles, parts[k], k, name)
+    return chart.render(f"In {BARS} steps of equal width.")
 
 
 def _calibration(bins: list[Bin], brier: float) -> Html:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from colonnade.report import summary
-from colonnade.report.html import Html, joined, table, tag
+from colonnade.report.html import Html, beside, table, tag
 from colonnade.report.quality import heat_cell
 from colonnade.report.svg import Axis, Chart, side_by_side
 from colonnade.result import Moment, Result
@@ -89,7 +89,7 @@ def traffic(result: Result) -> Html:
         for kind, count in kinds
     ]
     by_kind = table("Bytes by kind of message", ["kind", "bytes", "part", ""], shares, class_="numbers")
-    return joined(matrix, by_kind)
+    return beside(matrix, by_kind)
 
 
 def meter(part: float) -> Html:
