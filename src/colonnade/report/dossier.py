@@ -10,8 +10,6 @@ DIR/audit.json         attacks that were tried on the run, and how far they came
 
 from __future__ import annotations
 
-import hashlib
-import io
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,9 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 
-from colonnade import test_scores
+from colonnade import shares, test_scores
 from colonnade.arrays import Floats
 from colonnade.data.prepare import Preparation
 from colonnade.errors import DataError
@@ -91,6 +88,7 @@ def read_run(folder: Path) -> Dossier:
     except msgspec.MsgspecError as error:
         raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error
     job = _if_there(folder / JOB, lambda path: path.read_text(encoding="utf-8")) or ""
+    again = folder.with_name(f"{folder.name}-again")
     when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return Dossier(
         result,
@@ -100,9 +98,7 @@ def read_run(folder: Path) -> Dossier:
         job=job,
         findings=tuple(_if_there(folder / AUDIT, read_findings) or ()),
         made=f"{when:%Y-%m-%d %H:%M} UTC",
-        command=f"colonnade run {folder / JOB} --out {folder.with_name(folder.name + '-again')}"
-        if job
-        else "",
+        command=f"colonnade run {folder / JOB} --out {again}" if job else "",
     )
 
 
@@ -114,26 +110,10 @@ def read_findings(path: Path) -> list[Finding]:
         raise DataError(f"{path}: no list of attacks: {error}") from error
 
 
-class _Manifest(msgspec.Struct, frozen=True):
-    """The fields of a share's manifest that a report reads."""
-
-    party: str
-    kind: str
-    preparation: dict[str, Any]
-    weights: str
-
-
 def read_part(folder: Path) -> Part:
-    """One party's part of a model, from the folder of its share; DataError if it is damaged."""
-    try:
-        manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=_Manifest)
-        content = (folder / "weights.npz").read_bytes()
-    except (OSError, msgspec.MsgspecError) as error:
-        raise DataError(f"{folder}: no share of a model: {error}") from error
-    if hashlib.sha256(content).hexdigest() != manifest.weights:
-        raise DataError(f"{folder / 'weights.npz'}: is not the file its manifest describes")
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
+    """One party's part of a model, from the folder of its share; ShareError if it is damaged."""
+    manifest = shares.read_manifest(folder / shares.MANIFEST, shares.ShareManifest)
+    arrays = shares.read_arrays(folder, manifest)
     preparation = Preparation.from_dict(manifest.preparation)
     columns, w = preparation.outputs, arrays.get("w")
     linear = manifest.kind == "linear" and w is not None and len(w) == len(columns)

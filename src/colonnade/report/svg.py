@@ -52,8 +52,10 @@ class Axis:
         low, high = min(known, default=0.0), max(known, default=1.0)
         if zero:
             low = min(low, 0.0)
+        if log:
+            low, high = 10.0 ** floor(log10(low)), 10.0 ** ceil(log10(high) + 1e-12)
         if low == high:
-            low, high = (low / 2, high * 2) if log and low > 0 else (low - 0.5, high + 0.5)
+            low, high = (low, high * 10) if log else (low - 0.5, high + 0.5)
         return Axis(label, low, high, log)
 
     def place(self, value: float) -> float:

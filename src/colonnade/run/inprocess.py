@@ -84,6 +84,7 @@ async def _together(
             share = await recorded(steps, train(party, work, net, beside))
         if name in recorders:
             share.timeline = recorders[name].finish(share.seconds)
+        share.preparation = prepared.described
         return share
 
     ends: dict[str, tuple[Endpoint, Endpoint | None]] = {}

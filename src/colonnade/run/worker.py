@@ -29,6 +29,8 @@ from colonnade.result import Moment
 from colonnade.run.party import Party, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
 
+TEST_SCORES = "test_scores.npy"
+
 
 class Instructions(msgspec.Struct, frozen=True, kw_only=True):
     """What a party's process is told; the plan is read once its conversation is known."""
@@ -58,9 +60,20 @@ def main(folder: Path) -> int:
         print(f"colonnade: {error}", file=sys.stderr)
         return error.exit_code
     np.savez(folder / "weights.npz", **share.weights)
-    share.weights = {}
-    _leave(folder / "share.json", msgspec.json.encode(share))
+    if share.test_scores is not None:
+        np.save(folder / TEST_SCORES, share.test_scores, allow_pickle=False)
+    _leave(folder / "share.json", msgspec.json.encode(share.counts()))
     return 0
+
+
+def read_share(folder: Path) -> Share:
+    """The share that a party's process left in its folder."""
+    share = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
+    with np.load(folder / "weights.npz", allow_pickle=False) as stored:
+        share.weights = {name: stored[name] for name in stored.files}
+    if (folder / TEST_SCORES).exists():
+        share.test_scores = np.load(folder / TEST_SCORES, allow_pickle=False)
+    return share
 
 
 async def _serve(folder: Path) -> Share:
@@ -88,6 +101,7 @@ async def _serve(folder: Path) -> Share:
                 share.timeline = recorder.finish(share.seconds)
             share.cpu_seconds = time.process_time() - began
             share.peak_memory_mb = _peak_memory_mb()
+            share.preparation = prepared.described
             return share
     finally:
         orphaned.cancel()
