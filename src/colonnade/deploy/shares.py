@@ -36,18 +36,6 @@ __all__ = [
     "scores_file",
     "versions",
 ]
-    "Manifest",
-    "StoredShare",
-    "find",
-    "listing",
-    "load",
-    "now",
-    "save",
-    "save_cost",
-    "save_scores",
-    "scores_file",
-    "versions",
-]
 
 
 class Manifest(ShareManifest, frozen=True, kw_only=True):
