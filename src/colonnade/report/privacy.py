@@ -11,7 +11,7 @@ from colonnade.result import Result
 
 # who learns it (the "holders" of the label, the "first" of them, or the "others"), and what it is
 LEARNT: dict[str, tuple[str, str]] = {
-    "labels": ("others", "can work out the label of every training row"),
+    "labels": ("others", "the label of every training row, which it can work out"),
     "scores": ("holders", "the others' joint score of every training row"),
     "shares": ("holders", "every party's own score of every training row, which was sent in clear"),
     "outputs": ("first", "what every party's model makes of each training row"),
