@@ -117,7 +117,8 @@ def test_what_an_officer_signs_is_there(whole: Dossier) -> None:
     for words in (
         "ROC curve", "Precision and recall", "Kolmogorov-Smirnov", "Gain", "Calibration", "Lift by tenths",
         "Confusion at two thresholds", "Loss against time", "Bytes sent", "Timeline",
-        "What each party learnt", "Attacks that were tried", "The job", "Signatures", "base rate", "31.00%", "did not converge",
+        "What each party learnt", "Attacks that were tried",
+        "The job", "Signatures", "base rate", "31.00%", "did not converge",
     ):  # fmt: skip
         assert words in text, words
     elements = Elements(text).seen
