@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 from colonnade import test_scores
 from colonnade.errors import JobError
 from colonnade.result import Result
+from colonnade.timeline import FILE as TIMELINE
+from colonnade.timeline import Timeline
 
 if TYPE_CHECKING:
     from colonnade.run.federate import Finished
@@ -67,21 +69,25 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
     shutil.rmtree(folder / MODELS, ignore_errors=True)
     kept = [path.rename(folder / path.name) for path in sorted(draft.iterdir())]
     draft.rmdir()
-    return [*store(folder, done.result, plot=plot), *kept]
+    return [*store(folder, done.result, plot=plot, timeline=done.timeline), *kept]
 
 
-def store(folder: Path, result: Result, *, plot: bool) -> list[Path]:
-    """Write the result, and its figure if asked for. Returns the files that were written."""
+def store(folder: Path, result: Result, *, plot: bool, timeline: Timeline | None = None) -> list[Path]:
+    """Write the result, and its figure and timeline if there are any. Returns the files that were written."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (*FIGURES, REPORT):
+    for name in (*FIGURES, REPORT, TIMELINE):
         (folder / name).unlink(missing_ok=True)
     result.write(folder / RESULT)
+    written = [folder / RESULT]
+    if timeline is not None:
+        timeline.write(folder / TIMELINE)
+        written.append(folder / TIMELINE)
     if not plot:
-        return [folder / RESULT]
+        return written
     from colonnade.report.figures import loss_figure, save
 
     figure = loss_figure(result)
-    return [folder / RESULT, *(save(figure, folder / name) for name in FIGURES)]
+    return [*written, *(save(figure, folder / name) for name in FIGURES)]
 
 
 def _free(folder: Path, ours: set[str]) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Run nothing: list every problem of the job and its files.")
 @click.option("--report", is_flag=True, help="Also write report.html, a page about the run.")
 @click.option("--plot", is_flag=True, help="Also draw the loss against time, rounds and bytes.")
+@click.option("--timeline", is_flag=True, help="Also write down when each party computed and sent.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
 @click.option("--no-pooled", is_flag=True, help="Do not fit the same model on pooled columns.")
 @click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, whatever the job says.")
@@ -31,6 +32,7 @@ def run(
     check: bool,
     report: bool,
     plot: bool,
+    timeline: bool,
     as_json: bool,
     no_pooled: bool,
     world: World | None,
@@ -55,10 +57,10 @@ def run(
         from colonnade.cli.check import check_job
 
         ctx.exit(check_job(job, folder, as_json=as_json))
-    _run(job, folder, report=report, plot=plot, as_json=as_json)
+    _run(job, folder, report=report, plot=plot, timeline=timeline, as_json=as_json)
 
 
-def _run(job: Job, out: Path, *, report: bool, plot: bool, as_json: bool) -> None:
+def _run(job: Job, out: Path, *, report: bool, plot: bool, timeline: bool, as_json: bool) -> None:
     """Run a job, write its folder, and show what came out."""
     import msgspec
 
@@ -75,12 +77,13 @@ def _run(job: Job, out: Path, *, report: bool, plot: bool, as_json: bool) -> Non
     from colonnade.run.federate import federate
 
     with progress(job.train.epochs, quiet=as_json) as reporter:
-        done = federate(composition, progress=reporter, out=folder, tell=reporter.tell)
+        done = federate(composition, progress=reporter, out=folder, tell=reporter.tell, timeline=timeline)
     files = store_run(folder, done, plot=plot)
     if report:
+        from colonnade.report.dossier import read_run
         from colonnade.report.page import write_report
 
-        files.append(write_report(done.result, folder / REPORT))
+        files.append(write_report(read_run(folder), folder / REPORT))
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(done.result), indent=2).decode())
         return

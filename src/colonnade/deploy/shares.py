@@ -21,8 +21,21 @@ from colonnade.data.prepare import Preparation
 from colonnade.deploy.terms import Contract, Terms
 from colonnade.errors import ShareError
 from colonnade.shares import ShareManifest, now, versions
+from colonnade.test_scores import TestScores
 
-__all__ = ["Manifest", "StoredShare", "find", "listing", "load", "now", "save", "save_cost", "versions"]
+__all__ = [
+    "Manifest",
+    "StoredShare",
+    "find",
+    "listing",
+    "load",
+    "now",
+    "save",
+    "save_cost",
+    "save_scores",
+    "scores_file",
+    "versions",
+]
 
 
 class Manifest(ShareManifest, frozen=True, kw_only=True):
@@ -69,6 +82,18 @@ def save_cost(state: Path, model: str, content: bytes) -> None:
     folder = state / "books"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{model}.json").write_bytes(content)
+
+
+def scores_file(state: Path, model: str) -> Path:
+    """Where the scores of a model's test rows lie, at the label holder that measured them."""
+    return state / "books" / f"{model}.scores.csv"
+
+
+def save_scores(state: Path, model: str, scores: TestScores) -> None:
+    """Write the scores of a model's test rows beside its cost; only their owner may read them."""
+    path = scores_file(state, model)
+    scores.write(path)
+    path.chmod(0o600)
 
 
 def load(models: Path, model: str) -> StoredShare:

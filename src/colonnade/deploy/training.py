@@ -36,6 +36,7 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.result import Moment
 from colonnade.run.party import Share, Work, train
+from colonnade.test_scores import TestScores
 
 
 class RunCost(msgspec.Struct, kw_only=True):
@@ -185,6 +186,11 @@ def training(
         )
         await asyncio.to_thread(shares.save, settings.state / "models", manifest, share.weights)
         _save_cost(session, manifest, share, aligned_after)
+        if share.test_scores is not None and test_table.y is not None:
+            kept = TestScores(
+                test_table.y, share.test_scores, with_probabilities=plan.objective.loss == "logistic"
+            )
+            shares.save_scores(settings.state, manifest.model, kept)
         return manifest
 
     return program

@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from colonnade.job.presets import PRESETS
-from colonnade.job.sections import Job, Section
+from colonnade.job.sections import Section, Training
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def as_toml(job: Job) -> str:
-    """The text of a job file for this job."""
+def as_toml(job: Training) -> str:
+    """The text of a job file for this job, on one machine or between daemons."""
     plain, preset = _given(job), PRESETS.get(job.algorithm)
     for section, defaults in preset.defaults.items() if preset is not None else ():
         # an algorithm has defaults of its own: what equals the usual one must be said there

@@ -26,12 +26,13 @@ from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
 from colonnade.run.launch import IN_PROCESS, launch
-from colonnade.run.notes import notes
+from colonnade.run.notes import leaks, notes
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
 from colonnade.run.world import Launch, WireTap, untapped
 from colonnade.test_scores import TestScores
+from colonnade.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class Finished:
     labels: Labels | None = None
     rows: int = 0  # to train on
     test: TestScores | None = None
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """When every party computed and sent; None if the run was not recorded."""
+        found = {party: s.timeline for party, s in self.shares.items() if s.timeline is not None}
+        return Timeline(virtual=self.plan.world == "simulated", parties=found) if found else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +79,17 @@ def federate(
     progress: Progress = lambda moment: None,
     out: Path | None = None,
     tell: Callable[[str], None] = lambda words: None,
+    timeline: bool = False,
 ) -> Finished:
-    """Run the job from its files to its result; `tell` hears what is done before training, in words."""
+    """Run the job from its files to its result; `tell` hears what is done before training, in words.
+
+    With `timeline` every party's share says when it computed and sent.
+    """
     composition = job if isinstance(job, Composition) else compose(job)
     tell("reading the data")
     source, order = prepare(composition)
-    return conclude(composition.job, source, replace(order, progress=progress, out=out), tell)
+    order = replace(order, progress=progress, out=out, timeline=timeline)
+    return conclude(composition.job, source, order, tell)
 
 
 @dataclass(frozen=True)
@@ -232,7 +244,7 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
     train_loss = evaluator.metrics["train_loss"]
     beside = {"suboptimality": train_loss - pooled.optimum} if pooled is not None else {}
     others = {key: value for key, value in evaluator.metrics.items() if key != "train_loss"}
-    traits = CONVERSATIONS[plan.conversation].traits
+    conversation = CONVERSATIONS[plan.conversation]
     return Result(
         algorithm=plan.algorithm,
         dataset=source.name,
@@ -244,14 +256,15 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
         step={party: share.step for party, share in shares.items()},
         metrics={"train_loss": train_loss, **beside, **others},
         pooled=pooled.metrics if pooled is not None else {},
-        cost=_cost(shares, evaluator.history[-1]),
-        staleness=_staleness(sum((Counter(share.delays) for share in shares.values()), Counter())),
+        cost=cost_of(shares, evaluator.history[-1]),
+        staleness=staleness_of(shares),
         privacy=Privacy(
-            secure_sum="none" if "no-sum" in traits else plan.secure_sum,
+            secure_sum="none" if "no-sum" in conversation.traits else plan.secure_sum,
             mechanism=plan.privacy.mechanism,
             epsilon=evaluator.epsilon,
             delta=delta_of(plan.privacy, plan.objective.loss) if evaluator.epsilon is not None else None,
             notes=notes(plan),
+            leaks=list(leaks(conversation, plan.privacy, plan.secure_sum, len(plan.parties))),
         ),
         history=evaluator.history,
         converged=evaluator.converged,
@@ -259,7 +272,8 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
     )
 
 
-def _cost(shares: dict[str, Share], last: Moment) -> Cost:
+def cost_of(shares: dict[str, Share], last: Moment) -> Cost:
+    """What these parties spent until the last moment of the run."""
     traffic = {party: share.traffic for party, share in shares.items()}
     kinds: Counter[str] = Counter()
     refused: Counter[str] = Counter()
@@ -284,7 +298,9 @@ def _cost(shares: dict[str, Share], last: Moment) -> Cost:
     )
 
 
-def _staleness(delays: Counter[int]) -> Staleness:
+def staleness_of(shares: dict[str, Share]) -> Staleness:
+    """How late gradients were at these parties."""
+    delays = sum((Counter(share.delays) for share in shares.values()), Counter[int]())
     if not delays:
         return Staleness(mean=0.0, p95=0, max=0)
     ages = np.array(sorted(delays))

@@ -32,6 +32,7 @@ from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
 from colonnade.shares import Layout
+from colonnade.timeline import PartyTimeline
 
 Secrets = dict[str, bytes]
 Progress = Callable[[Moment], object]
@@ -157,6 +158,7 @@ class Share(msgspec.Struct, kw_only=True):
     test_scores: Any = None  # an array, at the party that evaluates the model
     cpu_seconds: float | None = None
     peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
+    timeline: PartyTimeline | None = None  # when it computed and sent, where the run was to be recorded
 
     def counts(self) -> Share:
         """The same without its arrays, as JSON can have it."""

@@ -82,6 +82,7 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
             run=run_id(plan),
             addresses=addresses,
             target_loss=order.target_loss,
+            timeline=order.timeline,
         )
         (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders

@@ -22,6 +22,7 @@ from colonnade.errors import Aborted, ColonnadeError
 from colonnade.job.plan import Plan
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
@@ -40,6 +41,7 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     addresses: dict[str, tuple[str, int]]
     target_loss: float | None
+    timeline: bool = False
 
     def read_plan(self) -> Plan[Any]:
         """The plan, with the settings of its conversation."""
@@ -83,15 +85,20 @@ async def _serve(folder: Path) -> Share:
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
     prepared = store.load(folder / "data").prepare()
     wire = network_wire(network.transport, me, told.addresses, credentials, network.deadline_s)
-    net = Endpoint(me, parties, wire, RealClock(), run=told.run, deadline=network.deadline_s)
+    clock = RealClock(pause)
+    recorder = Recorder(clock) if told.timeline else None
+    tapped = wire if recorder is None else recorder.tap(wire)
+    net = Endpoint(me, parties, tapped, clock, run=told.run, deadline=network.deadline_s)
     work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
     orphaned = asyncio.ensure_future(_parent_gone(net))
     try:
         async with Party(credentials, (net,)) as party:
             await wire.start()
-            net.clock = RealClock(pause)  # waiting for the others to start is not training
+            clock.restart()  # waiting for the others to start is not training
             began = time.process_time()
-            share = await train(party, work, net)
+            share = await recorded(recorder, train(party, work, net))
+            if recorder is not None:
+                share.timeline = recorder.finish(share.seconds)
             share.cpu_seconds = time.process_time() - began
             share.peak_memory_mb = _peak_memory_mb()
             share.preparation = prepared.plain()

@@ -45,6 +45,7 @@ class Launch:
     tap: WireTap = untapped
     out: Path | None = None
     labels: Labels | None = None
+    timeline: bool = False  # whether every party's share says when it computed and sent
 
     def ready(self) -> Launch:
         """The same run on columns that are prepared here, once for all that is done with them."""
