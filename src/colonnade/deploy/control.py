@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Digests, Floats
-from colonnade.deploy import scoring, shares, training
+from colonnade.deploy import scoring, training
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.rows import digests
 from colonnade.deploy.session import Event, Tell
@@ -159,7 +159,7 @@ async def _act(daemon: Daemon, request: Request, tell: Tell) -> training.Trained
 
 async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Prediction:
     """Score the rows with these ids together with the other parties."""
-    share = shares.load(daemon.settings.state / "models", request.model)
+    share = daemon.serving.load(request.model)
     trained = share.manifest.terms
     keys = daemon.settings.data[request.data or trained.parties[daemon.me].data].keys
     if len(request.ids) != len(keys):

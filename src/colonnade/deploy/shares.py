@@ -14,7 +14,7 @@ import io
 import platform
 import shutil
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -85,9 +85,9 @@ def versions() -> dict[str, str]:
     return {"colonnade": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
-def now() -> str:
-    """The time in UTC, as ISO text to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def now(later_s: float = 0.0) -> str:
+    """The time in UTC, or that in so many seconds, as ISO text to the second."""
+    return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat(timespec="seconds")
 
 
 def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:

@@ -9,8 +9,8 @@ Whoever asks shows a token, or a certificate of the authority named in the setti
 limit. A session with the other parties stays open behind it (`standing`). When a party goes away the service
 says so (503), or goes on without it where the job allows that, and says that too.
 
-An id that some party did not know when the session began is not found until the next one, and a model that
-was trained since then is not used: POST /v1/refresh begins another session.
+An id that some party did not know when the session began is not found until the next one: POST /v1/refresh
+begins another. Which model answers changes only when an operator promotes another (`serving`).
 """
 
 from __future__ import annotations
