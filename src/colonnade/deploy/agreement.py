@@ -18,9 +18,14 @@ from colonnade.messages import Answer
 
 @dataclass
 class Agreement:
-    """The answers to one proposal; `until` has the time of the event loop at which patience ends."""
+    """The answers to one proposal.
+
+    `seconds` is how long a party may take to look at its data, and `until` has the time of the event loop at
+    which patience with each peer ends.
+    """
 
     digest: str
+    seconds: float
     until: dict[str, float]
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
@@ -30,7 +35,7 @@ class Agreement:
     def of(peers: Iterable[str], digest: str, seconds: float) -> Agreement:
         """No answer yet; every peer has so many seconds."""
         until = asyncio.get_running_loop().time() + seconds
-        return Agreement(digest, dict.fromkeys(peers, until))
+        return Agreement(digest, seconds, dict.fromkeys(peers, until))
 
     @property
     def open(self) -> list[str]:
@@ -65,7 +70,8 @@ class Agreement:
         """Wait longer for a peer whose operator is asked; False if its answer is no longer waited for."""
         if peer not in self.open:
             return False
-        self.until[peer] = asyncio.get_running_loop().time() + min(max(seconds, 0.0), LONGEST_APPROVAL_S)
+        allowed = min(max(seconds, 0.0), LONGEST_APPROVAL_S)
+        self.until[peer] = asyncio.get_running_loop().time() + allowed + self.seconds
         self.asked.add(peer)
         self.changed.set()
         return True

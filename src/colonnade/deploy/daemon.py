@@ -53,6 +53,11 @@ SCORING_S = 60.0  # how long a silent peer is waited for in a scoring session
 MOST_RUNS = 16
 
 
+def _no_page(who: str) -> str:
+    """The link to this daemon's page, which it does not have."""
+    raise JobError("there is no page; set monitor and monitor_token_file in the settings, and start again")
+
+
 @dataclass
 class Daemon:
     """One party's process between companies: its lines with the peers, and the runs that wait or go on."""
@@ -70,6 +75,7 @@ class Daemon:
         self.ledger = Ledger(settings.state)
         self.serving = Serving(settings.state)
         self.holdings = Holdings(settings, lambda peer, message: self.peers.send(peer, message))
+        self.invite: Callable[[str], str] = _no_page
         self._background: set[asyncio.Future[None]] = set()
         peers = {peer: address(text, f"peers.{peer}") for peer, text in settings.peers.items()}
         listen = address(settings.listen, "listen")

@@ -86,7 +86,8 @@ class Journal:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(file, msgspec.json.encode(decision) + b"\n")
+            # a line of its own even after one that a crash cut off; empty lines are no decisions
+            os.write(file, b"\n" + msgspec.json.encode(decision) + b"\n")
             os.fsync(file)
         finally:
             os.close(file)

@@ -52,7 +52,7 @@ class Serving:
         return past[-1].model if past else None
 
     def find(self, model: str) -> Manifest:
-        """The manifest of this model, or of the one that this name stands for; ShareError if there is none."""
+        """The manifest of this model, or of the one its name stands for; ShareError if there is none."""
         chosen = self.promoted(model)
         if chosen is None:
             return shares.find(self.models, model)
