@@ -22,6 +22,7 @@ from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
 from colonnade.cli.party import party
 from colonnade.cli.predict import predict
+from colonnade.cli.proposals import proposals
 from colonnade.cli.report import report
 from colonnade.cli.run import run
 from colonnade.cli.train import train
@@ -98,5 +99,19 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, run, report, algorithms, datasets, certs, bench, party, train, predict, models, budget):
+for command in (
+    demo,
+    run,
+    report,
+    algorithms,
+    datasets,
+    certs,
+    bench,
+    party,
+    train,
+    predict,
+    models,
+    budget,
+    proposals,
+):
     main.add_command(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 @click.option(
     "--data", help="Which catalogue entry holds the rows, at every party. [default: as in training]"
 )
-def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, and nothing else.")
+def predict(
+    model: str, ids_file: Path, config: Path, out: Path | None, data: str | None, as_json: bool
+) -> None:
     """Score the ids in IDS.csv (or .parquet) with MODEL, together with the other parties.
 
     Run it where the label is held. The file needs the id columns; every party looks the rows up in its own
@@ -34,8 +38,8 @@ def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: st
     """
     from colonnade.cli.daemon import ask
     from colonnade.deploy.control import PredictRequest
+    from colonnade.deploy.serving import Serving
     from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.shares import find
     from colonnade.errors import DataError
 
     out = out or Path("scores.csv")
@@ -44,12 +48,16 @@ def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: st
     if not out.absolute().parent.is_dir():
         raise DataError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
     settings = read_settings(config)
-    keys = _keys(settings, find(settings.state / "models", model).terms.parties[settings.name].data, data)
+    keys = _keys(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
     columns = _read(ids_file, keys)
-    with followed() as tell:
+    with followed(quiet=as_json) as tell:
         found = ask(settings, PredictRequest(model, columns, data), tell)
     _write(out, keys, columns, found["rows"])
     scored = sum(row is not None for row in found["rows"])
+    if as_json:
+        said = {"model": found["model"], "file": str(out), "ids": len(columns[0]), "scored": scored}
+        click.echo(json.dumps({**said, "degraded": found["degraded"]}))
+        return
     without = f", without {', '.join(found['degraded'])}" if found["degraded"] else ""
     click.echo(f"{out}: {scored} of {len(columns[0])} ids scored with {found['model']}{without}")
 

@@ -19,8 +19,6 @@ from colonnade.deploy.disk import replace_file
 from colonnade.deploy.shares import Manifest, StoredShare
 from colonnade.errors import JobError, ShareError
 
-History = dict[str, list["Promotion"]]
-
 
 class Promotion(msgspec.Struct, frozen=True):
     """A model that was put to use: which, when, by whom."""
@@ -28,6 +26,10 @@ class Promotion(msgspec.Struct, frozen=True):
     model: str
     when: str
     who: str
+
+
+History = dict[str, list[Promotion]]
+"""Every name's promotions, the oldest first; the last one is in use."""
 
 
 class Serving:

@@ -170,7 +170,9 @@ def _check(settings: Settings, where: str) -> None:
     if settings.monitor is not None and not address(settings.monitor, f"{where}: monitor")[0].startswith(
         "127."
     ):
-        raise JobError(f"{where}: monitor: {settings.monitor}; it has no password, so it stays on 127.0.0.1")
+        raise JobError(f"{where}: monitor: {settings.monitor}; it is not encrypted, so it stays on 127.0.0.1")
+    if settings.monitor_token_file is not None and settings.monitor is None:
+        raise JobError(f"{where}: monitor_token_file: there is no monitor; say where, as monitor = HOST:PORT")
     for name, entry in settings.data.items():
         never = set(settings.policy.never) & set(entry.columns or ())
         if never:

@@ -14,7 +14,7 @@ from colonnade.deploy.approvals import Held
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.ledger import Balance, Ledger, Spendable
 from colonnade.deploy.run import Run, event_line
-from colonnade.deploy.serving import Serving
+from colonnade.deploy.serving import Promotion, Serving
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest, listing
 
@@ -75,6 +75,7 @@ class ModelView(msgspec.Struct, frozen=True, kw_only=True):
     in_use: bool
     serves: bool
     can_promote: bool
+    can_roll_back: bool
 
 
 def peers(daemon: Daemon) -> list[PeerView]:
@@ -182,15 +183,20 @@ def _and(names: list[str] | tuple[str, ...]) -> str:
 def stored_models(settings: Settings) -> list[ModelView]:
     """The stored shares, the newest first, and which of them is in use."""
     serving = Serving(settings.state)
-    used = {name: past[-1].model for name, past in serving.history().items()}
+    history = serving.history()
+    used = {name: past[-1].model for name, past in history.items()}
     served = ""
     if settings.serve is not None:
         served = used.get(settings.serve.model, settings.serve.model)
-    return [_model(settings, manifest, used, served) for manifest in reversed(listing(serving.models))]
+    return [
+        _model(settings, manifest, history.get(manifest.terms.name, []), served)
+        for manifest in reversed(listing(serving.models))
+    ]
 
 
-def _model(settings: Settings, manifest: Manifest, used: dict[str, str], served: str) -> ModelView:
+def _model(settings: Settings, manifest: Manifest, past: list[Promotion], served: str) -> ModelView:
     terms = manifest.terms
+    in_use = bool(past) and past[-1].model == manifest.model
     return ModelView(
         model=manifest.model,
         name=terms.name,
@@ -199,9 +205,10 @@ def _model(settings: Settings, manifest: Manifest, used: dict[str, str], served:
         rows=manifest.rows["train"],
         metrics=manifest.metrics,
         created=manifest.created,
-        in_use=used.get(terms.name) == manifest.model,
+        in_use=in_use,
         serves=served == manifest.model,
-        can_promote=settings.name in terms.active and used.get(terms.name) != manifest.model,
+        can_promote=settings.name in terms.active and not in_use,
+        can_roll_back=in_use and len(past) > 1,
     )
 
 

@@ -104,6 +104,10 @@ class StandingSession:
                 self.reason = str(error)
                 log.warning("no session: %s", error)
                 await asyncio.sleep(RETRY_S)
+            except Exception:  # whatever it is, the service says so and tries again
+                self.reason = "the session failed; the operator of this party sees why"
+                log.exception("no session")
+                await asyncio.sleep(RETRY_S)
             finally:
                 self._ready = None
                 self._fail_waiting()
