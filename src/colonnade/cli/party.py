@@ -28,9 +28,7 @@ CONFIG = click.option(
 @click.option(
     "--status", "ask_status", is_flag=True, help="Ask the daemon that runs: peers, runs, latest events."
 )
-@click.option(
-    "--make-tokens", is_flag=True, help="Write the token files that the settings name and that lack."
-)
+@click.option("--make-tokens", is_flag=True, help="Write the token files that the settings name.")
 @click.option("--login", is_flag=True, help="Print a link that opens the page of the daemon that runs, once.")
 @click.option("--json", "as_json", is_flag=True, help="With --check, --status, --login: print JSON only.")
 @click.pass_context

@@ -189,7 +189,7 @@ def _proposal(each: views.ProposalView, session: Session) -> Html:
         "parties": ", ".join(f"{name} ({role})" for name, role in sorted(each.parties.items())),
         "your data": f"{each.data}, {each.rows:,} rows",
         "your columns": ", ".join(each.columns) or "none",
-        "epsilon": epsilon,
+        "epsilon of labels": epsilon,
         "waits since": _time(each.since),
         "refused after": _time(each.until),
         "digest": tag("code", each.digest),

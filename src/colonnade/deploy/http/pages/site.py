@@ -101,17 +101,21 @@ class Site:
             if request.method not in ("GET", "HEAD") and not comes_from_here(request.headers):
                 raise web.HTTPForbidden(reason="another site sent this form")
             if request.path not in OPEN:
-                session = self.access.session(request.cookies.get(self._cookie))
-                if session is None:
-                    raise web.HTTPSeeOther("/login")
+                session = self._session(request)
                 if request.method == "POST" and not same(await _field(request, "form"), session.form):
                     raise web.HTTPForbidden(reason="this form is of another session; load the page again")
-                request["session"] = session
         answer: web.StreamResponse = await handler(request)
         return answer
 
+    def _session(self, request: web.Request) -> Session:
+        """The session of a request; whoever has none is sent to sign in."""
+        session = self.access.session(request.cookies.get(self._cookie))
+        if session is None:
+            raise web.HTTPSeeOther("/login")
+        return session
+
     async def _overview(self, request: web.Request) -> web.Response:
-        return _html(content.overview(self._daemon, request["session"]))
+        return _html(content.overview(self._daemon, self._session(request)))
 
     async def _ask(self, request: web.Request) -> web.Response:
         return _html(content.sign_in(self._daemon.me, ""))
@@ -142,7 +146,7 @@ class Site:
 
     async def _decide(self, request: web.Request) -> web.Response:
         """Approve or refuse a proposal, if it is the one that the page showed."""
-        session: Session = request["session"]
+        session = self._session(request)
         run, digest = request.match_info["run"], await _field(request, "digest")
         try:
             if request.match_info["verdict"] == "refuse":
@@ -159,7 +163,7 @@ class Site:
 
     async def _change_model(self, request: web.Request) -> web.Response:
         """Promote a model, or go back to the one before."""
-        session: Session = request["session"]
+        session = self._session(request)
         try:
             if request.match_info["verb"] == "promote":
                 model = await _field(request, "model")
