@@ -171,11 +171,12 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
                 )
                 return await asyncio.to_thread(chromium.dom, site.link("ada (command)"), **how)
 
-            for name, how in {
+            looks: dict[str, dict[str, Any]] = {
                 "light": {},
                 "dark": {"dark": True},
                 "narrow": {"size": (420, 2400)},
-            }.items():
+            }
+            for name, how in looks.items():
                 text = await shown(name, **how)
                 assert "Waiting for your approval" in text
                 assert "I have read what it gives away" in text
