@@ -95,6 +95,24 @@ def test_only_who_shows_the_token_gets_in(tmp_path: Path) -> None:
     at_shop(tmp_path, visit)
 
 
+def test_many_guesses_at_a_time_are_no_faster_than_one() -> None:
+    from colonnade.deploy.http.pages.access import MOST_WRONG, Access
+
+    async def program() -> None:
+        access = Access(TOKEN)
+        guesses = [asyncio.ensure_future(access.sign_in(f"guess {k}", "")) for k in range(MOST_WRONG)]
+        await asyncio.sleep(0.05)
+        assert not any(each.done() for each in guesses)
+        assert await access.sign_in(TOKEN, "ada") is None  # not looked at
+        assert await access.redeem(access.invite("ada")) is not None
+        for each in guesses:
+            each.cancel()
+        await asyncio.gather(*guesses, return_exceptions=True)
+        assert await access.sign_in(TOKEN, "ada") is not None
+
+    asyncio.run(program())
+
+
 def test_other_sites_get_nowhere(tmp_path: Path) -> None:
     async def visit(daemons: dict[str, Daemon], site: Any, client: Any, url: str) -> None:
         train = heard(daemons["bank"], job(), [])
