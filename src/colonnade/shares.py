@@ -16,7 +16,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,9 +61,9 @@ def versions() -> dict[str, str]:
     return {"colonnade": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
-def now() -> str:
-    """The time in UTC, as ISO text to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def now(later_s: float = 0.0) -> str:
+    """The time in UTC, or that in so many seconds, as ISO text to the second."""
+    return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat(timespec="seconds")
 
 
 def save(folder: Path, manifest: ShareManifest, arrays: Arrays) -> Path:

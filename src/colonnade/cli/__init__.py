@@ -23,6 +23,7 @@ from colonnade.cli.models import models
 from colonnade.cli.new import new
 from colonnade.cli.party import party
 from colonnade.cli.predict import predict
+from colonnade.cli.proposals import proposals
 from colonnade.cli.report import report
 from colonnade.cli.run import run
 from colonnade.cli.train import train
@@ -117,5 +118,6 @@ for command in (
     predict,
     models,
     budget,
+    proposals,
 ):
     main.add_command(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--data", help="MODEL: which catalogue entry holds the rows, at every party. [default: as in training]"
 )
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, and nothing else.")
 def predict(
     model: str,
     rows_file: Path | None,
@@ -37,6 +39,7 @@ def predict(
     out: Path | None,
     config: Path,
     data: str | None,
+    as_json: bool,
 ) -> None:
     """Score new rows, alone with the model of a run, or together with the other parties.
 
@@ -63,33 +66,39 @@ def predict(
 
         if data is not None:
             raise DataError("--data: goes with a daemon's MODEL; a run's folder takes FILE or --file")
-        predict_run(Path(model), rows_file, files, out, id_column)
+        predict_run(Path(model), rows_file, files, out, id_column, as_json=as_json)
         return
     if files or id_column or rows_file is None:
         raise DataError(
             f"{model}: there is no such folder of a run; for a daemon's model give a FILE of ids, "
             "and neither --file nor --id"
         )
-    _predict_together(model, rows_file, config, out or Path("scores.csv"), data)
+    _predict_together(model, rows_file, config, out or Path("scores.csv"), data, as_json=as_json)
 
 
-def _predict_together(model: str, ids_file: Path, config: Path, out: Path, data: str | None) -> None:
+def _predict_together(
+    model: str, ids_file: Path, config: Path, out: Path, data: str | None, *, as_json: bool
+) -> None:
     """Score ids together with the other parties."""
     from colonnade.cli.daemon import ask
     from colonnade.deploy.control import PredictRequest
+    from colonnade.deploy.serving import Serving
     from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.shares import find
     from colonnade.errors import DataError
 
     if out.suffix not in (".csv", ".parquet"):
         raise DataError(f"{out}: scores are written as .csv or .parquet")
     settings = read_settings(config)
-    keys = _keys(settings, find(settings.state / "models", model).terms.parties[settings.name].data, data)
+    keys = _keys(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
     columns = _read(ids_file, keys)
-    with followed() as tell:
+    with followed(quiet=as_json) as tell:
         found = ask(settings, PredictRequest(model, columns, data), tell)
     _write(out, keys, columns, found["rows"])
     scored = sum(row is not None for row in found["rows"])
+    if as_json:
+        said = {"model": found["model"], "file": str(out), "ids": len(columns[0]), "scored": scored}
+        click.echo(json.dumps({**said, "degraded": found["degraded"]}))
+        return
     without = f", without {', '.join(found['degraded'])}" if found["degraded"] else ""
     click.echo(f"{out}: {scored} of {len(columns[0])} ids scored with {found['model']}{without}")
 

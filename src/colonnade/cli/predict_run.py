@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,13 +18,21 @@ if TYPE_CHECKING:
 
 
 def predict_run(
-    run: Path, table: Path | None, files: Sequence[str], out: Path | None, id_column: str | None
+    run: Path,
+    table: Path | None,
+    files: Sequence[str],
+    out: Path | None,
+    id_column: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Score the rows of one table, or of one file per party, and write CSV to `out` or standard output."""
     from colonnade.errors import DataError
     from colonnade.run.kept import KeptModel
     from colonnade.run.offline import from_files, from_table
 
+    if as_json and out is None:
+        raise DataError("--json: the scores go to the terminal as CSV; say with --out where else")
     model = KeptModel.read(run)
     if table is not None and not files:
         rows = from_table(model, table, id_column)
@@ -41,7 +50,10 @@ def predict_run(
     with draft.open("w", newline="", encoding="utf-8") as file:
         _write(file, model, rows, z)
     draft.replace(out)
-    click.echo(f"{out}: {len(z):,} rows scored with the model of {run}", err=True)
+    if as_json:
+        click.echo(json.dumps({"model": str(run), "file": str(out), "rows": len(z), "notes": rows.remarks}))
+    else:
+        click.echo(f"{out}: {len(z):,} rows scored with the model of {run}", err=True)
 
 
 def _by_party(files: Sequence[str]) -> dict[str, Path]:

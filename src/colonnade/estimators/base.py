@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from colonnade.arrays import Floats
-from colonnade.conversations.kernel.predict import KernelShare
+from colonnade.conversations.kernel.predict import KernelShare, KernelShares
 from colonnade.data.parties import Parties
 from colonnade.data.party_data import Recipe
 from colonnade.data.prepare import Missing
@@ -223,8 +223,9 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def kernel_(self) -> dict[str, KernelShare]:
         """A kernel machine's features and coefficients, by party."""
-        if self._fitted.kind.name != "kernel":
-            raise AttributeError("kernel_: this is no kernel machine")
+        if not isinstance(self._fitted.kind, KernelShares):
+            raise AttributeError(  # noqa: TRY004
+                "kernel_: this is no kernel machine")
         return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
 
     def report(self, path: str | Path) -> Path:
