@@ -111,7 +111,7 @@ def _exported_tensors_load_into_the_module(root: Path) -> None:
     assert raw.ids is not None
     place = {each: k for k, each in enumerate(raw.ids)}
     X = share.preparation.transform(raw.take(np.array([place[each] for each in wanted]))).X
-    for part, columns, outputs in (("own", 3, 2), ("server", 6, 1)):
+    for part, columns, outputs in (("own", 2, 2), ("server", 6, 1)):
         out = root / f"{part}.safetensors"
         words = ["models", "export", "repaid", str(out), "--part", part, "-c", config]
         done = CliRunner().invoke(main, words)
