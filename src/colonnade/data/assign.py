@@ -69,7 +69,7 @@ def assign(
     labels = _labels(train[first], task, data, defaults)
     y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
     recipe = _recipe(data, defaults)
-    ones = _needs_intercept(recipe, labels.task) if intercept is None else intercept
+    ones = data.woe or _needs_intercept(recipe, labels.task) if intercept is None else intercept
     parties = {
         party: PartyData(
             party,
@@ -225,7 +225,7 @@ def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
     if defaults is not None:
         usual = Recipe(defaults.scale, defaults.categorical, defaults.missing)
     return Recipe(
-        scale=data.scale or usual.scale,
+        scale=data.scale or ("none" if data.woe else usual.scale),
         categorical=usual.categorical if data.categorical is None else tuple(data.categorical),
         missing=data.missing or usual.missing,
     )

@@ -15,6 +15,7 @@ from colonnade.arrays import Floats
 from colonnade.data.prepare import Missing, Preparation
 from colonnade.data.scaling import Scale
 from colonnade.data.table import RawTable, Table
+from colonnade.data.woe import Weighed
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class Recipe:
     categorical: tuple[str, ...] = ()
     missing: Missing = "error"
     intercept: bool = False
+    woe: tuple[
+        Weighed, ...
+    ] = ()  # every column as its weight of evidence, which is then prepared as numbers are
     ready: bool = False
 
 
@@ -85,6 +89,7 @@ class PartyData:
             categorical=[c for c in recipe.categorical if c in train.columns],
             missing=recipe.missing,
             intercept=recipe.intercept,
+            woe=recipe.woe,
         )
         return Prepared(
             preparation,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+import msgspec
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
@@ -19,6 +20,7 @@ from colonnade.data import scaling
 from colonnade.data.labels import category_codes, category_names
 from colonnade.data.scaling import Scale
 from colonnade.data.table import RawTable, Table, int32_indices, stored_values
+from colonnade.data.woe import Weighed, weigh_columns
 from colonnade.errors import DataError
 
 Missing = Literal["error", "zero", "mean"]
@@ -47,6 +49,7 @@ class Preparation:
     constant: tuple[str, ...]
     sparse: bool
     intercept: bool
+    woe: tuple[Weighed, ...] = ()  # what each column becomes before it is prepared as a number
 
     @staticmethod
     def fit(
@@ -56,8 +59,14 @@ class Preparation:
         categorical: Sequence[str] = (),
         missing: Missing = "error",
         intercept: bool = False,
+        woe: tuple[Weighed, ...] = (),
     ) -> Preparation:
-        """Learn the preparation from training rows. If `scale` is a number, every column is divided by it."""
+        """Learn the preparation from training rows. If `scale` is a number, every column is divided by it.
+
+        With `woe` every column is its weight of evidence first: a number, whatever it was.
+        """
+        if woe:
+            raw, categorical = weigh_columns(raw, woe), ()
         _check_options(raw, scale, missing, categorical)
         for c in categorical:
             _check_gaps(raw, c, missing)
@@ -86,6 +95,7 @@ class Preparation:
             constant=tuple(c for c in raw.columns if c in constant),
             sparse=raw.sparse,
             intercept=intercept,
+            woe=woe,
         )
 
     @property
@@ -100,6 +110,8 @@ class Preparation:
         """Any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held here."""
         if raw.columns != self.columns:
             raw = raw.select(self.columns)
+        if self.woe:
+            raw = weigh_columns(raw, self.woe)
         # the training file decides whether columns are sparse; a test file may be emptier or fuller
         if raw.sparse != self.sparse:
             sparse = csr_array(raw.values)
@@ -120,14 +132,16 @@ class Preparation:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain lists, numbers and text, for JSON."""
-        return asdict(self)
+        return {**asdict(self), "woe": msgspec.to_builtins(self.woe)}
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Preparation:
         """The preparation that `to_dict` described, also after a journey through JSON."""
         lists = ("columns", "shift", "divisor", "fill", "constant")
         categories = {c: tuple(names) for c, names in plain["categories"].items()}
-        return Preparation(**{**plain, **{k: tuple(plain[k]) for k in lists}, "categories": categories})
+        woe = msgspec.convert(plain.get("woe", ()), tuple[Weighed, ...])
+        kept = {**plain, **{k: tuple(plain[k]) for k in lists}}
+        return Preparation(**{**kept, "categories": categories, "woe": woe})
 
     def _assemble(self, raw: RawTable, numbers: Floats) -> Matrix:
         """One matrix of number columns, one-hot columns and the intercept, in the order of `outputs`."""

@@ -25,6 +25,7 @@ from colonnade.job.sections import (
     SumName,
     Train,
     Training,
+    Woe,
     World,
     numbered_parties,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "SumName",
     "Train",
     "Training",
+    "Woe",
     "World",
     "job_from",
     "numbered_parties",

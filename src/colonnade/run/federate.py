@@ -13,7 +13,7 @@ import numpy as np
 from colonnade import __version__
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.pooling import AllColumns, Pooled
-from colonnade.data.assign import assign, label_holders
+from colonnade.data.assign import Assigned, assign, label_holders
 from colonnade.data.party_data import PartyData
 from colonnade.data.table import Table
 from colonnade.errors import DataError
@@ -22,11 +22,13 @@ from colonnade.job.plan import Facts, Plan, Task
 from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Moment, Privacy, Result, Staleness
+from colonnade.run.evidence import weigh_all, with_evidence
 from colonnade.run.launch import IN_PROCESS, launch
 from colonnade.run.notes import notes
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
+from colonnade.run.weigh import Weighing, WeighingTerms
 from colonnade.run.world import Launch, WireTap, untapped
 
 
@@ -75,6 +77,8 @@ def prepare(composition: Composition) -> tuple[str, Launch]:
         intercept=job.data.intercept if composition.has("intercept") else job.data.intercept or False,
         seed=job.seed,
     )
+    if job.data.woe:
+        assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
     facts = Facts(
         columns={party: data.columns for party, data in assigned.parties.items()},
         label_holders=assigned.label_holders,
@@ -83,6 +87,20 @@ def prepare(composition: Composition) -> tuple[str, Launch]:
         classes=len(assigned.labels.classes),
     )
     return assigned.dataset, Launch(resolve(composition, facts), assigned.parties)
+
+
+def weigh_job(job: Job, assigned: Assigned) -> dict[str, Weighing]:
+    """Every party's columns with their weight of evidence, found in the job's world."""
+    if assigned.labels.task != "binary":
+        raise DataError("data.woe: weight of evidence needs two classes; name the bad one in data.positive")
+    terms = WeighingTerms(
+        label_holder=assigned.label_holders[0],
+        woe=job.woe,
+        network=job.network,
+        world=job.world,
+        seed=job.seed,
+    )
+    return weigh_all(terms, assigned.parties)
 
 
 def run_tables(
