@@ -85,6 +85,9 @@ def _as_processes(terms: WeighingTerms, data: Data) -> dict[str, Weighing]:
             told = WeighingInstructions(party=party, terms=terms, run=_run_id(terms), addresses=addresses)
             (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
         parties = {party: start(folder, "colonnade.run.weigher") for party, folder in folders.items()}
+        for process in parties.values():
+            if process.stdout is not None:  # started with a pipe, which stays empty
+                stack.enter_context(process.stdout)
         stack.callback(stop_all, list(parties.values()))
         wait(parties, terms.network.deadline_s + GRACE_S)
         return collect(
