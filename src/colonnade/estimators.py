@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from colonnade.arrays import Arrays, Floats
 from colonnade.baselines.pooled import pool
 from colonnade.conversations.kernel.predict import KernelShare
+from colonnade.conversations.predict import Holding
 from colonnade.data.prepare import INTERCEPT
 from colonnade.data.split import Parties
 from colonnade.data.table import Table
@@ -98,6 +99,7 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         done = run_tables(job, Tables("parties", tables, None, parties.active))
         self.result_ = done.result
         self.columns_ = {name: parties.tables[name].columns for name in parties.tables}
+        self._plan = done.plan
         self._kind = CONVERSATIONS[done.plan.conversation].share
         self._shares: dict[str, Arrays] = {name: share.weights for name, share in done.shares.items()}
         self.coef_ = {name: np.asarray(held["w"]) for name, held in self._shares.items() if "w" in held}
@@ -118,9 +120,12 @@ class _Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     def decision_function(self, parties: Parties) -> Floats:
         """The score of every row, and of every class where there are several: all parties' shares, summed."""
         check_is_fitted(self, "coef_")
-        columns = {name: table.X for name, table in self._same_columns(parties).items()}
-        shares = {name: {"w": w} for name, w in self.coef_.items()} or self._shares
-        return self._kind.together(shares, columns) + self.intercept_
+        weights = {name: {"w": w} for name, w in self.coef_.items()}  # without the intercept's
+        holdings = {
+            name: Holding(self._plan, name, {**self._shares[name], **weights.get(name, {})}, table.X)
+            for name, table in self._same_columns(parties).items()
+        }
+        return self._kind.together(holdings) + self.intercept_
 
     def report(self, path: str | Path) -> Path:
         """Write how training went: a figure (.png, .svg) or a page that needs nothing else (.html)."""

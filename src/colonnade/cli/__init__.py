@@ -55,6 +55,9 @@ class Colonnade(click.Group):
         except (KeyboardInterrupt, click.Abort):
             _say("stopped; no result was written")
             return INTERRUPTED
+        except BrokenPipeError:  # whoever reads our output has read enough
+            sys.stdout = None
+            return 0
         except Exception as error:
             if ctx.params.get("debug"):
                 traceback.print_exception(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic
 
@@ -22,6 +22,7 @@ from colonnade.net.network import Network
 from colonnade.regularizers import REGULARIZERS, Regularizer
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
+from colonnade.shares import Layout
 
 
 @dataclass(frozen=True)
@@ -130,3 +131,4 @@ class Outcome:
     evaluation: Evaluation
     delays: Counter[int] = field(default_factory=Counter)
     epsilon: float | None = None  # spent by private replies
+    tensors: Mapping[str, Layout] = field(default_factory=dict)  # in the vectors of `weights`, by its names

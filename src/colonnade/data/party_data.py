@@ -7,7 +7,7 @@ left to the party, so that in a real deployment the same code runs where the col
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,11 @@ class Prepared(NamedTuple):
     train: Table
     test: Table | None
 
+    @property
+    def described(self) -> dict[str, Any] | None:
+        """The preparation as plain lists, numbers and text."""
+        return None if self.preparation is None else self.preparation.to_dict()
+
 
 @dataclass(frozen=True, eq=False)
 class PartyData:
@@ -55,11 +60,15 @@ class PartyData:
     train: RawTable
     test: RawTable | None
     recipe: Recipe
+    preparation: Preparation | None = None  # of columns that are ready and were not so from the start
 
     @staticmethod
-    def of(party: str, train: Table, test: Table | None = None) -> PartyData:
+    def of(
+        party: str, train: Table, test: Table | None = None, preparation: Preparation | None = None
+    ) -> PartyData:
         """Data that is ready: `prepare` gives the same arrays back."""
-        return PartyData(party, _raw(train), None if test is None else _raw(test), Recipe(ready=True))
+        raw_test = None if test is None else _raw(test)
+        return PartyData(party, _raw(train), raw_test, Recipe(ready=True), preparation)
 
     @property
     def columns(self) -> int:
@@ -75,14 +84,14 @@ class PartyData:
         """The same data with its columns prepared."""
         if self.recipe.ready:
             return self
-        _, train, test = self.prepare()
-        return PartyData.of(self.party, train, test)
+        preparation, train, test = self.prepare()
+        return PartyData.of(self.party, train, test, preparation)
 
     def prepare(self) -> Prepared:
         """The columns as numbers. Statistics come from this party's training rows alone."""
         recipe, train, test = self.recipe, self.train, self.test
         if recipe.ready:
-            return Prepared(None, _ready(train), None if test is None else _ready(test))
+            return Prepared(self.preparation, _ready(train), None if test is None else _ready(test))
         preparation = Preparation.fit(
             train,
             scale=recipe.scale,

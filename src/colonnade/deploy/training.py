@@ -156,7 +156,6 @@ def training(
         work = Work(plan, train_table, test_table, None, given, report, digest=terms.digest())
         share = await train(session.party, work, session.train)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
-        tensors, beside = models.described(given)
         manifest = _manifest(session, contract, share, rows)
         manifest = msgspec.structs.replace(
             manifest,
@@ -164,10 +163,9 @@ def training(
             metrics={**share.metrics, **metrics},
             means=means,
             code=code,
-            tensors=tensors,
+            tensors=share.tensors,
         )
-        stored = {**share.weights, **beside}
-        await asyncio.to_thread(shares.save, settings.state / "models", manifest, stored)
+        await asyncio.to_thread(shares.save, settings.state / "models", manifest, share.weights)
         _save_cost(session, manifest, share, aligned_after)
         return manifest
 
@@ -198,8 +196,8 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
 
 def _save_cost(session: RunSession, manifest: shares.Manifest, share: Share, align_seconds: float) -> None:
     """Write what the run cost this party; the weights are stored already, and no part of the cost."""
-    share.weights = {}
-    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=share)
+    train = share.counts()
+    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=train)
     shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
 
 

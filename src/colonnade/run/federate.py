@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from colonnade import __version__
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.data.assign import Assigned, assign, label_holders
+from colonnade.data.labels import Labels
 from colonnade.data.party_data import PartyData
 from colonnade.data.table import Table
 from colonnade.errors import DataError
@@ -30,16 +31,24 @@ from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
 from colonnade.run.weigh import Weighing, WeighingTerms
 from colonnade.run.world import Launch, WireTap, untapped
+from colonnade.test_scores import TestScores
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run: its job, the plan made of it, its result, and every party's share of the model."""
+    """A finished run: its job, the plan made of it, its result, and every party's share of the model.
+
+    `labels` says how labels became numbers, where they were read from a file; `test` has the scores of the
+    test rows, where there are any.
+    """
 
     job: Job
     plan: Plan[Any]
     result: Result
     shares: dict[str, Share]
+    labels: Labels | None = None
+    rows: int = 0  # to train on
+    test: TestScores | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +67,17 @@ class Tables:
 
 
 def federate(
-    job: Job | Composition, *, progress: Progress = lambda moment: None, out: Path | None = None
+    job: Job | Composition,
+    *,
+    progress: Progress = lambda moment: None,
+    out: Path | None = None,
+    tell: Callable[[str], None] = lambda words: None,
 ) -> Finished:
-    """Run the job from its files to its result."""
+    """Run the job from its files to its result; `tell` hears what is done before training, in words."""
     composition = job if isinstance(job, Composition) else compose(job)
+    tell("reading the data")
     dataset, order = prepare(composition)
-    return conclude(composition.job, dataset, replace(order, progress=progress, out=out))
+    return conclude(composition.job, dataset, replace(order, progress=progress, out=out), tell)
 
 
 def prepare(composition: Composition) -> tuple[str, Launch]:
@@ -86,7 +100,7 @@ def prepare(composition: Composition) -> tuple[str, Launch]:
         task=assigned.labels.task,
         classes=len(assigned.labels.classes),
     )
-    return assigned.dataset, Launch(resolve(composition, facts), assigned.parties)
+    return assigned.dataset, Launch(resolve(composition, facts), assigned.parties, labels=assigned.labels)
 
 
 def weigh_job(job: Job, assigned: Assigned) -> dict[str, Weighing]:
@@ -159,16 +173,34 @@ def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -
     )
 
 
-def conclude(job: Job, dataset: str, order: Launch) -> Finished:
+def conclude(
+    job: Job, dataset: str, order: Launch, tell: Callable[[str], None] = lambda words: None
+) -> Finished:
     """Fit the pooled model (unless `compare = false`), run the parties, and put the result together."""
     if order.plan.world in IN_PROCESS:
+        tell("preparing the columns")
         order = order.ready()  # once, for the parties and for the comparison
+    if job.compare:
+        tell("fitting the pooled model, to compare with")
     pooled = compare(order) if job.compare else None
     target = job.train.target
     if pooled is not None and target is not None:
         order = replace(order, target_loss=pooled.optimum + target)
+    tell(f"starting {len(order.data)} parties")
     shares = launch(order)
-    return Finished(job, order.plan, result_of(dataset, order.plan, shares, pooled), shares)
+    result = result_of(dataset, order.plan, shares, pooled)
+    rows = order.data[order.plan.evaluator].rows
+    return Finished(job, order.plan, result, shares, order.labels, rows, _test_scores(order, shares))
+
+
+def _test_scores(order: Launch, shares: dict[str, Share]) -> TestScores | None:
+    """The scores of the test rows beside their labels, as the party that evaluates the model has them."""
+    evaluator = order.plan.evaluator
+    z, test = shares[evaluator].test_scores, order.data[evaluator].test
+    if z is None or test is None or test.y is None:
+        return None
+    y = np.asarray(test.y, dtype=np.float64)
+    return TestScores(y, z, test.ids, order.plan.objective.loss == "logistic")
 
 
 def compare(order: Launch) -> Pooled:

@@ -72,7 +72,9 @@ async def _together(
         models = order.models.get(name, NO_MODELS)
         work = Work(plan, prepared.train, prepared.test, order.target_loss, models, order.progress)
         async with Party(identities[name], (net,) if beside is None else (net, beside)) as party:
-            return await train(party, work, net, beside)
+            share = await train(party, work, net, beside)
+        share.preparation = prepared.described
+        return share
 
     ends: dict[str, tuple[Endpoint, Endpoint | None]] = {}
     for name in order.data:

@@ -31,6 +31,7 @@ from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
+from colonnade.shares import Layout
 
 Secrets = dict[str, bytes]
 Progress = Callable[[Moment], None]
@@ -149,8 +150,15 @@ class Share(msgspec.Struct, kw_only=True):
     history: list[Moment]
     metrics: dict[str, float]
     epsilon: float | None = None
+    tensors: dict[str, Layout] = {}  # in the vectors of `weights`, where they are networks
+    preparation: dict[str, Any] | None = None  # how the party's columns became numbers
+    test_scores: Any = None  # an array, at the party that evaluates the model
     cpu_seconds: float | None = None
     peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
+
+    def counts(self) -> Share:
+        """The same without its arrays, as JSON can have it."""
+        return msgspec.structs.replace(self, weights={}, test_scores=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +218,8 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         history=scribe.history if scribe is not None else [],
         metrics=scribe.metrics if scribe is not None else {},
         epsilon=told or outcome.epsilon,
+        tensors=dict(outcome.tensors),
+        test_scores=scribe.test_scores if scribe is not None else None,
     )
 
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import msgspec
-import numpy as np
 
 from colonnade import errors
 from colonnade.data import store
@@ -33,7 +32,7 @@ from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
 from colonnade.run.party import Progress, Share
-from colonnade.run.worker import Instructions
+from colonnade.run.worker import Instructions, read_share
 from colonnade.run.world import Launch, run_id
 
 # how long the others may take to notice that one has failed, on top of the job's own deadline
@@ -58,7 +57,7 @@ def run_processes(order: Launch) -> dict[str, Share]:
                 relay.start()
                 stack.callback(relay.join)
         wait(parties, order.plan.network.deadline_s + GRACE_S)
-        return collect(folders, parties, _read_share)
+        return collect(folders, parties, read_share)
 
 
 def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
@@ -167,13 +166,6 @@ def collect(
         # parties that only heard of the failure say less than the one where it happened
         raise min(causes, key=lambda cause: isinstance(cause, errors.NetworkError))
     return found
-
-
-def _read_share(folder: Path) -> Share:
-    share = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
-    with np.load(folder / "weights.npz", allow_pickle=False) as stored:
-        share.weights = {name: stored[name] for name in stored.files}
-    return share
 
 
 def _relay(lines: IO[bytes], progress: Progress) -> None:

@@ -28,8 +28,10 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
-from colonnade.run.party import Party, Work, train
+from colonnade.run.party import Party, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
+
+TEST_SCORES = "test_scores.npy"
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +68,16 @@ def live(folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]]) -> in
     return 0
 
 
+def read_share(folder: Path) -> Share:
+    """The share that a party's process left in its folder."""
+    share = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
+    with np.load(folder / "weights.npz", allow_pickle=False) as stored:
+        share.weights = {name: stored[name] for name in stored.files}
+    if (folder / TEST_SCORES).exists():
+        share.test_scores = np.load(folder / TEST_SCORES, allow_pickle=False)
+    return share
+
+
 @asynccontextmanager
 async def connected(folder: Path, told: Told, network: Net) -> AsyncIterator[tuple[Party, Endpoint]]:
     """This party with its lines to all others standing; it ends when whoever started it is gone."""
@@ -95,9 +107,11 @@ async def _serve(folder: Path) -> None:
         share = await train(party, work, net)
         share.cpu_seconds = time.process_time() - began
         share.peak_memory_mb = _peak_memory_mb()
+        share.preparation = prepared.described
     np.savez(folder / "weights.npz", **share.weights)
-    share.weights = {}
-    leave(folder / "share.json", msgspec.json.encode(share))
+    if share.test_scores is not None:
+        np.save(folder / TEST_SCORES, share.test_scores, allow_pickle=False)
+    leave(folder / "share.json", msgspec.json.encode(share.counts()))
 
 
 async def _parent_gone(endpoint: Endpoint) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from colonnade.arrays import Arrays, Floats, Matrix
+from colonnade.arrays import Floats
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
@@ -43,8 +43,8 @@ class LinearShares:
         X = holding.X
         return SummedPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(holding.arrays["w"])))
 
-    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
-        z: Floats = np.sum([X @ shares[name]["w"] for name, X in columns.items()], axis=0)
+    def together(self, holdings: Mapping[str, Holding]) -> Floats:
+        z: Floats = np.sum([held.X @ held.arrays["w"] for held in holdings.values()], axis=0)
         return z
 
 
