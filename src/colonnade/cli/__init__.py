@@ -17,6 +17,7 @@ from colonnade import __version__
 from colonnade.cli.bench import bench
 from colonnade.cli.budget import budget
 from colonnade.cli.certificates import certs
+from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
@@ -101,5 +102,19 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, run, report, algorithms, datasets, certs, bench, party, train, predict, models, budget):
+for command in (
+    demo,
+    run,
+    report,
+    algorithms,
+    datasets,
+    certs,
+    bench,
+    party,
+    train,
+    predict,
+    models,
+    budget,
+    credit,
+):
     main.add_command(command)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from colonnade import __version__
@@ -32,6 +33,8 @@ from colonnade.run.resolve import Composition, compose, resolve
 from colonnade.run.weigh import Weighing, WeighingTerms
 from colonnade.run.world import Launch, WireTap, untapped
 from colonnade.test_scores import TestScores
+
+WOE_NOTE = "weight of evidence: the label holder has seen rows and bads of every bin, each party the WOE of its own bins"
 
 
 @dataclass(frozen=True)
@@ -82,15 +85,7 @@ def federate(
 
 def prepare(composition: Composition) -> tuple[str, Launch]:
     """Read a job's files; returns the name of the data set and the run to launch."""
-    job = composition.job
-    names = job.data.party_names
-    assigned = assign(
-        job.data,
-        label_holders=composition.label_holders(names, label_holders(names, job.data.active)),
-        task=composition.given_task,
-        intercept=job.data.intercept if composition.has("intercept") else job.data.intercept or False,
-        seed=job.seed,
-    )
+    job, assigned = composition.job, assign_job(composition)
     if job.data.woe:
         assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
     facts = Facts(
@@ -101,6 +96,24 @@ def prepare(composition: Composition) -> tuple[str, Launch]:
         classes=len(assigned.labels.classes),
     )
     return assigned.dataset, Launch(resolve(composition, facts), assigned.parties, labels=assigned.labels)
+
+
+def assign_job(composition: Composition) -> Assigned:
+    """Every party's data, read from the job's files."""
+    job = composition.job
+    names = job.data.party_names
+    return assign(
+        job.data,
+        label_holders=composition.label_holders(names, label_holders(names, job.data.active)),
+        task=composition.given_task,
+        intercept=job.data.intercept if composition.has("intercept") else job.data.intercept or False,
+        seed=job.seed,
+    )
+
+
+def weigh_columns_of(job: Job) -> dict[str, Weighing]:
+    """The weight of evidence of every party's columns, from the job's files, in its world."""
+    return weigh_job(job, assign_job(compose(job)))
 
 
 def weigh_job(job: Job, assigned: Assigned) -> dict[str, Weighing]:
@@ -189,6 +202,9 @@ def conclude(
     tell(f"starting {len(order.data)} parties")
     shares = launch(order)
     result = result_of(dataset, order.plan, shares, pooled)
+    if job.data.woe:
+        privacy = msgspec.structs.replace(result.privacy, notes=[*result.privacy.notes, WOE_NOTE])
+        result = msgspec.structs.replace(result, privacy=privacy)
     rows = order.data[order.plan.evaluator].rows
     return Finished(job, order.plan, result, shares, order.labels, rows, _test_scores(order, shares))
 
