@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Numbers
 from colonnade.data.bins import number_bins
 from colonnade.data.table import RawTable
 from colonnade.data.woe import Weighed
@@ -89,7 +89,7 @@ def psi(then: Floats, now: Floats, bins: int = 10) -> float:
     return psi_of_counts(*(np.bincount(made.codes(each), minlength=made.count) for each in (then, now)))
 
 
-def psi_of_counts(then: NDArray[np.int64], now: NDArray[np.int64]) -> float:
+def psi_of_counts(then: Numbers, now: Numbers) -> float:
     """PSI of two tables of counts of the same bins."""
     one = np.maximum(then / max(then.sum(), 1), LEAST_PART)
     other = np.maximum(now / max(now.sum(), 1), LEAST_PART)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+
+from colonnade.deploy.score_monitor import ScoreMonitor
 
 KEPT = 20
 
@@ -15,6 +17,7 @@ class Journal:
     ended: Counter[str] = field(default_factory=Counter)
     sent_bytes: int = 0
     scored_rows: int = 0
+    scores: defaultdict[str, ScoreMonitor] = field(default_factory=lambda: defaultdict(ScoreMonitor))
     latest: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:

@@ -34,7 +34,10 @@ from colonnade.run.weigh import Weighing, WeighingTerms
 from colonnade.run.world import Launch, WireTap, untapped
 from colonnade.test_scores import TestScores
 
-WOE_NOTE = "weight of evidence: the label holder has seen rows and bads of every bin, each party the WOE of its own bins"
+WOE_NOTE = (
+    "weight of evidence: the label holder has seen rows and bads of every bin, "
+    "each party the WOE of its own bins"
+)
 
 
 @dataclass(frozen=True)
