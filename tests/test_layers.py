@@ -47,7 +47,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("launch",),
     ("federate",),
     ("kept",),
-    ("offline",),
+    ("offline", "examine"),
 )
 RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -27,7 +27,7 @@ from colonnade import __version__
 from colonnade.arrays import Arrays
 from colonnade.errors import ShareError
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST, WEIGHTS = "manifest.json", "weights.npz"
 Layout = list[tuple[str, tuple[int, ...]]]
 """The names and shapes of the tensors in a parameter vector, in its order."""
@@ -92,7 +92,9 @@ def read_manifest(path: Path, kind: type[M]) -> M:
         plain = msgspec.json.decode(path.read_bytes())
         stored = plain.get("format") if isinstance(plain, dict) else None
         if stored != FORMAT:
-            raise ShareError(f"{path}: format {stored}, this version of Colonnade reads {FORMAT}")
+            raise ShareError(
+                f"{path}: format {stored}, this version of Colonnade reads {FORMAT}; train the model again"
+            )
         return msgspec.convert(plain, kind)
     except (OSError, msgspec.MsgspecError) as error:
         raise ShareError(f"{path}: is not a readable manifest: {error}") from error

@@ -21,6 +21,7 @@ from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
+from colonnade.cli.new import new
 from colonnade.cli.party import party
 from colonnade.cli.predict import predict
 from colonnade.cli.report import report
@@ -98,12 +99,14 @@ def main(debug: bool) -> None:
 
     \b
     colonnade demo             see it work: four parties, four processes, one model
-    colonnade run JOB.toml     run your own
+    colonnade new FILE...      write a job for your own files
+    colonnade run JOB.toml     run it
     """
 
 
 for command in (
     demo,
+    new,
     run,
     report,
     algorithms,

@@ -69,6 +69,8 @@ def _run(job: Job, out: Path, *, report: bool, plot: bool, as_json: bool) -> Non
 
     composition = compose(job)  # what cannot work is said before anything is written
     folder = claim(out)
+    for key, why in composition.unused().items():
+        click.echo(f"note: {key} has no effect: {why}", err=True)
 
     from colonnade.run.federate import federate
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.prepare import Missing, Preparation
+from colonnade.data.prepare import Missing, Preparation, Rare
 from colonnade.data.scaling import Scale
 from colonnade.data.table import RawTable, Table
 from colonnade.data.woe import Weighed
@@ -26,9 +26,10 @@ class Recipe:
     recipe says nothing.
     """
 
-    scale: Scale | float = "none"
+    scale: Scale | float = "auto"
     categorical: tuple[str, ...] = ()
-    missing: Missing = "error"
+    missing: Missing = "auto"
+    rare: Rare = "auto"
     intercept: bool = False
     woe: tuple[
         Weighed, ...
@@ -43,9 +44,8 @@ class Prepared(NamedTuple):
     train: Table
     test: Table | None
 
-    @property
-    def described(self) -> dict[str, Any] | None:
-        """The preparation as plain lists, numbers and text."""
+    def plain(self) -> dict[str, Any] | None:
+        """What was learnt, as plain data; None if the columns were ready."""
         return None if self.preparation is None else self.preparation.to_dict()
 
 
@@ -60,7 +60,7 @@ class PartyData:
     train: RawTable
     test: RawTable | None
     recipe: Recipe
-    preparation: Preparation | None = None  # of columns that are ready and were not so from the start
+    preparation: Preparation | None = None  # by which columns that are ready were made so
 
     @staticmethod
     def of(
@@ -97,6 +97,7 @@ class PartyData:
             scale=recipe.scale,
             categorical=[c for c in recipe.categorical if c in train.columns],
             missing=recipe.missing,
+            rare=recipe.rare,
             intercept=recipe.intercept,
             woe=recipe.woe,
         )

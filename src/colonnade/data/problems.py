@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
-
-from colonnade.data.table import Column
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -27,13 +23,6 @@ class Problem(msgspec.Struct, frozen=True):
     def line(self) -> str:
         """The problem as one line."""
         return f"{self.where}: {self.what}" if self.where else self.what
-
-
-def gaps_of(column: Column) -> NDArray[np.bool_]:
-    """Which cells of a column are empty."""
-    if column.dtype == object:
-        return np.array([not str(value).strip() for value in column], dtype=bool)
-    return np.isnan(column.astype(np.float64))
 
 
 def listed(problems: Iterable[Problem], most: int = 12) -> str:

@@ -7,7 +7,8 @@ for experiments on one data set), from names in the job, or from one file per pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from colonnade.arrays import Floats, Matrix, Rows
-from colonnade.data.files import load
+from colonnade.data.dialect import Dialect
+from colonnade.data.files import AS_FOUND, load
+from colonnade.data.keys import shown
 from colonnade.data.labels import Labels
 from colonnade.data.table import RawTable, Table, first_place, int32_indices, stored_values
 from colonnade.errors import DataError, suggest
-from colonnade.job import numbered_parties
+from colonnade.job import Key, numbered_parties
 
 Split = dict[str, tuple[int, ...]]
+NOT_EVERYWHERE = "an id that not all parties have"
 
 
 def split_by_count(columns: Sequence[str], parties: int, seed: int) -> Split:
@@ -95,21 +99,32 @@ def train_test_rows(n: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
 def load_party_files(
     files: Mapping[str, str | Path],
     *,
-    id: str,  # noqa: A002
+    id: str | Sequence[str],  # noqa: A002
+    keys: Sequence[Key] | None = None,
     label: str | None = None,
     label_at: str | Sequence[str] = (),
     categorical: Sequence[str] = (),
+    dialect: Dialect = AS_FOUND,
 ) -> dict[str, RawTable]:
-    """Read one file per party; ids must be the same everywhere, and rows are sorted by id.
+    """Read one file per party; rows whose id not all of them have are left out, the others sorted by id.
 
-    `label` is a column of the files of the parties in `label_at`, and of no others.
+    `label` is a column of the files of the parties in `label_at`, and of no others. A file need not have all
+    `categorical` columns.
     """
     holders = (label_at,) if isinstance(label_at, str) else tuple(label_at)
     for party in holders:
         if party not in files:
             raise DataError(f"label_at names '{party}', which has no file; {suggest(party, files)}")
     tables = {
-        p: load(f, label=label if p in holders else None, id=id, categorical=categorical, bare=True)
+        p: load(
+            f,
+            label=label if p in holders else None,
+            id=id,
+            keys=keys,
+            categorical=categorical,
+            bare=True,
+            dialect=dialect,
+        )
         for p, f in files.items()
     }
     for party, raw in tables.items():
@@ -118,8 +133,7 @@ def load_party_files(
                 f"{files[party]}: has the label column '{label}', but '{party}' is not in label_at; "
                 "remove the column there, or name the party"
             )
-    _check_same_ids(tables)
-    joined = {p: raw.take(np.argsort(_ids(raw), kind="stable")) for p, raw in tables.items()}
+    joined = _joined(tables)
     _check_same_labels({p: joined[p] for p in holders})
     return joined
 
@@ -131,16 +145,22 @@ def _ids(raw: RawTable) -> NDArray[np.str_]:
     return raw.ids
 
 
-def _check_same_ids(tables: Mapping[str, RawTable]) -> None:
-    """Refuse tables of which one lacks an id that another has."""
-    everyone = np.unique(np.concatenate([_ids(raw) for raw in tables.values()]))
+def _joined(tables: Mapping[str, RawTable]) -> dict[str, RawTable]:
+    """The rows whose ids all tables have, sorted by id; how many others there were is noted."""
+    common = reduce(np.intersect1d, [_ids(raw) for raw in tables.values()])
+    if not len(common):
+        first = ", ".join(f"'{shown(str(_ids(raw)[0]))}' in {raw.name}" for raw in tables.values())
+        raise DataError(
+            f"no id is in all files; ids are such as {first}: if they are the same people, bring their ids "
+            "into one form with data.keys"
+        )
+    joined = {}
     for party, raw in tables.items():
-        absent = np.setdiff1d(everyone, _ids(raw))
-        if len(absent):
-            raise DataError(
-                f"{raw.name}: party '{party}' lacks {len(absent)} of {len(everyone)} ids, the first is "
-                f"'{absent[0]}'; align the ids first, so that every party holds the same rows"
-            )
+        order = np.argsort(_ids(raw), kind="stable")
+        rows = order[np.isin(_ids(raw)[order], common)]
+        reading = raw.reading.and_left_out(raw.rows - len(rows), NOT_EVERYWHERE, f" ({len(rows):,} stay)")
+        joined[party] = replace(raw.take(rows), reading=reading)
+    return joined
 
 
 def _check_same_labels(tables: Mapping[str, RawTable]) -> None:

@@ -211,7 +211,7 @@ def _column(table: RawTable, column: str, numeric: bool) -> Column:
     """A column's values, text as numbers where the bins are those of numbers."""
     values = table.column(column)
     if numeric and values.dtype == object:
-        values = numbers(table.select([column]), [column])[:, 0]
+        values = numbers(table.select([column]), [column], {})[:, 0]
     return values
 
 

@@ -32,6 +32,10 @@ class Entry(Section, frozen=True):
     id: str | tuple[str, ...]
     label: str | None = None
     columns: tuple[str, ...] | None = None
+    separator: str | None = None  # how a CSV file is written: what is not said is found out
+    decimal: Literal[".", ","] | None = None
+    thousands: str | None = None
+    encoding: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:

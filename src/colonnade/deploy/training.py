@@ -74,6 +74,7 @@ def preparation_for(raw: RawTable, terms: Terms, *, intercept: bool) -> Preparat
         scale=prepare.scale,
         categorical=[c for c in prepare.categorical if c in raw.columns],
         missing=prepare.missing,
+        rare=prepare.rare,
         intercept=intercept,
     )
 
@@ -110,6 +111,8 @@ class Aligned:
             raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
         known = raw.take(train)
         labels = labels_for(known, contract) if me in terms.active else None
+        if labels is not None and known.y is not None:
+            known = replace(known, y=labels.transform(known.y, name=raw.name, origin=known.origin))
         intercept = terms.prepare.intercept and me == terms.active[0]
         return Aligned(
             raw, train, validation, test, preparation_for(known, terms, intercept=intercept), labels

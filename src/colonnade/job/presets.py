@@ -81,6 +81,8 @@ _ZOO: tuple[tuple[str, ScheduleName, str], ...] = (
     ("syn-zoo-vfl", "sync", "synchronous"),
 )
 
+DEFAULT_ALGORITHM = "vfb2-saga"
+
 _TABLE = (
     *(
         Preset(

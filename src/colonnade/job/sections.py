@@ -12,6 +12,8 @@ LossName = Literal["logistic", "squared", "smooth_hinge", "softmax"]
 RegularizerName = Literal["l2", "nonconvex"]
 SumName = Literal["masked", "tree", "plain"]
 Device = Literal["cpu", "cuda", "auto"]
+ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
+MissingName = Literal["auto", "error", "zero", "mean"]
 
 
 SERVER = "server"  # the name of a party that holds the label and no columns
@@ -35,6 +37,15 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
+class Key(Section, frozen=True):
+    """How the values of one id column are brought into one form before they are compared."""
+
+    kind: Literal["text", "integer", "date"] = "text"
+    trim: bool = True
+    case: Literal["keep", "lower"] = "keep"
+    formats: tuple[str, ...] = ("%Y-%m-%d",)
+
+
 class Data(Section, frozen=True):
     """Where the columns come from, who holds which, and how each party prepares its own."""
 
@@ -42,7 +53,8 @@ class Data(Section, frozen=True):
     test: str | None = None
     test_fraction: float = 0.2  # of the rows, where no test file is given
     label: str | None = None
-    id: str | None = None
+    id: str | list[str] | None = None  # several columns are an id together
+    keys: tuple[Key, ...] | None = None  # how each column of the id is brought into one form
     positive: list[str | int | float] | None = None
     parties: int | None = None
     columns: dict[str, list[str]] | None = None
@@ -50,9 +62,14 @@ class Data(Section, frozen=True):
     test_files: dict[str, str] | None = None
     active: int | list[str] = 1
     server: Literal["apart"] | None = None  # with `parties`: one more, which holds the label and no columns
-    scale: Literal["none", "zscore", "minmax", "maxabs"] | None = None
+    separator: str | None = None  # of the fields of CSV files; this and the next three: None is found out
+    decimal: Literal[".", ","] | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    scale: ScaleName | None = None  # None: as is best for a known data set, else "auto"
     categorical: list[str] | None = None
-    missing: Literal["error", "zero", "mean"] | None = None
+    rare: int | Literal["auto"] | None = None  # categories of fewer rows are joined
+    missing: MissingName | None = None
     drop: list[str] | None = None
     woe: bool = False  # every column as its weight of evidence, as [woe] says
     intercept: bool | None = None  # a column of ones at the first active party; None: where it is needed

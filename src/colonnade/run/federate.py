@@ -15,6 +15,7 @@ from colonnade import __version__
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.data.assign import Assigned, assign, label_holders
+from colonnade.data.described import described, with_parties
 from colonnade.data.labels import Labels
 from colonnade.data.party_data import PartyData
 from colonnade.data.table import Table
@@ -23,7 +24,7 @@ from colonnade.job import Job
 from colonnade.job.plan import Facts, Plan, Task
 from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
-from colonnade.result import Cost, Moment, Privacy, Result, Staleness
+from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
 from colonnade.run.evidence import weigh_all, with_evidence
 from colonnade.run.launch import IN_PROCESS, launch
 from colonnade.run.notes import notes
@@ -82,12 +83,20 @@ def federate(
     """Run the job from its files to its result; `tell` hears what is done before training, in words."""
     composition = job if isinstance(job, Composition) else compose(job)
     tell("reading the data")
-    dataset, order = prepare(composition)
-    return conclude(composition.job, dataset, replace(order, progress=progress, out=out), tell)
+    source, order = prepare(composition)
+    return conclude(composition.job, source, replace(order, progress=progress, out=out), tell)
 
 
-def prepare(composition: Composition) -> tuple[str, Launch]:
-    """Read a job's files; returns the name of the data set and the run to launch."""
+@dataclass(frozen=True)
+class Source:
+    """The name of a run's data, and what is known of it before the parties prepare their columns."""
+
+    name: str
+    known: Described = field(default_factory=Described)
+
+
+def prepare(composition: Composition) -> tuple[Source, Launch]:
+    """Read a job's files; returns what is known of them and the run to launch."""
     job, assigned = composition.job, assign_job(composition)
     if job.data.woe:
         assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
@@ -98,7 +107,8 @@ def prepare(composition: Composition) -> tuple[str, Launch]:
         task=assigned.labels.task,
         classes=len(assigned.labels.classes),
     )
-    return assigned.dataset, Launch(resolve(composition, facts), assigned.parties, labels=assigned.labels)
+    source = Source(assigned.dataset, described(assigned))
+    return source, Launch(resolve(composition, facts), assigned.parties, labels=assigned.labels)
 
 
 def assign_job(composition: Composition) -> Assigned:
@@ -146,7 +156,7 @@ def run_tables(
     if tables.models or tables.head is not None:
         models = {party: GivenModels(tables.models.get(party), tables.head) for party in tables.train}
     order = Launch(plan, data, models, progress=progress, tap=tap)
-    return conclude(job, tables.dataset, order)
+    return conclude(job, Source(tables.dataset), order)
 
 
 def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]:
@@ -190,7 +200,7 @@ def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -
 
 
 def conclude(
-    job: Job, dataset: str, order: Launch, tell: Callable[[str], None] = lambda words: None
+    job: Job, source: Source, order: Launch, tell: Callable[[str], None] = lambda words: None
 ) -> Finished:
     """Fit the pooled model (unless `compare = false`), run the parties, and put the result together."""
     if order.plan.world in IN_PROCESS:
@@ -204,7 +214,7 @@ def conclude(
         order = replace(order, target_loss=pooled.optimum + target)
     tell(f"starting {len(order.data)} parties")
     shares = launch(order)
-    result = result_of(dataset, order.plan, shares, pooled)
+    result = result_of(source, order.plan, shares, pooled)
     if job.data.woe:
         privacy = msgspec.structs.replace(result.privacy, notes=[*result.privacy.notes, WOE_NOTE])
         result = msgspec.structs.replace(result, privacy=privacy)
@@ -233,7 +243,7 @@ def compare(order: Launch) -> Pooled:
     return CONVERSATIONS[order.plan.conversation].pooled(order.plan, columns)
 
 
-def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
+def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
     """The result of a run, put together from all parties' shares."""
     evaluator = shares[plan.evaluator]
     train_loss = evaluator.metrics["train_loss"]
@@ -242,7 +252,7 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
     traits = CONVERSATIONS[plan.conversation].traits
     return Result(
         algorithm=plan.algorithm,
-        dataset=dataset,
+        dataset=source.name,
         parties=list(plan.parties),
         active=list(plan.label_holders),
         world=plan.world,
@@ -261,6 +271,7 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
             notes=notes(plan),
         ),
         history=evaluator.history,
+        data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
 
 

@@ -27,7 +27,7 @@ from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable
 from colonnade.errors import ShareError
-from colonnade.job import ModelSpec, ServerSpec
+from colonnade.job import Key, ModelSpec, ServerSpec
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, Loss
 from colonnade.models import build
@@ -43,7 +43,8 @@ class RunManifest(ShareManifest, frozen=True, kw_only=True):
 
     conversation: str
     plan: dict[str, Any]
-    id: str | None = None  # the column with ids, if the files had one
+    id: tuple[str, ...] = ()  # the columns that are an id together, if the files had some
+    keys: tuple[Key, ...] = ()  # how each of them is brought into one form
 
 
 def keep(folder: Path, done: Finished) -> bool:
@@ -63,7 +64,7 @@ def keep(folder: Path, done: Finished) -> bool:
 
 def _manifest(done: Finished, party: str) -> RunManifest:
     """The manifest of one party's share; the labels and metrics are their holders' alone."""
-    plan, share, result = done.plan, done.shares[party], done.result
+    plan, share, result, data = done.plan, done.shares[party], done.result, done.job.data
     holds_label = party in plan.label_holders
     preparation = share.preparation or {}
     return RunManifest(
@@ -82,7 +83,8 @@ def _manifest(done: Finished, party: str) -> RunManifest:
         epsilon=share.epsilon,
         conversation=plan.conversation,
         plan=msgspec.to_builtins(plan),
-        id=done.job.data.id,
+        id=(data.id,) if isinstance(data.id, str) else tuple(data.id or ()),
+        keys=data.keys or (),
     )
 
 

@@ -6,17 +6,20 @@ are joined by id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.data.categories import gaps_in
 from colonnade.data.files import load
 from colonnade.data.labels import category_codes
-from colonnade.data.problems import Problem, gaps_of, listed
-from colonnade.data.table import RawTable
+from colonnade.data.prepare import Preparation
+from colonnade.data.problems import Problem, listed
+from colonnade.data.recognise import numbers_of
+from colonnade.data.table import RawTable, count
 from colonnade.errors import DataError, suggest
 from colonnade.run.kept import KeptModel, KeptShare
 
@@ -34,17 +37,15 @@ def from_table(model: KeptModel, path: Path, id_column: str | None) -> NewRows:
     """Rows of one table that has the columns of all parties."""
     holder: dict[str, str] = {}
     for party, share in model.shares.items():
-        for column in share.preparation.columns:
+        for column in share.preparation.needed:
             if column in holder:
                 raise DataError(
                     f"{path}: {holder[column]} and {party} both have a column '{column}'; give one file for "
                     f"each party, --file {holder[column]}=FILE --file {party}=FILE"
                 )
             holder[column] = party
-    raw = _read(
-        path, tuple(model.shares.values()), id_column or _id_of(model), required=id_column is not None
-    )
-    return _checked(model, dict.fromkeys(model.shares, raw), raw.ids, [])
+    raw = _read(model, path, tuple(model.shares), _ids_of(model, id_column), required=id_column is not None)
+    return _checked(model, dict.fromkeys(model.shares, raw), [])
 
 
 def from_files(model: KeptModel, files: Mapping[str, Path], id_column: str | None) -> NewRows:
@@ -52,58 +53,57 @@ def from_files(model: KeptModel, files: Mapping[str, Path], id_column: str | Non
     for party in files:
         if party not in model.shares:
             raise DataError(f"--file {party}: there is no such party; {suggest(party, model.shares)}")
-    needed = [party for party, share in model.shares.items() if share.preparation.columns]
+    needed = [party for party, share in model.shares.items() if share.preparation.needed]
     if absent := [party for party in needed if party not in files]:
         raise DataError(f"no file of {', '.join(absent)}; add --file {absent[0]}=FILE")
-    name = id_column or _id_of(model)
-    if name is None and len(files) > 1:
+    ids = _ids_of(model, id_column)
+    if not ids and len(files) > 1:
         raise DataError("several files are joined by an id; name its column with --id")
-    read = {party: _read(files[party], (model.shares[party],), name, required=True) for party in files}
-    first = read[next(iter(files))]
-    if first.ids is None:
-        return _checked(model, {party: read.get(party, first) for party in model.shares}, None, [])
-    places = [_places(raw) for raw in read.values()]
-    common = [one for one in first.ids.tolist() if all(one in place for place in places)]
-    if not common:
-        raise DataError(
-            f"the files of {', '.join(files)} have no id in common; look at their column '{name}'"
-        )
+    read = {party: _read(model, path, (party,), ids, required=True) for party, path in files.items()}
+    places = [
+        {one: row for row, one in enumerate([] if raw.ids is None else raw.ids.tolist())}
+        for raw in read.values()
+    ]
+    common = [one for one in places[0] if all(one in place for place in places)] if ids else []
+    if ids and not common:
+        raise DataError(f"the files of {', '.join(files)} have no id in common; see '{', '.join(ids)}'")
     joined = {
-        party: raw.take(np.array([place[one] for one in common]))
+        party: raw.take(np.array([place[one] for one in common])) if ids else raw
         for (party, raw), place in zip(read.items(), places, strict=True)
     }
     remarks = [
-        f"{files[party]}: {raw.rows - len(common):,} of {raw.rows:,} rows are not in all files: no score"
+        f"{files[party]}: {raw.rows - joined[party].rows:,} of {raw.rows:,} are not in all files: no score"
         for party, raw in read.items()
-        if raw.rows > len(common)
+        if raw.rows > joined[party].rows
     ]
     any_party = next(iter(joined.values()))
-    tables = {party: joined.get(party, any_party) for party in model.shares}
-    return _checked(model, tables, np.array(common), remarks)
+    return _checked(model, {party: joined.get(party, any_party) for party in model.shares}, remarks)
 
 
-def _id_of(model: KeptModel) -> str | None:
-    """The column with ids that the run's files had."""
-    return next(iter(model.shares.values())).manifest.id
+def _ids_of(model: KeptModel, id_column: str | None) -> tuple[str, ...]:
+    """The columns that are an id together: the one that is named, or those that the run's files had."""
+    return (id_column,) if id_column is not None else next(iter(model.shares.values())).manifest.id
 
 
-def _places(raw: RawTable) -> dict[str, int]:
-    return {} if raw.ids is None else {one: row for row, one in enumerate(raw.ids.tolist())}
-
-
-def _read(path: Path, shares: tuple[KeptShare, ...], id_column: str | None, *, required: bool) -> RawTable:
-    """Read a file; an id column that is not `required` may be absent."""
-    # text of categories is read letter by letter, as it was for training
-    categorical = [c for share in shares for c in share.preparation.categories]
+def _read(
+    model: KeptModel, path: Path, parties: Sequence[str], ids: tuple[str, ...], *, required: bool
+) -> RawTable:
+    """Read a file; id columns that are not `required` may be absent."""
+    shares = [model.shares[party] for party in parties]
     columns = load(path, bare=True).columns
-    if id_column is not None and id_column not in columns and not required:
-        id_column = None
-    return load(path, id=id_column, categorical=[c for c in categorical if c in columns], bare=True)
+    if not required and any(name not in columns for name in ids):
+        ids = ()
+    return load(
+        path,
+        id=ids or None,
+        keys=(shares[0].manifest.keys or None) if ids == shares[0].manifest.id else None,
+        # text of categories is read letter by letter, as it was for training
+        categorical=[c for share in shares for c in share.preparation.categories if c in columns],
+        bare=True,
+    )
 
 
-def _checked(
-    model: KeptModel, tables: dict[str, RawTable], ids: NDArray[np.str_] | None, remarks: list[str]
-) -> NewRows:
+def _checked(model: KeptModel, tables: dict[str, RawTable], remarks: list[str]) -> NewRows:
     """The rows with no more than the model's columns; DataError with all that is wrong with them."""
     found = [
         problem
@@ -112,37 +112,43 @@ def _checked(
     ]
     if wrong := [problem for problem in found if problem.stops]:
         raise DataError(listed(wrong))
-    chosen = {party: tables[party].select(share.preparation.columns) for party, share in model.shares.items()}
-    return NewRows(chosen, ids, [*remarks, *(problem.line for problem in found)])
+    chosen = {party: tables[party].select(share.preparation.needed) for party, share in model.shares.items()}
+    read = {id(raw): raw for raw in tables.values()}.values()  # one table may be that of all parties
+    said = [f"{raw.name}: {text}" for raw in read for text in (*raw.reading.said, *raw.reading.warned)]
+    ids = next(iter(tables.values())).ids
+    return NewRows(chosen, ids, [*said, *remarks, *(problem.line for problem in found)])
 
 
 def problems_of(party: str, share: KeptShare, raw: RawTable) -> list[Problem]:
     """All that is wrong with a party's new rows for its share: columns, text, gaps, values never seen."""
     preparation, found = share.preparation, []
-    where = raw.name
-    if missing := [column for column in preparation.columns if column not in raw.columns]:
+    missing = [column for column in preparation.needed if column not in raw.columns]
+    if missing:
         names = ", ".join(f"'{column}'" for column in missing)
-        found.append(Problem(where, f"no column {names}, which {party}'s share needs"))
-    for name in preparation.columns:
-        if name in missing or raw.sparse:
-            continue
-        column, gaps = raw.column(name), gaps_of(raw.column(name))
-        empty = int(gaps.sum())
-        if empty and preparation.missing == "error":
-            row = raw.row_number(int(gaps.argmax()))
-            what = f"column '{name}' is empty in {empty:,} rows, first in row {row}, and training had no gaps"
-            found.append(Problem(where, what, empty))
-        if name in preparation.categories:
-            known = category_codes(column, preparation.categories[name]) >= 0
-            new = ~known & ~gaps
-            if strangers := int(new.sum()):
-                what = (
-                    f"column '{name}' has values that training did not see in {strangers:,} rows, such as "
-                    f"'{column[int(new.argmax())]}'; they count as none of the known ones"
-                )
-                found.append(Problem(where, what, strangers, stops=False))
-        elif column.dtype == object:
-            row = int((~gaps).argmax())
-            what = f"column '{name}' is text, such as '{column[row]}', and was a number in training"
-            found.append(Problem(where, what, int((~gaps).sum())))
+        found.append(Problem(raw.name, f"no column {names}, which {party}'s share needs"))
+    for name in () if raw.sparse else preparation.needed:
+        if name not in missing:
+            found += _column_problems(preparation, raw, name)
     return found
+
+
+def _column_problems(preparation: Preparation, raw: RawTable, name: str) -> Iterator[Problem]:
+    """What is wrong with one column of new rows."""
+    column = raw.column(name)
+    gaps = gaps_in(column)
+    if preparation.missing == "error" and gaps.any():
+        row = raw.row_number(int(gaps.argmax()))
+        what = f"column '{name}' is empty in {count(int(gaps.sum()), 'row')}, first in row {row}"
+        yield Problem(raw.name, f"{what}, and training had no gaps", int(gaps.sum()))
+    if name in preparation.categories:
+        strange = (category_codes(column, preparation.categories[name]) < 0) & ~gaps
+        if strange.any():
+            what = (
+                f"column '{name}' has values unknown to training in {count(int(strange.sum()), 'row')}, "
+                f"such as '{column[int(strange.argmax())]}'; they count as none or as other"
+            )
+            yield Problem(raw.name, what, int(strange.sum()), stops=False)
+    elif column.dtype == object and name not in preparation.dates and numbers_of(column.tolist()) is None:
+        example = column[int((~gaps).argmax())]
+        what = f"column '{name}' is text, such as '{example}', and was a number in training"
+        yield Problem(raw.name, what, int((~gaps).sum()))

@@ -107,7 +107,7 @@ async def _serve(folder: Path) -> None:
         share = await train(party, work, net)
         share.cpu_seconds = time.process_time() - began
         share.peak_memory_mb = _peak_memory_mb()
-        share.preparation = prepared.described
+        share.preparation = prepared.plain()
     np.savez(folder / "weights.npz", **share.weights)
     if share.test_scores is not None:
         np.save(folder / TEST_SCORES, share.test_scores, allow_pickle=False)
