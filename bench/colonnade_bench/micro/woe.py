@@ -48,7 +48,7 @@ def main() -> None:
         {
             "algorithm": "vfb2-svrg",
             "world": given.world,
-            "data": {"train": given.data, "parties": given.parties, "test_fraction": 1e-4},
+            "data": {"train": given.data, "parties": given.parties},
         }
     )
     assigned = assign_job(compose(job))
