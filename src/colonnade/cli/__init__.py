@@ -17,6 +17,7 @@ from colonnade import __version__
 from colonnade.cli.bench import bench
 from colonnade.cli.budget import budget
 from colonnade.cli.certificates import certs
+from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
@@ -119,5 +120,6 @@ for command in (
     models,
     budget,
     proposals,
+    credit,
 ):
     main.add_command(command)

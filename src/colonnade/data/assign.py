@@ -266,7 +266,7 @@ def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
     if defaults is not None:
         usual = Recipe(defaults.scale, defaults.categorical, defaults.missing, defaults.rare)
     return Recipe(
-        scale=data.scale or usual.scale,
+        scale=data.scale or ("none" if data.woe else usual.scale),
         categorical=usual.categorical if data.categorical is None else tuple(data.categorical),
         missing=data.missing or usual.missing,
         rare=usual.rare if data.rare is None else data.rare,

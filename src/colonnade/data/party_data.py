@@ -15,6 +15,7 @@ from colonnade.arrays import Floats
 from colonnade.data.prepare import Missing, Preparation, Rare
 from colonnade.data.scaling import Scale
 from colonnade.data.table import RawTable, Table
+from colonnade.data.woe import Weighed
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Recipe:
     missing: Missing = "auto"
     rare: Rare = "auto"
     intercept: bool = False
+    woe: tuple[
+        Weighed, ...
+    ] = ()  # every column as its weight of evidence, which is then prepared as numbers are
     ready: bool = False
 
 
@@ -96,6 +100,7 @@ class PartyData:
             missing=recipe.missing,
             rare=recipe.rare,
             intercept=recipe.intercept,
+            woe=recipe.woe,
         )
         return Prepared(
             preparation,

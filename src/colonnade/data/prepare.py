@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
@@ -20,6 +21,7 @@ from colonnade.data import scaling
 from colonnade.data.categories import MISSING, codes_in, gaps_in
 from colonnade.data.scaling import Scale
 from colonnade.data.table import INTERCEPT, RawTable, Table, int32_indices, stored_values
+from colonnade.data.woe import Weighed, weigh_columns
 from colonnade.errors import DataError
 
 Missing = Literal["auto", "error", "zero", "mean"]
@@ -77,6 +79,7 @@ class Preparation:
     constant: tuple[str, ...]
     dates: dict[str, str]
     sentences: dict[str, tuple[str, ...]]  # what was "done", and "warnings"
+    woe: tuple[Weighed, ...] = ()  # what each column becomes before it is prepared as a number
 
     @staticmethod
     def fit(
@@ -87,17 +90,22 @@ class Preparation:
         missing: Missing = "auto",
         rare: Rare = "auto",
         intercept: bool = False,
+        woe: tuple[Weighed, ...] = (),
     ) -> Preparation:
         """Learn the preparation from training rows. If `scale` is a number, every column is divided by it.
 
         "auto" scales dense columns to mean 0 and deviation 1 with outliers capped, sparse ones to at most 1,
         and leaves constant columns out; any other scale keeps them, as 0, so that an image keeps its pixels.
         Categories of fewer rows than `rare` are joined. Labels in `raw` are only looked at for warnings.
+        With `woe` every column is its weight of evidence first: a number, whatever it was.
         """
         from colonnade.data.learn import learn
 
+        if woe:
+            raw, categorical = weigh_columns(raw, woe), ()
+            scale = "none" if scale == "auto" else scale  # WOE has a scale of its own
         check_options(raw, scale, missing, categorical)
-        return learn(raw, scale, tuple(categorical), missing, rare, intercept)
+        return replace(learn(raw, scale, tuple(categorical), missing, rare, intercept), woe=woe)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -127,6 +135,8 @@ class Preparation:
 
     def transform(self, raw: RawTable, y: Floats | None = None) -> Table:
         """Any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held here."""
+        if self.woe:
+            raw = weigh_columns(raw, self.woe)
         if raw.columns != self.needed:
             raw = raw.select(self.needed)
         # the training file decides whether columns are sparse; a test file may be emptier or fuller
@@ -142,7 +152,7 @@ class Preparation:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain lists, numbers and text, for JSON."""
-        return asdict(self)
+        return {**asdict(self), "woe": msgspec.to_builtins(self.woe)}
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Preparation:
@@ -153,7 +163,8 @@ class Preparation:
             for key in ("categories", "sentences")
         }
         numbers = Numbers(**{key: tuple(values) for key, values in plain["numbers"].items()})
-        return Preparation(**{**plain, **lists, **texts, "numbers": numbers})
+        woe = msgspec.convert(plain.get("woe", ()), tuple[Weighed, ...])
+        return Preparation(**{**plain, **lists, **texts, "numbers": numbers, "woe": woe})
 
     def _assemble(self, raw: RawTable, numbers: Floats) -> Matrix:
         """One matrix of number columns, one-hot columns and the intercept, in the order of `outputs`."""

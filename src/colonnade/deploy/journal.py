@@ -9,12 +9,14 @@ many as it likes.
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from colonnade.deploy.score_monitor import ScoreMonitor
 
 KEPT = 20
 SHOWN = 200  # decisions that are kept in memory
@@ -65,6 +67,7 @@ class Journal:
     ended: Counter[str] = field(default_factory=Counter)
     sent_bytes: int = 0
     scored_rows: int = 0
+    scores: defaultdict[str, ScoreMonitor] = field(default_factory=lambda: defaultdict(ScoreMonitor))
     latest: list[str] = field(default_factory=list)
     runs: list[Ended] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)

@@ -225,7 +225,8 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         """A kernel machine's features and coefficients, by party."""
         if not isinstance(self._fitted.kind, KernelShares):
             raise AttributeError(  # noqa: TRY004
-                "kernel_: this is no kernel machine")
+                "kernel_: this is no kernel machine"
+            )
         return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
 
     def report(self, path: str | Path) -> Path:

@@ -28,6 +28,7 @@ from colonnade.job.sections import (
     SumName,
     Train,
     Training,
+    Woe,
     World,
     numbered_parties,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "SumName",
     "Train",
     "Training",
+    "Woe",
     "World",
     "job_from",
     "numbered_parties",

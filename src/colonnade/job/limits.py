@@ -21,6 +21,7 @@ from colonnade.job.sections import (
     PrivacyTerms,
     ServerSpec,
     Train,
+    Woe,
 )
 
 Refuse = Callable[[str], NoReturn]
@@ -42,6 +43,7 @@ def check(job: Job, where: str) -> None:
     _check_privacy(job.privacy, refuse)
     _check_network(job.network, len(job.data.party_names), refuse)
     _check_kernel(job.kernel, refuse)
+    _check_woe(job.woe, refuse)
 
 
 def _check_data(data: Data, refuse: Refuse) -> None:
@@ -195,3 +197,14 @@ def _check_kernel(kernel: Kernel, refuse: Refuse) -> None:
         refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
     if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
         refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")
+
+
+def _check_woe(woe: Woe, refuse: Refuse) -> None:
+    for key, number, lowest in (
+        ("bins", woe.bins, 2),
+        ("most", woe.most, 2),
+        ("least", woe.least, 1),
+        ("cases", woe.cases, 1),
+    ):
+        if number < lowest:
+            refuse(f"woe.{key}: {number} is too few; give {lowest} or more")

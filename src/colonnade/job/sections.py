@@ -72,6 +72,7 @@ class Data(Section, frozen=True):
     rare: int | Literal["auto"] | None = None  # categories of fewer rows are joined
     missing: MissingName | None = None
     drop: list[str] | None = None
+    woe: bool = False  # every column as its weight of evidence, as [woe] says
     intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
     weight: str | None = None  # a column at the label holders: how much a row counts
 
@@ -242,6 +243,19 @@ class Kernel(Section, frozen=True):
     cache: bool = True
 
 
+class Woe(Section, frozen=True):
+    """Weight of evidence: how a party bins its columns, and how the label holder joins the bins."""
+
+    bins: int = 20  # quantile bins of a number column, before any are joined
+    most: int = 8  # bins that are left of a column
+    monotone: bool = False  # bad rates of a number column only rise, or only fall
+    least: int = 50  # rows of a bin whose count is shown to the label holder
+    cases: int = 10  # goods and bads, each, of a bin whose WOE is shown to its party
+    special: dict[
+        str, list[float]
+    ] = {}  # numbers of a column that mean something else, each with its own bin
+
+
 class Training(Section, frozen=True, kw_only=True):
     """How a model is trained: the sections that every kind of job has, wherever its columns come from."""
 
@@ -262,4 +276,5 @@ class Job(Training, frozen=True, kw_only=True):
     world: World = "local"
     compare: bool = True  # also fit the same model on all parties' columns together
     data: Data
+    woe: Woe = Woe()
     model: ModelSpecs = ModelSpecs()

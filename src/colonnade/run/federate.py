@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from colonnade import __version__
@@ -25,14 +26,21 @@ from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
+from colonnade.run.evidence import weigh_all, with_evidence
 from colonnade.run.launch import IN_PROCESS, launch
 from colonnade.run.notes import leaks, notes
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
+from colonnade.run.weigh import Weighing, WeighingTerms
 from colonnade.run.world import Launch, WireTap, untapped
 from colonnade.test_scores import TestScores
 from colonnade.timeline import Timeline
+
+WOE_NOTE = (
+    "weight of evidence: the label holder has seen rows and bads of every bin, "
+    "each party the WOE of its own bins"
+)
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,9 @@ def read(composition: Composition) -> Assigned:
 
 def prepare(composition: Composition) -> tuple[Source, Launch]:
     """Read a job's files; returns what is known of them and the run to launch."""
-    assigned = read(composition)
+    job, assigned = composition.job, read(composition)
+    if job.data.woe:
+        assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
     first = assigned.parties[assigned.label_holders[0]]
     facts = Facts(
         columns={party: data.columns for party, data in assigned.parties.items()},
@@ -132,6 +142,25 @@ def prepare(composition: Composition) -> tuple[Source, Launch]:
             check_labels(LOSSES[plan.objective.loss], raw.y.astype(np.float64), raw.name, raw.origin)
     source = Source(assigned.dataset, described(assigned))
     return source, Launch(plan, assigned.parties, labels=assigned.labels)
+
+
+def weigh_columns_of(job: Job) -> dict[str, Weighing]:
+    """The weight of evidence of every party's columns, from the job's files, in its world."""
+    return weigh_job(job, read(compose(job)))
+
+
+def weigh_job(job: Job, assigned: Assigned) -> dict[str, Weighing]:
+    """Every party's columns with their weight of evidence, found in the job's world."""
+    if assigned.labels.task != "binary":
+        raise DataError("data.woe: weight of evidence needs two classes; name the bad one in data.positive")
+    terms = WeighingTerms(
+        label_holder=assigned.label_holders[0],
+        woe=job.woe,
+        network=job.network,
+        world=job.world,
+        seed=job.seed,
+    )
+    return weigh_all(terms, assigned.parties)
 
 
 def run_tables(
@@ -213,6 +242,9 @@ def conclude(
     tell(f"starting {len(order.data)} parties")
     shares = launch(order)
     result = result_of(source, order.plan, shares, pooled)
+    if job.data.woe:
+        privacy = msgspec.structs.replace(result.privacy, notes=[*result.privacy.notes, WOE_NOTE])
+        result = msgspec.structs.replace(result, privacy=privacy)
     rows = order.data[order.plan.evaluator].rows
     return Finished(job, order.plan, result, shares, order.labels, rows, _test_scores(order, shares))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from time import thread_time
@@ -38,7 +38,7 @@ def run_local(order: Launch) -> dict[str, Share]:
         clock = RealClock()  # one for all parties: they share a process, so a pause of one is a pause of all
         return _together(replace(order, progress=heard), hub.wire, lambda _: clock)
 
-    return _apart(asyncio.run, program, order.progress)
+    return apart(asyncio.run, program, order.progress)
 
 
 def run_simulated(order: Launch) -> dict[str, Share]:
@@ -56,7 +56,7 @@ def run_simulated(order: Launch) -> dict[str, Share]:
     def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
         return _together(replace(order, progress=heard), hub.wire, clock, measuring=ideal.wire)
 
-    return _apart(run_virtual, program, order.progress)
+    return apart(run_virtual, program, order.progress)
 
 
 async def _together(
@@ -98,22 +98,27 @@ async def _together(
             beside = Endpoint(name, names, measuring(name), time, run=run, deadline=deadline)
         ends[name] = net, beside
     began = thread_time()
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = {name: group.create_task(program(name, *ends[name])) for name in order.data}
-    except BaseExceptionGroup as errors:
-        raise first_cause(errors) from errors
-    shares = {name: task.result() for name, task in tasks.items()}
+    shares = await gather_parties({name: program(name, *ends[name]) for name in order.data})
     for share in shares.values():
         # one thread did the work of all parties, and its time cannot be told apart
         share.cpu_seconds = (thread_time() - began) / len(shares)
     return shares
 
 
-def _apart(
+async def gather_parties(programs: Mapping[str, Coroutine[Any, Any, T]]) -> dict[str, T]:
+    """Run every party's program as a task of this loop; raises the first real cause if one fails."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {name: group.create_task(program) for name, program in programs.items()}
+    except BaseExceptionGroup as errors:
+        raise first_cause(errors) from errors
+    return {name: task.result() for name, task in tasks.items()}
+
+
+def apart(
     run: Callable[[Coroutine[Any, Any, T]], T],
     program: Callable[[Progress], Coroutine[Any, Any, T]],
-    progress: Progress,
+    progress: Progress = lambda moment: None,
 ) -> T:
     """Run a program on a thread of its own, so that it also works where a loop already runs (a notebook).
 

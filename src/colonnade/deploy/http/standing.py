@@ -157,6 +157,8 @@ class StandingSession:
                     future.set_exception(error if isinstance(error, ColonnadeError) else JobError("ended"))
             raise
         self._daemon.journal.scored_rows += len(rows)
+        if z.ndim == 1:
+            self._daemon.journal.scores[self.share.manifest.model].observe(z.tolist())
         answers = scoring.outputs(self.share, z)
         at = 0
         for places, future in batch:
