@@ -72,7 +72,9 @@ def test_a_trained_model_survives_storing(algorithm: str, store: str) -> None:
         again = pickle.loads(pickle.dumps(model))  # noqa: S301
     else:
         stored = skops.io.dumps(model)
-        assert skops.io.get_untrusted_types(data=stored) == ["colonnade.estimators.classifier.VerticalClassifier"]
+        assert skops.io.get_untrusted_types(data=stored) == [
+            "colonnade.estimators.classifier.VerticalClassifier"
+        ]
         again = skops.io.loads(stored, trusted=skops.io.get_untrusted_types(data=stored))
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     assert again.result_ == model.result_
@@ -131,7 +133,13 @@ def test_a_notebook_shows_diagram_and_summary(data: Data) -> None:
     model = VerticalClassifier(columns={"<bank>": list(range(15)), "shop": list(range(15, 30))})
     assert "<table style" not in model._repr_html_()
     page = model.fit(*data)._repr_mimebundle_()["text/html"]
-    for word in ("sk-estimator", "&lt;bank&gt;, shop (label: &lt;bank&gt;)", "bytes sent", "converged", "theta"):
+    for word in (
+        "sk-estimator",
+        "&lt;bank&gt;, shop (label: &lt;bank&gt;)",
+        "bytes sent",
+        "converged",
+        "theta",
+    ):
         assert word in page
 
 

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from colonnade.arrays import Floats
-from colonnade.conversations.kernel.predict import KernelShare
+from colonnade.conversations.kernel.predict import KernelShare, KernelShares
 from colonnade.data.parties import Parties
 from colonnade.data.party_data import Recipe
 from colonnade.data.prepare import Missing
@@ -156,7 +156,11 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             raise DataError(f"n_samples = {len(X)}: two rows are the least to learn from")
         places = {j: c for p, js in X.columns.items() for j, c in zip(js, X.tables[p].columns, strict=True)}
         self.n_features_in_ = len(places)
-        self.feature_names_in_ = np.array([places[j] for j in sorted(places)], dtype=object)
+        names = [places[j] for j in sorted(places)]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if names != [f"x{j}" for j in range(len(names))]:  # columns of an array have no names of their own
+            self.feature_names_in_ = np.array(names, dtype=object)
         return X
 
     def _seed(self) -> int:
@@ -223,7 +227,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def kernel_(self) -> dict[str, KernelShare]:
         """A kernel machine's features and coefficients, by party."""
-        if self._fitted.kind.name != "kernel":
+        if not isinstance(self._fitted.kind, KernelShares):
             raise AttributeError("kernel_: this is no kernel machine")
         return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
 
