@@ -294,7 +294,7 @@ def with_weights(y: Floats, weight: Floats | None) -> Floats:
 
 def labels_of(y: Floats) -> Floats:
     """The labels alone."""
-    return y if y.ndim == 1 else y[:, 0]
+    return y if y.ndim == 1 else np.ascontiguousarray(y[:, 0])
 
 
 def scaled_labels(y: Floats, factor: float) -> Floats:
@@ -304,7 +304,7 @@ def scaled_labels(y: Floats, factor: float) -> Floats:
 
 def weights_of(y: Floats) -> Floats | None:
     """The weights of the rows, None where there are none."""
-    return None if y.ndim == 1 else y[:, 1]
+    return None if y.ndim == 1 else np.ascontiguousarray(y[:, 1])
 
 
 @dataclass(frozen=True)

@@ -126,9 +126,15 @@ def test_the_order_of_rows_in_a_file_does_not_matter(
     assert (tables["a"].column("x") + tables["b"].column("z") == 0).all()
 
 
-def test_party_files_must_hold_the_same_ids(tmp_path: Path) -> None:
-    paths = files(tmp_path, bank="id,a\n1,1\n2,1\n3,1\n", shop="id,b\n3,1\n4,1\n1,1\n")
-    with pytest.raises(DataError, match=r"bank.csv: party 'bank' lacks 1 of 4 ids, the first is '4'"):
+def test_rows_whose_id_not_all_have_are_left_out_and_counted(tmp_path: Path) -> None:
+    paths = files(tmp_path, bank="id,a\n1,1\n2,1\n3,1\n", shop="id,b\n3,1\n4,1\n1,1\n5,1\n")
+    tables = load_party_files(paths, id="id")
+    for raw, lost in zip(tables.values(), (1, 2), strict=True):
+        assert raw.ids is not None
+        assert raw.ids.tolist() == ["1", "3"]
+        assert raw.reading.left_out == {"an id that not all parties have": lost}
+    paths = files(tmp_path, bank="id,a\n1,1\n", shop="id,b\nx1,1\n")
+    with pytest.raises(DataError, match=r"no id is in all files.*'1' in bank.csv, 'x1' in shop.csv.*keys"):
         load_party_files(paths, id="id")
 
 

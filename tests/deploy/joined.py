@@ -77,7 +77,7 @@ def pooled(
             assert raw.y is not None
             labels = Labels.fit(raw.y[train], "binary")
             y = {"train": labels.transform(raw.y[train]), "test": labels.transform(raw.y[test])}
-    penalty = Penalty(REGULARIZERS["l2"], terms.train.l2, free=free_columns(tables))
+    penalty = Penalty(REGULARIZERS["l2"], terms.train.l2_for(tables[0].rows), free=free_columns(tables))
     fit = fit_pooled(pool(parts["train"]), y["train"], LOSSES["logistic"], penalty)
     X_test = pool(parts["test"])
     return fit.metrics(LOSSES["logistic"], X_test, y["test"], penalty.value(fit.w)), X_test @ fit.w

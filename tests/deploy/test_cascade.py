@@ -95,7 +95,7 @@ def test_networks_train_and_score(tmp_path: Path, algorithm: str) -> None:
     terms = job(algorithm=algorithm, train={**TRAIN, "step": 0.5}, model=model)
     manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
     assert manifest.metrics["test_auc"] > 0.85
-    assert manifest.tensors["w"][0] == ("0.weight", (8, 3))  # income, age and the intercept
+    assert manifest.tensors["w"][0] == ("0.weight", (8, 2))  # income and age; a network has biases of its own
     assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
     _exported_tensors_load_into_the_module(tmp_path)
 

@@ -94,7 +94,7 @@ def tables_of(name: str, rows: int | None = None, parties: int = PARTIES) -> Tab
 
 def job_for(tables: Tables, algorithm: str, world: str = "local", **sections: Any) -> Job:
     """A job that trains on these tables; images have ten classes, and networks as models."""
-    train = {"regularizer": "nonconvex", "evaluate_every": 0, **sections.pop("train", {})}
+    train = {"regularizer": "nonconvex", "evaluate_every": 0, "tolerance": 0.0, **sections.pop("train", {})}
     if tables.dataset in IMAGES:
         sections.setdefault("model", NETWORK)
         train |= {"loss": "softmax", "classes": 10}

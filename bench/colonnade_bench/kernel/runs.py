@@ -55,14 +55,22 @@ def tables_of(name: str, seed: int, parties: int = PARTIES) -> Tables:
     known = DATASETS[name]
     source = str(train_file(name)) if name in SPLIT_FROM_TRAIN else name
     scale = known.defaults.scale if isinstance(known.defaults.scale, str) else None
-    data = Data(train=source, test_fraction=0.25, parties=parties, active=ACTIVE, scale=scale)
+    data = Data(
+        train=source,
+        test_fraction=0.25,
+        parties=parties,
+        active=ACTIVE,
+        scale=scale,
+        missing=known.defaults.missing,
+        rare=known.defaults.rare,
+    )
     return replace(read_tables(data, seed=seed), dataset=name)
 
 
 def job_for(tables: Tables, algorithm: str, seed: int, **sections: Any) -> Job:
     """A job that trains on these tables; it is compared with pooled training here, not by the run itself."""
     data = {"train": tables.dataset, "parties": len(tables.train), "active": len(tables.active)}
-    train = {"loss": "smooth_hinge", "evaluate_every": 0, **sections.pop("train", {})}
+    train = {"loss": "smooth_hinge", "evaluate_every": 0, "tolerance": 0.0, **sections.pop("train", {})}
     plain = {"algorithm": algorithm, "seed": seed, "compare": False, "data": data, "train": train}
     return job_from({**plain, **sections})
 
@@ -112,7 +120,7 @@ def svc_error(tables: Tables, seed: int) -> tuple[float, float]:
     job = job_for(tables, "fdskl", seed)
     began = time.process_time()
     sigma = median_bandwidth(X, y, job.kernel.fraction, seed)
-    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2))
+    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2_for(len(y))))
     seconds = time.process_time() - began
     return wrong(fit.decision_function(X_test), y_test), seconds
 

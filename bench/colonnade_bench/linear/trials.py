@@ -235,7 +235,7 @@ def train(
             "world": world,
             "seed": seed,
             "data": {"train": problem.name, "parties": len(tables.train), "active": len(tables.active)},
-            "train": {"loss": "logistic", "l2": L2, **(train or {})},
+            "train": {"loss": "logistic", "l2": L2, "tolerance": 0.0, **(train or {})},
             **sections,
         }
     )

@@ -39,6 +39,7 @@ def fit_dsg(
     X: Matrix, y: Floats, loss: Loss, kernel: Kernel, train: Train, *, features: int, seed: int
 ) -> DsgFit:
     """A kernel machine trained on pooled rows; `features` is the cap, a multiple of the block."""
+    l2 = train.l2_for(int(X.shape[0]))
     n, block, loss = int(X.shape[0]), min(kernel.block, features), loss_for(loss, y)
     batch = train.batch or USUAL_BATCH
     rng = np.random.default_rng([seed, n])
@@ -65,8 +66,8 @@ def fit_dsg(
             gamma_t = step_of_round(gamma, kernel.step, number, per_epoch * train.epochs)
             here = values[rows]
             theta = loss.dz(state.scores(here), y[rows])
-            state.step(here, theta, gamma_t, kernel, train.l2)
-    return DsgFit(drawn, state.alpha, 0.5 * train.l2 * state.known * float(np.sum(state.alpha**2)))
+            state.step(here, theta, gamma_t, kernel, l2)
+    return DsgFit(drawn, state.alpha, 0.5 * l2 * state.known * float(np.sum(state.alpha**2)))
 
 
 @dataclass

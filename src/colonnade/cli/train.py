@@ -56,6 +56,9 @@ def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
         click.echo(f"  {name.replace('_', ' ')}  {value:.4f}")
     if not found["metrics"]:
         click.echo("  the metrics are known where the label is")
+    if found["converged"] is not None:
+        ended = "the loss had stopped falling" if found["converged"] else "not converged; raise train.epochs"
+        click.echo(f"  {ended}")
 
 
 @contextmanager

@@ -95,31 +95,40 @@ class Evaluation:
     _number: int = 0
 
     async def measure(
-        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float | None = None
+        self,
+        scores: Callable[[], Sequence[Floats]],
+        penalty: float,
+        mark: Mark,
+        when: float | None = None,
+        unit: float = 1.0,
     ) -> float | None:
         """Sum all parties' scores securely; returns the loss at the evaluator, None elsewhere.
 
         `scores` gives this party's share of the scores of the training rows and, at the last mark, of the
-        test rows. `when` is the time of the moment that is measured, if that was before now.
+        test rows. `when` is the time of the moment that is measured, if that was before now. Scores are
+        counted in `unit`, and the penalty in its square, while they are summed.
         """
         clock = self.net.clock
-        return await clock.beside(self._measure(scores, penalty, mark, clock.now() if when is None else when))
+        when = clock.now() if when is None else when
+        return await clock.beside(self._measure(scores, penalty, mark, when, unit))
 
     async def _measure(
-        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float
+        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float, unit: float
     ) -> float | None:
-        shares = scores()
+        shares = scores() if unit == 1 else [share / unit for share in scores()]
+        penalty /= unit**2
         piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / MEGA]])
         if self.scribe is None:
             await self.sum.give(piece, root=self.root, tag=self.next_tag())
             return None
         total = await self.sum.collect(piece, tag=self.next_tag())
         ends = np.cumsum([share.size for share in shares])
-        z = [part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)]
+        parts = np.split(unit * total, ends)
+        z = [part.reshape(share.shape) for part, share in zip(parts, shares, strict=False)]
         # in virtual time the moment is when the last party's share is there; in real time, when we began
         clock = self.net.clock
         when = clock.now() if clock.virtual else when
-        return self.scribe.record(z, float(total[-2]), round(total[-1] * MEGA), when, mark)
+        return self.scribe.record(z, unit**2 * float(total[-2]), round(total[-1] * MEGA), when, mark)
 
     def over(self, loss: float | None, epoch: float) -> bool:
         """Whether the run is over at this loss; only the evaluator has one, and knows."""

@@ -100,9 +100,7 @@ def _decoded(content: bytes, encoding: str | None, name: str) -> tuple[str, str]
         except LookupError:
             raise DataError(f"encoding = {encoding!r} is not known; utf-8, cp1252 and utf-16 are") from None
         except UnicodeError as problem:
-            raise DataError(
-                f"{name}: is not written in {encoding} ({problem.reason if isinstance(problem, UnicodeDecodeError) else problem})"
-            ) from None
+            raise DataError(f"{name}: is not written in {encoding} ({problem})") from None
     marked = next((known for mark, known in _MARKS if content.startswith(mark)), None)
     wide = marked is None and b"\0" in content[:200]  # no text of one byte a letter has zeros
     guesses = [marked] if marked else ["utf-16-le", "utf-16-be"] if wide else ["utf-8", "cp1252", "latin-1"]

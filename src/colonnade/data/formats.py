@@ -1,4 +1,4 @@
-"""Files with named columns (CSV, TSV, Parquet, Excel), with errors that name the file, the column and the row.
+"""Files with named columns (CSV, TSV, Parquet, Excel), with errors that name file, column and row.
 
 The parser is pyarrow's. It is fast but says little about what is wrong where, so when it gives up the
 file is read a second time, slowly, to find the lines. What it leaves as text may still mean numbers or
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ def plain_name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of a file: its label and its ids apart from the other columns, and some columns verbatim.
+    """What is wanted of a file: label and ids apart from the other columns, and some columns verbatim.
 
     `ids` is one column or several that are an id together. An id or a category is its spelling: 007 is not 7.
     """
@@ -53,6 +54,7 @@ class Wanted:
     categorical: tuple[str, ...] = ()
 
 
+MICROSECONDS = 86_400e6  # of a day
 ID_MARK = "\x1f"  # between the columns of an id
 
 
@@ -114,7 +116,13 @@ def read_excel(path: Path, wanted: Wanted) -> RawTable:
         ) from None
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (OSError, KeyError, ValueError, openpyxl.utils.exceptions.InvalidFileException) as problem:
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+        BadZipFile,
+        openpyxl.utils.exceptions.InvalidFileException,
+    ) as problem:
         raise DataError(f"{path}: not a readable Excel file ({problem}); save it as CSV (UTF-8)") from None
     plain = io.StringIO(newline="")
     writer = csv.writer(plain)
@@ -212,13 +220,11 @@ def _days(column: Any) -> NDArray[np.float64]:
 
     kind = column.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        column, units = column.cast(pa.timestamp("us")).cast(pa.int64()), 86_400e6
-    elif pa.types.is_time(kind):
-        column, units = column.cast(pa.time64("us")).cast(pa.int64()), 86_400e6
+        column = column.cast(pa.timestamp("us"), safe=False)
     else:
-        column, units = column.cast(pa.duration("us")).cast(pa.int64()), 86_400e6
-    days: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy() / units
-    return days
+        column = column.cast(pa.time64("us") if pa.types.is_time(kind) else pa.duration("us"), safe=False)
+    whole: NDArray[np.float64] = column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy()
+    return whole / MICROSECONDS
 
 
 def _ids(table: Any, names: tuple[str, ...]) -> NDArray[np.str_]:
@@ -226,7 +232,7 @@ def _ids(table: Any, names: tuple[str, ...]) -> NDArray[np.str_]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    parts = []
+    parts: list[NDArray[np.str_]] = []
     for name in names:
         column = table[name]
         if pa.types.is_floating(column.type) and pc.all(pc.equal(column, pc.floor(column))).as_py():
@@ -236,5 +242,5 @@ def _ids(table: Any, names: tuple[str, ...]) -> NDArray[np.str_]:
     for part in parts[1:]:
         joined = np.strings.add(np.strings.add(joined, ID_MARK), part)
     for part in parts:
-        joined = np.where(np.strings.strip(part) == "", "", joined)
+        joined = np.where(np.strings.strip(part) == "", "", joined).astype(np.str_)
     return joined

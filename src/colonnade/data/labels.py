@@ -134,8 +134,8 @@ def guessed_task(y: Column, name: str) -> Task:
         return "multiclass"
     if numbers is None:
         raise DataError(
-            f"{name}: the label has {len(names):,} different texts in {len(y):,} rows ({some(names, 3)}); that "
-            "is neither classes nor a number: name another column as label, or correct them"
+            f"{name}: the label has {len(names):,} different texts in {len(y):,} rows ({some(names, 3)}); "
+            "that is neither classes nor a number: name another column as label, or correct them"
         )
     whole = bool(np.array_equal(numbers, np.floor(numbers)))
     return "multiclass" if whole and len(names) <= min(FEW_NUMBERS, len(y) / 2) else "regression"

@@ -176,8 +176,8 @@ def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: M
 def _warnings(found: _Findings, raw: RawTable) -> list[str]:
     """What the owner should look at."""
     left_out = [
-        f"column '{c}' has {different:,} different texts in {raw.rows:,} rows, like an id or free text; it is "
-        "left out"
+        f"column '{c}' has {different:,} different texts in {raw.rows:,} rows, like an id or free text; "
+        "it is left out"
         for c, different in found.ids.items()
     ]
     numbers = [c for c in found.numbers if c not in found.constant]

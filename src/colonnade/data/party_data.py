@@ -7,7 +7,7 @@ left to the party, so that in a real deployment the same code runs where the col
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class Prepared(NamedTuple):
     preparation: Preparation | None
     train: Table
     test: Table | None
+
+    def plain(self) -> dict[str, Any] | None:
+        """What was learnt, as plain data; None if the columns were ready."""
+        return None if self.preparation is None else self.preparation.to_dict()
 
 
 @dataclass(frozen=True, eq=False)

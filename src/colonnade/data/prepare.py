@@ -32,7 +32,7 @@ WIDE, FILLED = 256, 0.25  # one-hot columns beyond this width and below this fil
 class Numbers:
     """Number columns: x becomes (x - shift) / divisor, after outliers were capped and gaps filled.
 
-    There is one entry for each of `names` in the other tuples; `low` and `high` are empty where outliers stay.
+    The other tuples have one entry for each of `names`; `low` and `high` are empty where outliers stay.
     """
 
     names: tuple[str, ...]
@@ -63,7 +63,7 @@ class Preparation:
 
     A categorical column becomes one column per category, a gap or an unknown value the category for it, if
     there is one. `gaps` are number columns of which one more column says where they had no value. The columns
-    in `constant` had one value in all training rows: they teach nothing and become 0, unless they are left out.
+    in `constant` had one value in all training rows: they teach nothing and become 0 or are left out.
     A column that is in neither `numbers` nor `categories` nor `gaps` is left out.
     """
 
@@ -116,7 +116,7 @@ class Preparation:
 
     @property
     def warnings(self) -> list[str]:
-        """What should be looked at: columns that look like ids or like the label, and those left out for it."""
+        """What should be looked at: columns that look like ids or like the label."""
         return list(self.sentences["warnings"])
 
     def transform(self, raw: RawTable, y: Floats | None = None) -> Table:

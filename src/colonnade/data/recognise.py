@@ -31,7 +31,7 @@ Parser = Callable[[str], float | None]
 
 @dataclass(frozen=True, eq=False)
 class Recognised:
-    """A column as numbers or as text, with a sentence about it, and the pattern of its dates if it has some."""
+    """A column as numbers or as text, a sentence about it, and the pattern of its dates if it has some."""
 
     values: Column
     said: str | None = None
@@ -40,7 +40,7 @@ class Recognised:
 
 
 def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) -> Recognised:
-    """A text column (anything that pyarrow makes an array of): numbers, days, or text without blanks around it."""
+    """A text column (what pyarrow makes an array of): numbers, days, or text without blanks around it."""
     different, place = _different(texts)
     there = [text for text in different if text]
     if not there:
@@ -65,7 +65,7 @@ def number_of(text: str) -> float | None:
 
 
 def date_pattern(texts: Sequence[str]) -> str | None:
-    """How all these texts write dates: "ymd", "dmy" or "mdy"; "?" if that cannot be told; None if not all do."""
+    """How all these texts write dates: "ymd", "dmy" or "mdy"; "?" if nobody can tell; None if not all do."""
     if all(_YEAR_FIRST.fullmatch(text) for text in texts):
         return "ymd"
     found = [_YEAR_LAST.fullmatch(text) for text in texts]
@@ -88,8 +88,8 @@ def days_of(text: str, pattern: str) -> float:
     order = {"ymd": (1, 3, 4), "dmy": (4, 3, 1), "mdy": (4, 1, 3)}[pattern]
     year, month, day = (int(match[k]) for k in order)
     try:
-        time = [int(part or 0) for part in match.groups()[4:7]]
-        return (datetime(year, month, day, *time) - _EPOCH).total_seconds() / 86400
+        hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
+        return (datetime(year, month, day, hour, minute, second) - _EPOCH).total_seconds() / 86400
     except ValueError:
         return float("nan")
 
@@ -139,10 +139,8 @@ def _number_parser(texts: Sequence[str], dialect: Dialect) -> tuple[Parser | Non
 
 def _plain(text: str, point: str, group: str) -> float | None:
     """A number with this decimal mark, and these or blank marks between thousands; None if it is none."""
-    grouped = re.fullmatch(
-        rf"[+-]?\d{{1,3}}(?:([{re.escape(group)}' \u00a0\u202f’])\d{{3}})(?:\1\d{{3}})*(?:{re.escape(point)}\d*)?",
-        text,
-    )
+    mark = rf"[{re.escape(group)}' \u00a0\u202f’]"
+    grouped = re.fullmatch(rf"[+-]?\d{{1,3}}({mark})\d{{3}}(?:\1\d{{3}})*(?:{re.escape(point)}\d*)?", text)
     if grouped:
         text = text.replace(grouped[1], "")
     if not re.fullmatch(
@@ -168,8 +166,8 @@ def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialec
         )
     if all(_plain(text, ".", ",") is not None or _plain(text, ",", ".") is not None for text in texts):
         return (
-            f"column '{name}' has numbers such as {next(t for t in texts if '.' in t or ',' in t)} that can be "
-            "read in two ways; it is taken as text: say decimal or thousands"
+            f"column '{name}' has numbers such as {next(t for t in texts if '.' in t or ',' in t)} that can "
+            "be read in two ways; it is taken as text: say decimal or thousands"
         )
     odd = [text for text in texts if _plain(text, dialect.decimal or ".", "'") is None]
     if len(odd) <= (1 - MOSTLY) * len(texts) and len(texts) > 4:
@@ -180,7 +178,7 @@ def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialec
     return None
 
 
-def numbers_of(texts: Sequence[object]) -> Floats | None:
+def numbers_of(texts: Sequence[object] | NDArray[Any]) -> Floats | None:
     """All these texts as numbers, gaps as NaN; None if one is neither."""
     parsed = np.empty(len(texts))
     for row, value in enumerate(texts):

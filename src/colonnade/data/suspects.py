@@ -29,7 +29,7 @@ def like_ids(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
         if c in raw.reading.dates or not np.array_equal(values, np.floor(values)):  # NaN is not equal either
             continue
         if len(np.unique(values)) == len(values):
-            yield f"column '{c}' has a whole number of its own in every row, like an id or an index; drop it if so"
+            yield f"column '{c}' has its own whole number in every row, like an id or an index; drop it if so"
 
 
 def like_labels(
@@ -45,7 +45,7 @@ def like_labels(
             codes_in(raw.column(c), categories[c]).astype(np.float64) if c in categories else _numbers(raw, c)
         )
         if _explains(values, y, classes, ordered=c not in categories):
-            yield f"column '{c}' tells the label almost by itself; drop it if it is a copy or known only later"
+            yield f"column '{c}' tells the label almost by itself; drop it if it is a copy of it"
 
 
 def _explains(values: Floats, y: Floats, classes: Floats, *, ordered: bool) -> bool:

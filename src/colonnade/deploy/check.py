@@ -10,8 +10,8 @@ from colonnade.data.table import RawTable
 from colonnade.deploy.ledger import Ledger
 from colonnade.deploy.rows import read_with_ids
 from colonnade.deploy.settings import Settings
-from colonnade.deploy.terms import Key
 from colonnade.errors import DataError
+from colonnade.job import Key
 
 
 def survey(settings: Settings) -> Iterator[str]:

@@ -8,7 +8,7 @@ operator, and are never sent to a peer as they are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,7 +103,7 @@ def read_with_ids(
     )
     if raw.ids is None:
         raise DataError(f"{path}: no id column '{entry.keys[0]}' was read")
-    return raw, digests(parts_of(raw.ids, len(keys)), keys, entry.keys)
+    return raw, _hashed(parts_of(raw.ids, len(keys)))
 
 
 def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
@@ -112,11 +112,17 @@ def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Seque
     The columns of an id are hashed with their lengths, so that (ab, c) is not (a, bc).
     """
     forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
+    columns = zip(forms, parts, strict=True)
+    return _hashed([[form(str(text), row) for row, text in enumerate(part)] for form, part in columns])
+
+
+def _hashed(parts: Sequence[Iterable[str]]) -> Digests:
+    """One SHA-256 per row over the columns of its id, which are in normal form."""
     packed = bytearray()
-    for row, values in enumerate(zip(*parts, strict=True)):
+    for values in zip(*parts, strict=True):
         hashed = hashlib.sha256()
-        for form, value in zip(forms, values, strict=True):
-            text = form(str(value), row).encode()
+        for value in values:
+            text = str(value).encode()
             hashed.update(len(text).to_bytes(4, "big") + text)
         packed += hashed.digest()
     return np.frombuffer(bytes(packed), dtype=np.uint8).reshape(-1, 32)

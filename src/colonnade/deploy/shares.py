@@ -54,6 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     code: dict[str, str] = {}
     tensors: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
     epsilon: float | None = None
+    converged: bool | None = None  # whether the loss had stopped falling, where that is known
     weights: str  # sha256 of weights.npz
 
 

@@ -210,6 +210,7 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
         created=shares.now(),
         versions=shares.versions(),
         epsilon=share.epsilon,
+        converged=share.converged,
         weights="",
     )
 
@@ -300,6 +301,7 @@ class Trained(TypedDict):
     metrics: dict[str, float]
     alignment: str
     created: str
+    converged: bool | None
 
 
 def describe(manifest: shares.Manifest) -> Trained:
@@ -312,4 +314,5 @@ def describe(manifest: shares.Manifest) -> Trained:
         "metrics": manifest.metrics,
         "alignment": manifest.alignment,
         "created": manifest.created,
+        "converged": manifest.converged,
     }

@@ -83,7 +83,7 @@ def _check_train(train: Train, refuse: Refuse) -> None:
         refuse("train.evaluate_every: give epochs between evaluations, or 0 for the end only")
     if isinstance(train.step, float) and not 0 < train.step < float("inf"):
         refuse(f"train.step: {train.step} is not a positive number")
-    if not 0 <= train.l2 < float("inf"):
+    if train.l2 != "auto" and not 0 <= train.l2 < float("inf"):
         refuse(f"train.l2: {train.l2} is not a number >= 0")
     if not 0 <= train.l1 < float("inf"):
         refuse(f"train.l1: {train.l1} is not a number >= 0")

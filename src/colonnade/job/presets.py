@@ -96,7 +96,7 @@ _TABLE = (
         "-",
         "full",
         "sync",
-        defaults={"train": {"epochs": 300}},
+        defaults={"train": {"epochs": 300, "l2": "auto"}},
     ),
     *(
         Preset(

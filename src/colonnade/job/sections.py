@@ -96,7 +96,7 @@ class Train(Section, frozen=True):
     epochs: int = 10
     batch: int | None = None  # the most rows of a batch; None: what suits algorithm and rows
     step: float | Literal["auto"] = "auto"
-    l2: float = 1e-4
+    l2: float | Literal["auto"] = 1e-4  # auto: 1 / rows
     l1: float = 0.0
     class_weight: ClassWeight = None  # by label; balanced: all classes weigh the same
     loss: LossName | None = None
@@ -115,6 +115,10 @@ class Train(Section, frozen=True):
     direction: Literal["plain", "lbfgs"] | None = None
     labels_at: int | None = None
     classes: int | None = None
+
+    def l2_for(self, rows: int) -> float:
+        """Lambda for so many training rows."""
+        return 1 / rows if self.l2 == "auto" else self.l2
 
 
 class Direction(Section, frozen=True):

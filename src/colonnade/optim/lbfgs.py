@@ -117,6 +117,11 @@ class LimitedMemory:
     def direction(self, v: Floats, products: Floats) -> Floats:
         return self.inverse.direction(v, products)
 
+    def forget(self) -> None:
+        """Drop all pairs that are not pinned."""
+        first = 2 * self.pinned
+        self.inverse = Inverse(self.vectors[:first], self.products[:first, :first], self.gamma)
+
     def unpin(self) -> None:
         """Drop the pinned pairs."""
         first = 2 * self.pinned

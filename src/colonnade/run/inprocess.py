@@ -72,7 +72,7 @@ async def _together(
         work = Work(plan, prepared.train, prepared.test, order.target_loss, models, order.progress)
         async with Party(identities[name], (net,) if beside is None else (net, beside)) as party:
             share = await train(party, work, net, beside)
-        share.preparation = prepared.preparation and prepared.preparation.to_dict()
+        share.preparation = prepared.plain()
         return share
 
     ends: dict[str, tuple[Endpoint, Endpoint | None]] = {}

@@ -126,7 +126,8 @@ def _objective(composition: Composition, facts: Facts) -> Objective:
     classes = (train.classes or facts.classes) if several else 0
     if several and not classes:
         raise JobError("train.classes: softmax has a score per class; say how many classes there are")
-    return Objective(loss=loss, regularizer=train.regularizer, l2=train.l2, l1=train.l1, classes=classes)
+    l2 = train.l2_for(facts.rows)
+    return Objective(loss=loss, regularizer=train.regularizer, l2=l2, l1=train.l1, classes=classes)
 
 
 def _check_facts(composition: Composition, facts: Facts) -> None:

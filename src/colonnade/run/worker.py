@@ -81,7 +81,7 @@ async def _serve(folder: Path) -> Share:
             share = await train(party, work, net)
             share.cpu_seconds = time.process_time() - began
             share.peak_memory_mb = _peak_memory_mb()
-            share.preparation = prepared.preparation and prepared.preparation.to_dict()
+            share.preparation = prepared.plain()
             return share
     finally:
         orphaned.cancel()

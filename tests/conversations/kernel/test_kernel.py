@@ -59,7 +59,7 @@ def oracle(done: Finished, setting: Tables) -> Floats:
         LOSSES[train.loss or ""],
         omega,
         b,
-        l2=train.l2,
+        l2=train.l2_for(len(y)),
         step=float(train.step),
         batch=done.plan.pace.batch,
         block=kernel.block,

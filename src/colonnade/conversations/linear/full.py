@@ -96,7 +96,7 @@ class FullConversation:
             state.w += state.step * state.direction
             state.steps += 1
         state.w *= unit
-        await self._measure()
+        await self._measure(unit)
 
     async def _turn(self, theta: Floats) -> None:
         """Find the direction to go from the gradient that theta gives, and the pair of the step before."""
@@ -165,7 +165,7 @@ class FullConversation:
             raise RuntimeError(f"{self.context.me} is not the evaluator")
         return self.judge
 
-    async def _measure(self) -> None:
+    async def _measure(self, unit: float) -> None:
         """Measure the finished model, on test rows too."""
         state, test = self.state, self.context.test
 
@@ -174,7 +174,7 @@ class FullConversation:
             return [rows_of(table.X).scores(0, table.rows, state.w) for table in tables]
 
         penalty = self.penalty.value(state.w)
-        await self.evaluation.measure(scores, penalty, Mark(state.steps, state.sums, final=True))
+        await self.evaluation.measure(scores, penalty, Mark(state.steps, state.sums, final=True), unit=unit)
 
     def outcome(self) -> Outcome:
         """What this party returns."""

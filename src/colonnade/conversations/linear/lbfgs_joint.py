@@ -30,6 +30,8 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
+from colonnade.conversations.linear.caution import GO_ON, Caution, watch_of
+from colonnade.conversations.linear.heavy import hidden_curvature
 from colonnade.conversations.linear.piggyback import Riders
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.tune import sum_to_all
@@ -58,7 +60,7 @@ class StepQuestion:
 
     @property
     def answer_size(self) -> int:
-        return self.piece.size + 1  # and the step
+        return self.piece.size + 2  # and the step, and a word of caution
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,7 @@ class JointState:
     """What rounds change: the pairs of the common H, the questions under way, the factors of s and v."""
 
     memory: LimitedMemory
+    caution: Caution
     riders: Riders[JointQuestion]
     last_w: Floats
     steepest: Floats | None = None
@@ -132,9 +135,13 @@ class Joint:
     def __post_init__(self) -> None:
         settings = self.context.plan.settings
         memory = LimitedMemory(settings.memory, settings.delta)
-        self.state = JointState(memory, Riders(self.ahead), self.block.w.copy())
+        w = self.block.w.copy()
+        self.state = JointState(memory, Caution(w, w), Riders(self.ahead), w)
+        self.watch = watch_of(self.context)
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
+        batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness
+        self._hidden = hidden_curvature(self.block.X, self.sample, batch, smoothness)
 
     # -- rounds -------------------------------------------------------------------------------------
 
@@ -142,10 +149,16 @@ class Joint:
         """The share of a round's scores, with the questions that ride along appended."""
         return self.state.riders.load(batch.number, share)
 
-    def reply(self, batch: Round, total: Floats, theta_of: Callable[[Floats], Floats]) -> Floats:
+    def reply(self, batch: Round, rows: Rows, total: Floats, theta_of: Callable[[Floats], Floats]) -> Floats:
         """What a dominator sends back: theta of the round, and the answers to what rode with its scores."""
         z, ridden = self._split(batch, total)
-        answers = self.state.riders.answers(batch.number, ridden, self._answer)
+        word = GO_ON
+        if self.watch is not None:
+            holder = self.context.label_holder
+            word = self.watch.word(float(holder.loss.value(z, holder.y[rows]).mean()))
+        answers = self.state.riders.answers(
+            batch.number, ridden, lambda question, part: self._answer(question, part, word)
+        )
         return np.concatenate([theta_of(z).ravel(), answers])
 
     def take(self, batch: Round, reply: Floats) -> None:
@@ -164,10 +177,10 @@ class Joint:
         size = batch.size * math.prod(classes)
         return values[:size].reshape(batch.size, *classes), values[size:]
 
-    def _answer(self, question: JointQuestion, total: Floats) -> Floats:
+    def _answer(self, question: JointQuestion, total: Floats, word: float) -> Floats:
         match question:
             case StepQuestion():
-                return np.append(total, self.step())
+                return np.append(total, [self.state.caution.factor * self.step(), word])
             case CurvatureQuestion():
                 along, z = total.reshape(question.scores.shape)
                 return self._bend(self._theta(z), along).ravel()
@@ -191,9 +204,15 @@ class Joint:
         state.riders.add(number, StepQuestion(v, state.zoom_v, inverse, inverse.dots(v)[:, 0]))
 
     def _take_step(self, asked: StepQuestion, answer: Floats) -> None:
-        products, squared_length, gamma = answer[:-2], answer[-2], answer[-1]
-        self.block.w -= (gamma / asked.zoom) * asked.inverse.direction(asked.v, products)
-        self.state.zoom_v = _zoomed(asked.zoom, squared_length)
+        products, (squared_length, gamma, word) = answer[:-3], answer[-3:]
+        state = self.state
+        state.zoom_v = _zoomed(asked.zoom, squared_length)
+        if state.caution.heed(word, self.block.w):
+            state.memory.forget()
+            state.changes += 1
+            state.last_w = self.block.w.copy()
+        else:
+            self.block.w -= (gamma / asked.zoom) * asked.inverse.direction(asked.v, products)
 
     # -- pairs --------------------------------------------------------------------------------------
 
@@ -300,8 +319,8 @@ class Joint:
         return self._rows.gradient(0, len(self.sample), bent) / len(self.sample)
 
     def _penalty(self, s: Floats) -> Floats:
-        """The penalty's Hessian times s."""
-        return self.block.penalty.bend(self.block.w, s)
+        """The Hessian times s of all that needs no other party: the penalty, and heavy columns."""
+        return self.block.penalty.bend(self.block.w, s) + (s.T * self._hidden).T
 
 
 def _zoomed(zoom: float, squared_length: float) -> float:

@@ -135,12 +135,12 @@ class Trainer:
     def reply(self, batch: Round, z: Floats) -> Floats:
         """What a dominator sends back: theta, and the answers to what rode with the scores."""
         order, _ = self.block.rows(batch.epoch)
-        holder = self.context.label_holder
+        rows, holder = order[batch.start : batch.end], self.context.label_holder
 
         def theta_of(z: Floats) -> Floats:
-            return holder.theta(z, order[batch.start : batch.end], batch.number)
+            return holder.theta(z, rows, batch.number)
 
-        return theta_of(z) if self.joint is None else self.joint.reply(batch, z, theta_of)
+        return theta_of(z) if self.joint is None else self.joint.reply(batch, rows, z, theta_of)
 
     # -- pauses -------------------------------------------------------------------------------------
 
