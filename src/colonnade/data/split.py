@@ -7,22 +7,19 @@ for experiments on one data set), from names in the job, or from one file per pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
 
-from colonnade.arrays import Floats, Matrix, Rows
+from colonnade.arrays import Rows
 from colonnade.data.dialect import Dialect
 from colonnade.data.files import AS_FOUND, load
 from colonnade.data.keys import shown
-from colonnade.data.labels import Labels
-from colonnade.data.table import RawTable, Table, first_place, int32_indices, stored_values
+from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key, numbered_parties
 

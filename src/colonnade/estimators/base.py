@@ -51,6 +51,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     _model: Fitted
     result_: Result
     n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
     columns_: dict[str, tuple[str, ...]]
     n_iter_: int
 
