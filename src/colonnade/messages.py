@@ -263,10 +263,40 @@ class Score(Message, frozen=True, tag=57):
     rows: Numbers
 
 
+class Pending(Message, frozen=True, tag=58):
+    """Says that an operator is asked about a proposed run, who has so many seconds.
+
+    The party that is asked tells the proposer, and the proposer those who have accepted already.
+    """
+
+    queued: ClassVar[bool] = True
+    run: int
+    seconds: float
+
+
+class AskShare(Message, frozen=True, tag=59):
+    """Asks whether the receiver holds its share of a model; `number` comes back with the answer."""
+
+    queued: ClassVar[bool] = True
+    number: int
+    model: str
+
+
+class HaveShare(Message, frozen=True, tag=60):
+    """What the sender holds of a model: the digests of its job and of its common rows, or why it has none."""
+
+    queued: ClassVar[bool] = True
+    number: int
+    digest: str
+    alignment: str
+    refusal: str | None
+
+
 AnyMessage = (
     Ask | Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay
     | Upload | Reply | Embeddings | Measure
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
+    | Pending | AskShare | HaveShare
 )  # fmt: skip
 
 # a dtype is one byte on the wire; what is not in this list cannot be sent

@@ -20,8 +20,10 @@ from colonnade.cli.certificates import certs
 from colonnade.cli.demo import demo
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
+from colonnade.cli.new import new
 from colonnade.cli.party import party
 from colonnade.cli.predict import predict
+from colonnade.cli.proposals import proposals
 from colonnade.cli.report import report
 from colonnade.cli.run import run
 from colonnade.cli.train import train
@@ -55,6 +57,9 @@ class Colonnade(click.Group):
         except (KeyboardInterrupt, click.Abort):
             _say("stopped; no result was written")
             return INTERRUPTED
+        except BrokenPipeError:  # whoever reads our output has read enough
+            sys.stdout = None
+            return 0
         except Exception as error:
             if ctx.params.get("debug"):
                 traceback.print_exception(error)
@@ -94,9 +99,25 @@ def main(debug: bool) -> None:
 
     \b
     colonnade demo             see it work: four parties, four processes, one model
-    colonnade run JOB.toml     run your own
+    colonnade new FILE...      write a job for your own files
+    colonnade run JOB.toml     run it
     """
 
 
-for command in (demo, run, report, algorithms, datasets, certs, bench, party, train, predict, models, budget):
+for command in (
+    demo,
+    new,
+    run,
+    report,
+    algorithms,
+    datasets,
+    certs,
+    bench,
+    party,
+    train,
+    predict,
+    models,
+    budget,
+    proposals,
+):
     main.add_command(command)

@@ -51,6 +51,7 @@ class Scribe:
     progress: Callable[[Moment], object] = lambda moment: None  # True: enough, the run may end
     history: list[Moment] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
+    test_scores: Numbers | None = None  # of the test rows, once the run is over
     started: float = field(default_factory=time.perf_counter)
 
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
@@ -71,6 +72,7 @@ class Scribe:
         )
         if mark.final:
             self.metrics |= {"train_loss": loss, **test}
+            self.test_scores = z[1] if test else None
         if mark.final and self.history and self.history[-1].rounds == mark.rounds:
             # a target met at a mark ended the run there: both are one moment, at the time it was reached
             known = self.history[-1]

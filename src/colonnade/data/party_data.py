@@ -60,9 +60,12 @@ class PartyData:
     preparation: Preparation | None = None  # by which columns that are ready were made so
 
     @staticmethod
-    def of(party: str, train: Table, test: Table | None = None) -> PartyData:
+    def of(
+        party: str, train: Table, test: Table | None = None, preparation: Preparation | None = None
+    ) -> PartyData:
         """Data that is ready: `prepare` gives the same arrays back."""
-        return PartyData(party, _raw(train), None if test is None else _raw(test), Recipe(ready=True))
+        raw_test = None if test is None else _raw(test)
+        return PartyData(party, _raw(train), raw_test, Recipe(ready=True), preparation)
 
     @property
     def columns(self) -> int:
@@ -78,8 +81,8 @@ class PartyData:
         """The same data with its columns prepared."""
         if self.recipe.ready:
             return self
-        made, train, test = self.prepare()
-        return replace(PartyData.of(self.party, train, test), preparation=made)
+        preparation, train, test = self.prepare()
+        return PartyData.of(self.party, train, test, preparation)
 
     def prepare(self) -> Prepared:
         """The columns as numbers. Statistics come from this party's training rows alone."""

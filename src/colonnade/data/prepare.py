@@ -110,6 +110,12 @@ class Preparation:
             names += [f"{c} {MISSING}"] if c in gaps else []
         return (*names, INTERCEPT) if self.intercept else tuple(names)
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The raw columns that are used; the others may be absent."""
+        used = {*self.numbers.names, *self.categories, *self.gaps}
+        return tuple(c for c in self.columns if c in used)
+
     def done(self) -> list[str]:
         """What was done to the columns, in sentences that name this party's own columns."""
         return list(self.sentences["done"])
@@ -121,10 +127,8 @@ class Preparation:
 
     def transform(self, raw: RawTable, y: Floats | None = None) -> Table:
         """Any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held here."""
-        used = {*self.numbers.names, *self.categories, *self.gaps}
-        needed = tuple(c for c in self.columns if c in used)
-        if raw.columns != needed:
-            raw = raw.select(needed)
+        if raw.columns != self.needed:
+            raw = raw.select(self.needed)
         # the training file decides whether columns are sparse; a test file may be emptier or fuller
         if raw.sparse != self.sparse and not isinstance(raw.values, tuple):
             sparse = csr_array(raw.values)

@@ -64,6 +64,9 @@ def _check_data(data: Data, refuse: Refuse) -> None:
             "data.server: goes with parties = N; with columns or files name the server among the parties, "
             "columns = {server = [], ...} or a file with nothing but id and label, and active = ['server']"
         )
+    for name in data.party_names:
+        if not name or name.startswith(".") or "/" in name or "\\" in name:
+            refuse(f"data: {name!r} cannot be a party's name, of which a folder is made; no / and no . first")
     q = len(data.party_names)
     if q > 255:
         refuse(f"data: {q} parties are more than a run can name; at most 255")
@@ -91,6 +94,8 @@ def _check_train(train: Train, refuse: Refuse) -> None:
         for label, weight in train.class_weight.items():
             if not 0 <= weight < float("inf"):
                 refuse(f"train.class_weight: {weight} of label {label!r} is not a number >= 0")
+    if train.stale is not None and train.stale < 0:
+        refuse(f"train.stale: {train.stale} is not a number of rounds >= 0")
     if train.max_delay is not None and train.max_delay < 0:
         refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
     if train.target is not None and not train.target > 0:
@@ -126,7 +131,7 @@ def _check_models(models: ModelSpecs, refuse: Refuse) -> None:
     named: dict[str, ModelSpec | ServerSpec] = {
         "model": models,
         "model.server": models.server,
-        **models.parties,
+        **{f"model.parties.{party}": model for party, model in models.parties.items()},
     }
     for name, model in named.items():
         _check_model(model, name, refuse)

@@ -18,7 +18,8 @@ from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.inprocess.simulated import Faults, Link, Partition, SimulatedHub
-from colonnade.net.network import Clock, Wire
+from colonnade.net.network import Wire
+from colonnade.net.recorder import Recorder, recorded
 from colonnade.result import Moment
 from colonnade.run.party import Party, Progress, Share, Work, first_cause, train
 from colonnade.run.world import Launch, run_id
@@ -59,26 +60,39 @@ def run_simulated(order: Launch) -> dict[str, Share]:
 
 
 async def _together(
-    order: Launch, wire: Wires, clock: Callable[[str], Clock], *, measuring: Wires | None = None
+    order: Launch,
+    wire: Wires,
+    clock: Callable[[str], RealClock | VirtualClock],
+    *,
+    measuring: Wires | None = None,
 ) -> dict[str, Share]:
     """Run every party as a task of one event loop; `measuring` makes wires for measurements apart."""
     plan, names = order.plan, tuple(sorted(order.data))
     identities = InProcessIdentity.for_all(names)
     run, deadline = run_id(plan), plan.network.deadline_s
 
+    recorders: dict[str, Recorder] = {}
+
     async def program(name: str, net: Endpoint, beside: Endpoint | None) -> Share:
         prepared = order.data[name].prepare()
         models = order.models.get(name, NO_MODELS)
         work = Work(plan, prepared.train, prepared.test, order.target_loss, models, order.progress)
         async with Party(identities[name], (net,) if beside is None else (net, beside)) as party:
-            share = await train(party, work, net, beside)
+            # on a virtual clock it is the clock that hears of work, and steps take no time
+            steps = None if net.clock.virtual else recorders.get(name)
+            share = await recorded(steps, train(party, work, net, beside))
+        if name in recorders:
+            share.timeline = recorders[name].finish(share.seconds)
         share.preparation = prepared.plain()
         return share
 
     ends: dict[str, tuple[Endpoint, Endpoint | None]] = {}
     for name in order.data:
-        time = clock(name)
-        net = Endpoint(name, names, order.tap(name, wire(name)), time, run=run, deadline=deadline)
+        time, tapped = clock(name), order.tap(name, wire(name))
+        if order.timeline:
+            recorders[name] = Recorder(time)
+            tapped = recorders[name].tap(tapped)
+        net = Endpoint(name, names, tapped, time, run=run, deadline=deadline)
         beside = None
         if measuring is not None:
             beside = Endpoint(name, names, measuring(name), time, run=run, deadline=deadline)

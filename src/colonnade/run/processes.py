@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
-import numpy as np
 
 from colonnade import errors
 from colonnade.data import store
@@ -31,7 +30,7 @@ from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
 from colonnade.run.party import Progress, Share
-from colonnade.run.worker import Instructions
+from colonnade.run.worker import Instructions, read_share
 from colonnade.run.world import Launch, run_id
 
 # how long the others may take to notice that one has failed, on top of the job's own deadline
@@ -83,6 +82,7 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
             run=run_id(plan),
             addresses=addresses,
             target_loss=order.target_loss,
+            timeline=order.timeline,
         )
         (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders
@@ -138,9 +138,7 @@ def _collect(folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes
             kind = getattr(errors, plain["error"], ColonnadeError)
             causes.append(kind(f"{party}: {plain['text']}"))
         elif parties[party].poll() == 0:
-            shares[party] = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
-            with np.load(folder / "weights.npz", allow_pickle=False) as stored:
-                shares[party].weights = {name: stored[name] for name in stored.files}
+            shares[party] = read_share(folder)
         else:
             log = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
             said = f": {log[-1]}" if log else ""

@@ -22,11 +22,14 @@ from colonnade.errors import Aborted, ColonnadeError
 from colonnade.job.plan import Plan
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
 from colonnade.run.party import Party, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
+
+TEST_SCORES = "test_scores.npy"
 
 
 class Instructions(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,7 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     addresses: dict[str, tuple[str, int]]
     target_loss: float | None
+    timeline: bool = False
 
     def read_plan(self) -> Plan[Any]:
         """The plan, with the settings of its conversation."""
@@ -56,9 +60,20 @@ def main(folder: Path) -> int:
         print(f"colonnade: {error}", file=sys.stderr)
         return error.exit_code
     np.savez(folder / "weights.npz", **share.weights)
-    share.weights = {}
-    _leave(folder / "share.json", msgspec.json.encode(share))
+    if share.test_scores is not None:
+        np.save(folder / TEST_SCORES, share.test_scores, allow_pickle=False)
+    _leave(folder / "share.json", msgspec.json.encode(share.counts()))
     return 0
+
+
+def read_share(folder: Path) -> Share:
+    """The share that a party's process left in its folder."""
+    share = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
+    with np.load(folder / "weights.npz", allow_pickle=False) as stored:
+        share.weights = {name: stored[name] for name in stored.files}
+    if (folder / TEST_SCORES).exists():
+        share.test_scores = np.load(folder / TEST_SCORES, allow_pickle=False)
+    return share
 
 
 async def _serve(folder: Path) -> Share:
@@ -70,15 +85,20 @@ async def _serve(folder: Path) -> Share:
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
     prepared = store.load(folder / "data").prepare()
     wire = network_wire(network.transport, me, told.addresses, credentials, network.deadline_s)
-    net = Endpoint(me, parties, wire, RealClock(), run=told.run, deadline=network.deadline_s)
+    clock = RealClock(pause)
+    recorder = Recorder(clock) if told.timeline else None
+    tapped = wire if recorder is None else recorder.tap(wire)
+    net = Endpoint(me, parties, tapped, clock, run=told.run, deadline=network.deadline_s)
     work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
     orphaned = asyncio.ensure_future(_parent_gone(net))
     try:
         async with Party(credentials, (net,)) as party:
             await wire.start()
-            net.clock = RealClock(pause)  # waiting for the others to start is not training
+            clock.restart()  # waiting for the others to start is not training
             began = time.process_time()
-            share = await train(party, work, net)
+            share = await recorded(recorder, train(party, work, net))
+            if recorder is not None:
+                share.timeline = recorder.finish(share.seconds)
             share.cpu_seconds = time.process_time() - began
             share.peak_memory_mb = _peak_memory_mb()
             share.preparation = prepared.plain()

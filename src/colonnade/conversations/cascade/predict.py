@@ -21,6 +21,7 @@ from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.conversations.cascade.client import outputs_of, receive_rows, send_rows
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.tensors import HEAD, OWN, restored
 from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
 from colonnade.errors import MalformedMessage
 from colonnade.job import Device, Job, ModelSpecs
@@ -29,8 +30,6 @@ from colonnade.losses import LOSSES
 from colonnade.messages import Announce
 from colonnade.models.build import party_model, server_model
 from colonnade.optim.replies import Head
-
-OWN, HEAD = "w", "w0"  # the two parameter vectors that a share may hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +128,11 @@ def _outputs(holding: Holding) -> Numbers:
     """A party's outputs for its rows, as it would send them."""
     plan: Plan[CascadeSettings] = holding.plan
     specs, precision = plan.settings.model, plan.settings.precision
-    spec = specs.parties.get(holding.me, specs)
-    own = holding.models.own or party_model(spec, int(holding.X.shape[1]), _device(specs))
+    own = holding.models.own or restored(
+        party_model(specs.parties.get(holding.me, specs), int(holding.X.shape[1]), _device(specs)),
+        OWN,
+        holding.arrays,
+    )
     # the server computes on in double precision, whatever precision outputs travel in
     return outputs_of(own, holding.arrays[OWN], holding.X, precision).astype(np.float64)
 
@@ -139,7 +141,9 @@ def _head(holdings: Mapping[str, Holding], width: int) -> Head:
     """F0 of so many outputs, with the server's parameters."""
     plan: Plan[CascadeSettings] = next(iter(holdings.values())).plan
     specs, objective, server = plan.settings.model, plan.objective, holdings[plan.evaluator]
-    model = server.models.head or server_model(specs.server, width, objective.classes or 1, _device(specs))
+    model = server.models.head or restored(
+        server_model(specs.server, width, objective.classes or 1, _device(specs)), HEAD, server.arrays
+    )
     return Head(model, LOSSES[objective.loss], server.arrays[HEAD])
 
 

@@ -1,11 +1,11 @@
 """Keeps quasi-Newton steps from running away: the evaluator watches the loss, and all go back if it rises.
 
 H is made from few rows, and on some data it is wrong where it matters: a batch with a row unlike all that H
-has seen, or rare positives. The evaluator sees the scores of every batch that it dominates, so it knows their
-loss for nothing. It compares stretches of batches: if one is worse than the best before it, beyond what chance
-explains, every party takes its weights back to where the loss was still falling, forgets the pairs since then,
-and makes shorter steps from there on. The word rides with the answer to a step, so all parties act on it at the
-same step; as long as all is well nothing changes.
+has seen, or rare positives. The evaluator sees the scores of every batch that it dominates, so it knows
+their loss for nothing. It compares stretches of batches: if one is worse than the best before it, beyond
+what chance explains, every party takes its weights back to where the loss was still falling, forgets the
+pairs since then, and makes shorter steps from there on. The word rides with the answer to a step, so all
+parties act on it at the same step; as long as all is well nothing changes.
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ THETA = {
     "poisson": "it is how far the expected count of its row is from the label",
     "gamma": "it is the relative error of its row: how far the label over what is expected is from 1",
 }
-UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss"})
+UNDERSTANDS = frozenset(
+    {"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss", "train.stale"}
+)
 
 
 class LinearShares:
@@ -171,7 +173,7 @@ BACKWARD = Conversation(
     pooled=pooled_optimum,
     share=LinearShares(),
     notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
-    leaks=lambda job: ("labels",) if job.privacy.mechanism == "none" else (),
+    leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check_direction,
     understands=UNDERSTANDS | {"train.evaluate_every"},
     usual_batch=usual_batch,
@@ -188,7 +190,7 @@ PULL = Conversation(
     pooled=pooled_optimum,
     share=LinearShares(),
     notes=lambda plan: ["every party that holds the label learns the total score of every row"],
-    leaks=lambda job: (),
+    leaks=lambda privacy: (),
     check=check_pull,
     understands=UNDERSTANDS | {"train.labels_at"},
     usual_batch=usual_batch,
