@@ -36,7 +36,7 @@ def data() -> Data:
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
     [VerticalClassifier(), VerticalRegressor()], expected_failed_checks=lambda estimator: EXPECTED
 )
 def test_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:

@@ -62,7 +62,8 @@ def test_like_repeats_a_split_on_other_rows() -> None:
     assert test.active == parties.active
     assert test.y is None
     for party, table in test.tables.items():
-        np.testing.assert_array_equal(table.values, parties.tables[party].values[:2] + 100)
+        before: Any = parties.tables[party].values
+        np.testing.assert_array_equal(table.values, before[:2] + 100)
     with pytest.raises(DataError, match="no column 'x9'"):
         split_columns(X[:, :9], like=parties)
 
@@ -76,7 +77,8 @@ def test_rows_are_picked_as_from_an_array(rows: Any) -> None:
     assert few.y is not None
     assert few.y.tolist() == [-1, 1]
     for party, table in few.tables.items():
-        np.testing.assert_array_equal(table.values, parties.tables[party].values[[2, 0]])
+        whole: Any = parties.tables[party].values
+        np.testing.assert_array_equal(table.values, whole[[2, 0]])
     assert len(parties[1:]) == 3
     assert len(parties[np.array([True, False, False, False])]) == 1
     assert len(parties[3]) == 1

@@ -51,6 +51,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     _model: Fitted
     result_: Result
     n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
     columns_: dict[str, tuple[str, ...]]
     n_iter_: int
 
@@ -156,7 +157,11 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             raise DataError(f"n_samples = {len(X)}: two rows are the least to learn from")
         places = {j: c for p, js in X.columns.items() for j, c in zip(js, X.tables[p].columns, strict=True)}
         self.n_features_in_ = len(places)
-        self.feature_names_in_ = np.array([places[j] for j in sorted(places)], dtype=object)
+        names = [places[j] for j in sorted(places)]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if names != [f"x{j}" for j in range(len(names))]:  # columns of an array have no names of their own
+            self.feature_names_in_ = np.array(names, dtype=object)
         return X
 
     def _seed(self) -> int:
@@ -224,9 +229,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     def kernel_(self) -> dict[str, KernelShare]:
         """A kernel machine's features and coefficients, by party."""
         if not isinstance(self._fitted.kind, KernelShares):
-            raise AttributeError(  # noqa: TRY004
-                "kernel_: this is no kernel machine"
-            )
+            raise AttributeError("kernel_: this is no kernel machine")  # noqa: TRY004  as getattr has it
         return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
 
     def report(self, path: str | Path) -> Path:

@@ -99,7 +99,7 @@ def test_the_estimators_train_kernels_too() -> None:
     X = np.random.default_rng(4).standard_normal((400, 4))
     y = np.linalg.norm(X, axis=1) > 1.9
     parties = split_columns(X[:300], y[:300], parties=4, active=2)
-    clf = VerticalClassifier("fdskl", epochs=20, batch=64).fit(parties)
+    clf = VerticalClassifier("fdskl", epochs=20, tolerance=0, batch=64).fit(parties)
     assert clf.score(split_columns(X[300:], y[300:], like=parties)) > 0.85
     with pytest.raises(JobError, match="no intercept"):
         VerticalClassifier("fdskl", intercept=True).fit(parties)
