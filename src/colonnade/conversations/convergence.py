@@ -16,6 +16,7 @@ from colonnade.errors import Diverged
 from colonnade.job.plan import Pace
 
 PATIENCE = 3  # measurements in a row without a fall
+NOISE = 10.0  # times the fall that counts as none: a rise that does, too
 LATE_GAIN = 0.01  # the part of all that a run gained, which its last quarter may bring
 ADVICE = "step = 'auto', scale = 'zscore', or algorithm = 'lbfgs', which needs no step"
 
@@ -40,7 +41,8 @@ class Settling:
         """
         fall = min(self.best, self.start) - loss
         scale = max(abs(loss), 0.01 * abs(self.start - loss))  # the best loss may be zero
-        calm = fall <= self.tolerance * scale * (epoch - self.epoch)
+        least = self.tolerance * scale * (epoch - self.epoch)
+        calm = -NOISE * least <= fall <= least  # a loss that jumps about has not settled
         self.calm = self.calm + 1 if calm else 0
         self.best, self.epoch = min(self.best, loss), epoch
         return self.calm >= self.patience

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.table import INTERCEPT, Preparation, RawTable
+from colonnade.data.prepare import Preparation
+from colonnade.data.table import INTERCEPT, RawTable
 from colonnade.errors import ShareError
 from colonnade.run.kept import KeptModel
 

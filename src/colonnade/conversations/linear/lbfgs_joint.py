@@ -30,7 +30,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
-from colonnade.conversations.linear.caution import GO_ON, Caution, watch_of
+from colonnade.conversations.linear.caution import Caution, Watch
 from colonnade.conversations.linear.heavy import hidden_curvature
 from colonnade.conversations.linear.piggyback import Riders
 from colonnade.conversations.linear.settings import LinearSettings
@@ -136,8 +136,8 @@ class Joint:
         settings = self.context.plan.settings
         memory = LimitedMemory(settings.memory, settings.delta)
         w = self.block.w.copy()
-        self.state = JointState(memory, Caution(w, w), Riders(self.ahead), w)
-        self.watch = watch_of(self.context)
+        self.state = JointState(memory, Caution(w), Riders(self.ahead), w)
+        self.watch = Watch()
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
         batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness
@@ -149,16 +149,10 @@ class Joint:
         """The share of a round's scores, with the questions that ride along appended."""
         return self.state.riders.load(batch.number, share)
 
-    def reply(self, batch: Round, rows: Rows, total: Floats, theta_of: Callable[[Floats], Floats]) -> Floats:
+    def reply(self, batch: Round, total: Floats, theta_of: Callable[[Floats], Floats]) -> Floats:
         """What a dominator sends back: theta of the round, and the answers to what rode with its scores."""
         z, ridden = self._split(batch, total)
-        word = GO_ON
-        if self.watch is not None:
-            holder = self.context.label_holder
-            word = self.watch.word(float(holder.loss.value(z, holder.y[rows]).mean()))
-        answers = self.state.riders.answers(
-            batch.number, ridden, lambda question, part: self._answer(question, part, word)
-        )
+        answers = self.state.riders.answers(batch.number, ridden, self._answer)
         return np.concatenate([theta_of(z).ravel(), answers])
 
     def take(self, batch: Round, reply: Floats) -> None:
@@ -177,10 +171,10 @@ class Joint:
         size = batch.size * math.prod(classes)
         return values[:size].reshape(batch.size, *classes), values[size:]
 
-    def _answer(self, question: JointQuestion, total: Floats, word: float) -> Floats:
+    def _answer(self, question: JointQuestion, total: Floats) -> Floats:
         match question:
             case StepQuestion():
-                return np.append(total, [self.state.caution.factor * self.step(), word])
+                return np.append(total, [self.state.caution.factor * self.step(), self.watch.said()])
             case CurvatureQuestion():
                 along, z = total.reshape(question.scores.shape)
                 return self._bend(self._theta(z), along).ravel()

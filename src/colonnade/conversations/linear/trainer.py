@@ -135,12 +135,12 @@ class Trainer:
     def reply(self, batch: Round, z: Floats) -> Floats:
         """What a dominator sends back: theta, and the answers to what rode with the scores."""
         order, _ = self.block.rows(batch.epoch)
-        rows, holder = order[batch.start : batch.end], self.context.label_holder
+        holder = self.context.label_holder
 
         def theta_of(z: Floats) -> Floats:
-            return holder.theta(z, rows, batch.number)
+            return holder.theta(z, order[batch.start : batch.end], batch.number)
 
-        return theta_of(z) if self.joint is None else self.joint.reply(batch, rows, z, theta_of)
+        return theta_of(z) if self.joint is None else self.joint.reply(batch, z, theta_of)
 
     # -- pauses -------------------------------------------------------------------------------------
 
@@ -228,7 +228,12 @@ class Trainer:
 
     async def measure_at(self, rounds: int, final: bool) -> float | None:
         """Measure the model after so many rounds."""
-        return await self.measure_now(Mark(self.timetable.passes(rounds), self.rounds(rounds), final))
+        if self.joint is not None and rounds:
+            self.joint.state.caution.mark(rounds, self.block.w)
+        loss = await self.measure_now(Mark(self.timetable.passes(rounds), self.rounds(rounds), final))
+        if self.joint is not None and loss is not None and rounds:
+            self.joint.watch.measured(rounds, loss)
+        return loss
 
     def rounds(self, rounds: int, pullers: int = 1) -> int:
         """Secure sums so far: rounds, snapshots counted as the rounds they replace, and those of pauses."""
