@@ -24,6 +24,7 @@ from colonnade.cli.party import party
 from colonnade.cli.predict import predict
 from colonnade.cli.report import report
 from colonnade.cli.run import run
+from colonnade.cli.track import track
 from colonnade.cli.train import train
 from colonnade.errors import ColonnadeError
 
@@ -98,5 +99,19 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (demo, run, report, algorithms, datasets, certs, bench, party, train, predict, models, budget):
+for command in (
+    demo,
+    run,
+    report,
+    track,
+    algorithms,
+    datasets,
+    certs,
+    bench,
+    party,
+    train,
+    predict,
+    models,
+    budget,
+):
     main.add_command(command)
