@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report", "attacks"),
     ("estimators",),
     ("deploy",),
-    ("demo",),
+    ("demo", "example"),
     ("cli",),
     ("__main__",),
 )
@@ -46,7 +46,19 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
 RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
-TOUCH_DISK = {"job", "data", "net", "result", "test_scores", "run", "deploy", "report", "demo", "cli"}
+TOUCH_DISK = {
+    "job",
+    "data",
+    "net",
+    "result",
+    "test_scores",
+    "run",
+    "deploy",
+    "report",
+    "demo",
+    "example",
+    "cli",
+}
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

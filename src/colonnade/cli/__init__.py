@@ -18,6 +18,7 @@ from colonnade.cli.bench import bench
 from colonnade.cli.budget import budget
 from colonnade.cli.certificates import certs
 from colonnade.cli.demo import demo
+from colonnade.cli.example import example
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
 from colonnade.cli.party import party
@@ -101,6 +102,7 @@ def main(debug: bool) -> None:
 
 for command in (
     demo,
+    example,
     run,
     report,
     track,
