@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report", "attacks"),
     ("estimators",),
     ("deploy",),
-    ("demo",),
+    ("demo", "example"),
     ("cli",),
     ("__main__",),
 )
@@ -53,7 +53,7 @@ RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in laye
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 STORES = {"result", "shares", "test_scores", "timeline"}
-TOUCH_DISK = STORES | {"job", "data", "net", "run", "deploy", "report", "demo", "cli"}
+TOUCH_DISK = STORES | {"job", "data", "net", "run", "deploy", "report", "demo", "example", "cli"}
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

@@ -19,6 +19,7 @@ from colonnade.cli.budget import budget
 from colonnade.cli.certificates import certs
 from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
+from colonnade.cli.example import example
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
 from colonnade.cli.new import new
@@ -27,6 +28,7 @@ from colonnade.cli.predict import predict
 from colonnade.cli.proposals import proposals
 from colonnade.cli.report import report
 from colonnade.cli.run import run
+from colonnade.cli.track import track
 from colonnade.cli.train import train
 from colonnade.errors import ColonnadeError
 
@@ -107,9 +109,11 @@ def main(debug: bool) -> None:
 
 for command in (
     demo,
+    example,
     new,
     run,
     report,
+    track,
     algorithms,
     datasets,
     certs,
