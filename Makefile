@@ -34,7 +34,7 @@ wheel: .venv/.ready-dev ## build the package, install it afresh, try it from two
 	touch $@
 
 .venv/.ready-dev: .venv/.ready
-	$(INSTALL) '.[dev,docs,mlflow,privacy,serve,torch,tune]' --editable ./bench
+	$(INSTALL) '.[dev,docs,excel,export,mlflow,privacy,serve,torch,tune]' --editable ./bench
 	touch $@
 
 clean:
