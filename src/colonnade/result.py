@@ -54,6 +54,7 @@ class Privacy(msgspec.Struct, frozen=True, kw_only=True):
     epsilon: float | None
     delta: float | None
     notes: list[str]
+    leaks: list[str] = []  # the same as parties' policies name it
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):

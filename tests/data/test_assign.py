@@ -186,13 +186,31 @@ def test_test_files_must_be_one_for_every_party(tmp_path: Path) -> None:
         given(data)
 
 
-def test_labels_of_many_kinds_need_to_be_told_apart_by_the_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("label", "task"),
+    [
+        (lambda i: i % 5, "multiclass"),
+        (lambda i: "abcd"[i % 4], "multiclass"),
+        (lambda i: i / 7, "regression"),
+        (lambda i: 3 * i, "regression"),
+        (lambda i: i % 2, "binary"),
+    ],
+)
+def test_what_a_label_is_is_guessed_unless_the_job_says_it(tmp_path: Path, label: Any, task: str) -> None:
     path = tmp_path / "many.csv"
-    path.write_text("x,y\n" + "".join(f"{i},{i % 5}\n" for i in range(20)))
-    with pytest.raises(DataError, match="5 different values"):
+    path.write_text("x,y\n" + "".join(f"{i},{label(i)}\n" for i in range(30)))
+    done = given(Data(train=str(path), label="y", parties=1))
+    assert done.guessed
+    assert done.labels.task == task
+    if task == "multiclass" and label(0) == 0:
+        assert given(Data(train=str(path), label="y", parties=1), "regression").labels.task == "regression"
+
+
+def test_a_label_of_names_is_neither_class_nor_number(tmp_path: Path) -> None:
+    path = tmp_path / "names.csv"
+    path.write_text("x,y\n" + "".join(f"{i},name{i}\n" for i in range(30)))
+    with pytest.raises(DataError, match="30 different texts in 30 rows"):
         given(Data(train=str(path), label="y", parties=1))
-    done = given(Data(train=str(path), label="y", parties=1), "regression")
-    assert done.labels.task == "regression"
 
 
 def test_a_label_that_is_always_the_same_teaches_nothing(tmp_path: Path) -> None:

@@ -55,7 +55,15 @@ def tables_of(name: str, seed: int, parties: int = PARTIES) -> Tables:
     known = DATASETS[name]
     source = str(train_file(name)) if name in SPLIT_FROM_TRAIN else name
     scale = known.defaults.scale if isinstance(known.defaults.scale, str) else None
-    data = Data(train=source, test_fraction=0.25, parties=parties, active=ACTIVE, scale=scale)
+    data = Data(
+        train=source,
+        test_fraction=0.25,
+        parties=parties,
+        active=ACTIVE,
+        scale=scale,
+        missing=known.defaults.missing,
+        rare=known.defaults.rare,
+    )
     return replace(read_tables(data, seed=seed), dataset=name)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
-from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.losses import Loss, loss_for
 from colonnade.metrics import metrics_of
 from colonnade.models.linear import RowKernels, rows_of
+from colonnade.models.threads import single_threaded
 from colonnade.regularizers import Penalty
 
 
@@ -65,7 +65,7 @@ def fit_pooled(
         return value, gradient.ravel() if halves is None else halves.gradient(gradient)
 
     # on a busy machine the threads of a pool wait for each other longer than they compute
-    with threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):  # a line search may go too far
+    with single_threaded(), np.errstate(over="ignore", invalid="ignore"):  # a line search may go too far
         found = minimize(
             flat,
             start.ravel() if halves is None else halves.start,

@@ -36,7 +36,7 @@ def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
 
     terms = read_terms(job_file)
     if digest:
-        click.echo(terms.digest())
+        click.echo(json.dumps({"digest": terms.digest()}) if as_json else terms.digest())
         return
     from colonnade.cli.daemon import ask
     from colonnade.deploy.control import TrainRequest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic
@@ -24,6 +24,7 @@ from colonnade.net.network import Network
 from colonnade.regularizers import REGULARIZERS, Penalty, Regularizer
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
+from colonnade.shares import Layout
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Context(Generic[C]):
     train: Table
     test: Table | None = None
     target_loss: float | None = None
-    progress: Callable[[Moment], None] = lambda moment: None
+    progress: Callable[[Moment], object] = lambda moment: None
     models: GivenModels = NO_MODELS
 
     @property
@@ -188,3 +189,4 @@ class Outcome:
     delays: Counter[int] = field(default_factory=Counter)
     epsilon: float | None = None  # spent by private replies
     converged: bool | None = None  # None: nobody asked, or this party cannot know
+    tensors: Mapping[str, Layout] = field(default_factory=dict)  # in the vectors of `weights`, by its names

@@ -68,6 +68,7 @@ class Ending:
     start: float
     strict: bool = True  # False: noise on the replies may end anywhere, and that is no error
     converged: bool | None = None
+    stopped: bool = False  # whoever watches has seen enough
 
     def __post_init__(self) -> None:
         self.settling = Settling(self.pace.tolerance, self.start)
@@ -76,7 +77,9 @@ class Ending:
         """Whether a run is over that has this loss after so many epochs."""
         if self.pace.open:
             self.converged = self.settling.settled(loss, epoch)
-        return bool(self.converged) or (self.target is not None and loss <= self.target)
+        # the others listen for an end only where one may come
+        enough = self.stopped and (self.pace.open or self.target is not None)
+        return enough or bool(self.converged) or (self.target is not None and loss <= self.target)
 
     def close(self, losses: Sequence[tuple[float, float]]) -> None:
         """Say how the run ended, from all its losses as (epoch, loss)."""

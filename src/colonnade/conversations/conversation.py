@@ -13,7 +13,7 @@ from typing import Generic, Literal
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.conversations.predict import ShareKind
-from colonnade.job import Job, LossName
+from colonnade.job import Job, LossName, PrivacyTerms
 from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
@@ -83,7 +83,7 @@ class Conversation(Generic[C]):
     pooled: Callable[[Plan[C], AllColumns], Pooled]
     share: ShareKind
     notes: Callable[[Plan[C]], list[str]]
-    leaks: Callable[[Job], tuple[Leak, ...]]
+    leaks: Callable[[PrivacyTerms], tuple[Leak, ...]]
     losses: Mapping[Task, LossName] = field(default_factory=lambda: LOSSES)
     check: Callable[[Job, Preset], None] = _nothing
     understands: frozenset[str] = frozenset()

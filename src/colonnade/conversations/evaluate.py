@@ -48,14 +48,15 @@ class Scribe:
     y_test: Floats | None
     clock: Clock
     ending: Ending
-    progress: Callable[[Moment], None] = lambda moment: None
+    progress: Callable[[Moment], object] = lambda moment: None  # True: enough, the run may end
     history: list[Moment] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
+    test_scores: Numbers | None = None  # of the test rows, once the run is over
     started: float = field(default_factory=time.perf_counter)
 
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
         """Add one moment to the history and return its loss; z are the scores of training and test rows."""
-        loss = mean_loss(self.loss, z[0], self.y_train) + penalty
+        loss = float(mean_loss(self.loss, z[0], self.y_train) + penalty)
         self.ending.check(loss, final=mark.final)
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and len(z) > 1:
@@ -71,13 +72,14 @@ class Scribe:
         )
         if mark.final:
             self.metrics |= {"train_loss": loss, **test}
+            self.test_scores = z[1] if test else None
         if mark.final and self.history and self.history[-1].rounds == mark.rounds:
             # a target met at a mark ended the run there: both are one moment, at the time it was reached
             known = self.history[-1]
             self.history[-1] = msgspec.structs.replace(known, loss=loss, test=test)
         else:
             self.history.append(moment)
-            self.progress(moment)
+            self.ending.stopped |= self.progress(moment) is True
         if mark.final:
             self.ending.close([(known.epoch, known.loss) for known in self.history])
         return loss

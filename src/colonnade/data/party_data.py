@@ -7,14 +7,15 @@ left to the party, so that in a real deployment the same code runs where the col
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.prepare import Missing, Preparation
+from colonnade.data.prepare import Missing, Preparation, Rare
 from colonnade.data.scaling import Scale
 from colonnade.data.table import RawTable, Table
+from colonnade.data.woe import Weighed
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,14 @@ class Recipe:
     recipe says nothing.
     """
 
-    scale: Scale | float = "none"
+    scale: Scale | float = "auto"
     categorical: tuple[str, ...] = ()
-    missing: Missing = "error"
+    missing: Missing = "auto"
+    rare: Rare = "auto"
     intercept: bool = False
+    woe: tuple[
+        Weighed, ...
+    ] = ()  # every column as its weight of evidence, which is then prepared as numbers are
     ready: bool = False
 
 
@@ -38,6 +43,10 @@ class Prepared(NamedTuple):
     preparation: Preparation | None
     train: Table
     test: Table | None
+
+    def plain(self) -> dict[str, Any] | None:
+        """What was learnt, as plain data; None if the columns were ready."""
+        return None if self.preparation is None else self.preparation.to_dict()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +61,15 @@ class PartyData:
     train: RawTable
     test: RawTable | None
     recipe: Recipe
+    preparation: Preparation | None = None  # by which columns that are ready were made so
 
     @staticmethod
-    def of(party: str, train: Table, test: Table | None = None) -> PartyData:
+    def of(
+        party: str, train: Table, test: Table | None = None, preparation: Preparation | None = None
+    ) -> PartyData:
         """Data that is ready: `prepare` gives the same arrays back."""
-        return PartyData(party, _raw(train), None if test is None else _raw(test), Recipe(ready=True))
+        raw_test = None if test is None else _raw(test)
+        return PartyData(party, _raw(train), raw_test, Recipe(ready=True), preparation)
 
     @property
     def columns(self) -> int:
@@ -72,20 +85,22 @@ class PartyData:
         """The same data with its columns prepared."""
         if self.recipe.ready:
             return self
-        _, train, test = self.prepare()
-        return PartyData.of(self.party, train, test)
+        preparation, train, test = self.prepare()
+        return PartyData.of(self.party, train, test, preparation)
 
     def prepare(self) -> Prepared:
         """The columns as numbers. Statistics come from this party's training rows alone."""
         recipe, train, test = self.recipe, self.train, self.test
         if recipe.ready:
-            return Prepared(None, _ready(train), None if test is None else _ready(test))
+            return Prepared(self.preparation, _ready(train), None if test is None else _ready(test))
         preparation = Preparation.fit(
             train,
             scale=recipe.scale,
             categorical=[c for c in recipe.categorical if c in train.columns],
             missing=recipe.missing,
+            rare=recipe.rare,
             intercept=recipe.intercept,
+            woe=recipe.woe,
         )
         return Prepared(
             preparation,

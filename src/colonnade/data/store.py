@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, load_npz, save_npz
 
 from colonnade.arrays import Floats
 from colonnade.data.party_data import PartyData, Recipe
-from colonnade.data.table import Column, RawTable, Values, stack
+from colonnade.data.table import Column, RawTable, Reading, Values, stack
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -29,12 +29,13 @@ class _Header(msgspec.Struct, frozen=True):
     party: str
     recipe: Recipe
     columns: tuple[str, ...]
+    reading: Reading = Reading()
 
 
 def save(folder: Path, data: PartyData) -> None:
     """Write a party's data into its folder, which is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
-    header = _Header(data.party, data.recipe, data.train.columns)
+    header = _Header(data.party, data.recipe, data.train.columns, data.train.reading)
     (folder / "party.json").write_bytes(msgspec.json.encode(header))
     _save(folder / "train", data.train)
     if data.test is not None:
@@ -81,7 +82,7 @@ def _load(path: Path, header: _Header) -> RawTable:
         # a file without columns has no rows to count; who holds nothing else holds the labels
         rows = table.num_rows if header.columns or y is None else len(y)
         values = stack([_column(column) for column in table.columns], rows)
-    return RawTable(header.party, header.columns, values, y=y, weight=weight)
+    return RawTable(header.party, header.columns, values, y=y, weight=weight, reading=header.reading)
 
 
 def _array(path: Path) -> Floats | None:

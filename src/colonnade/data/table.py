@@ -7,7 +7,7 @@ file to the model; it is never made dense.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -73,6 +73,28 @@ class Table:
         )
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What reading a file did to it, in words for its owner: beyond taking numbers and text as they stand.
+
+    `left_out` counts rows by the reason why they were left out. `dates` are the columns of dates, which
+    became days, with the pattern that they were written in.
+    """
+
+    said: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
+    dates: dict[str, str] = field(default_factory=dict)
+
+    def and_left_out(self, rows: int, why: str, remark: str = "") -> Reading:
+        """The same, with some more rows left out."""
+        if not rows:
+            return self
+        said = f"{count(rows, 'row')} left out: {why}{remark}"
+        left_out = {**self.left_out, why: self.left_out.get(why, 0) + rows}
+        return replace(self, said=(*self.said, said), left_out=left_out)
+
+
 @dataclass(frozen=True, eq=False)
 class RawTable:
     """A file as read: its columns, and the ids and labels of its rows where it has some.
@@ -88,6 +110,7 @@ class RawTable:
     y: Column | None = None
     origin: Rows | None = field(default=None, repr=False)
     weight: Floats | None = field(default=None, repr=False)
+    reading: Reading = field(default_factory=Reading, repr=False)
 
     @property
     def rows(self) -> int:
@@ -146,6 +169,23 @@ class RawTable:
             weight=_pick(self.weight, rows),
             origin=np.asarray(rows, dtype=np.int64) if self.origin is None else self.origin[rows],
         )
+
+
+def count(number: int, thing: str) -> str:
+    """So many of a thing, in words.
+
+    >>> count(1, "row"), count(1200, "row"), count(3, "category")
+    ('1 row', '1,200 rows', '3 categories')
+    """
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number:,} {thing.removesuffix('y') + 'ies' if thing.endswith('ry') else thing + 's'}"
+
+
+def some(names: Iterable[str], most: int = 6) -> str:
+    """The first few names, for a sentence."""
+    shown = list(names)
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def row_number(row: int, origin: Rows | None) -> int:

@@ -20,6 +20,9 @@ from colonnade.errors import JobError
 from colonnade.job import (
     Data,
     Job,
+    Key,
+    MissingName,
+    ScaleName,
     Section,
     Training,
     job_from,
@@ -45,15 +48,6 @@ class Member(Section, frozen=True):
     weight: bool = False  # whether rows count as the entry's weight column says; for label holders
 
 
-class Key(Section, frozen=True):
-    """How the values of one id column are brought into one form before they are compared."""
-
-    kind: Literal["text", "integer", "date"] = "text"
-    trim: bool = True
-    case: Literal["keep", "lower"] = "keep"
-    formats: tuple[str, ...] = ("%Y-%m-%d",)
-
-
 class Align(Section, frozen=True):
     """How ids are compared, and whether a party may come with other ids than the time before."""
 
@@ -72,9 +66,10 @@ class Split(Section, frozen=True):
 class Prepare(Section, frozen=True):
     """How every party prepares its own columns."""
 
-    scale: Literal["none", "zscore", "minmax", "maxabs"] = "zscore"
+    scale: ScaleName = "auto"
     categorical: tuple[str, ...] = ()
-    missing: Literal["error", "zero", "mean"] = "error"
+    missing: MissingName = "auto"
+    rare: int | Literal["auto"] = "auto"
     intercept: bool | None = None  # None: if the model is linear
     positive: tuple[str | int | float, ...] | None = None
 
@@ -126,6 +121,7 @@ class Terms(Training, frozen=True, kw_only=True):
             scale=prepare.scale,
             categorical=list(prepare.categorical),
             missing=prepare.missing,
+            rare=prepare.rare,
             intercept=prepare.intercept,
         )
         alike = {name: getattr(self, name) for name in Training.__struct_fields__}

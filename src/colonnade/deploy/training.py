@@ -36,6 +36,7 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.result import Moment
 from colonnade.run.party import Share, Work, train
+from colonnade.test_scores import TestScores
 
 
 class RunCost(msgspec.Struct, kw_only=True):
@@ -77,6 +78,7 @@ def preparation_for(raw: RawTable, terms: Terms, *, intercept: bool) -> Preparat
         scale=prepare.scale,
         categorical=[c for c in prepare.categorical if c in raw.columns],
         missing=prepare.missing,
+        rare=prepare.rare,
         intercept=intercept,
     )
 
@@ -117,6 +119,8 @@ class Aligned:
             raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
         known = raw.take(train)
         labels = labels_for(known, contract) if me in terms.active else None
+        if labels is not None and known.y is not None:
+            known = replace(known, y=labels.transform(known.y, name=raw.name, origin=known.origin))
         intercept = me == contract.intercept_at
         return Aligned(
             raw, train, validation, test, preparation_for(known, terms, intercept=intercept), labels
@@ -171,7 +175,6 @@ def training(
         work = Work(plan, train_table, test_table, None, given, report, digest=terms.digest())
         share = await train(session.party, work, session.train)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
-        tensors, beside = models.described(given)
         manifest = _manifest(session, contract, share, rows)
         manifest = msgspec.structs.replace(
             manifest,
@@ -179,11 +182,15 @@ def training(
             metrics={**share.metrics, **metrics},
             means=means,
             code=code,
-            tensors=tensors,
+            tensors=share.tensors,
         )
-        stored = {**share.weights, **beside}
-        await asyncio.to_thread(shares.save, settings.state / "models", manifest, stored)
+        await asyncio.to_thread(shares.save, settings.state / "models", manifest, share.weights)
         _save_cost(session, manifest, share, aligned_after)
+        if share.test_scores is not None and test_table.y is not None:
+            kept = TestScores(
+                test_table.y, share.test_scores, with_probabilities=plan.objective.loss == "logistic"
+            )
+            shares.save_scores(settings.state, manifest.model, kept)
         return manifest
 
     return program
@@ -214,8 +221,8 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
 
 def _save_cost(session: RunSession, manifest: shares.Manifest, share: Share, align_seconds: float) -> None:
     """Write what the run cost this party; the weights are stored already, and no part of the cost."""
-    share.weights = {}
-    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=share)
+    train = share.counts()
+    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=train)
     shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
 
 

@@ -32,7 +32,7 @@ def headline(result: Result) -> str:
 def metric_rows(result: Result) -> list[tuple[str, str, str]]:
     """(name, federated, pooled) of every metric."""
     return [
-        (NAMES.get(key, key.replace("_", " ")), _metric(key, value), _metric(key, result.pooled.get(key)))
+        (NAMES.get(key, key.replace("_", " ")), metric(key, value), metric(key, result.pooled.get(key)))
         for key, value in result.metrics.items()
     ]
 
@@ -51,9 +51,9 @@ def overview(result: Result) -> tuple[str, ...]:
     cost, metrics = result.cost, result.metrics
     test = next((key for key in ("test_accuracy", "rmse") if key in metrics), "test_loss")
     return (
-        _metric("train_loss", metrics["train_loss"]),
-        _metric("suboptimality", metrics["suboptimality"]),
-        _metric(test, metrics.get(test)),
+        metric("train_loss", metrics.get("train_loss")),
+        metric("suboptimality", metrics.get("suboptimality")),
+        metric(test, metrics.get(test)),
         duration(cost.seconds if cost.virtual_seconds is None else cost.virtual_seconds),
         size(cost.bytes_sent),
         "" if result.privacy.epsilon is None else f"{result.privacy.epsilon:.3g}",
@@ -159,7 +159,8 @@ def duration(seconds: float) -> str:
     return f"{hours:,} h {minutes:02} min"
 
 
-def _metric(key: str, value: float | None) -> str:
+def metric(key: str, value: float | None) -> str:
+    """A metric as people read it; nothing where it is not known."""
     if value is None:
         return ""
     return f"{value:.2e}" if key == "suboptimality" else f"{value:.4f}"

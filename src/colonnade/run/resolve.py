@@ -62,6 +62,10 @@ class Composition:
         given = self.job.data.intercept
         return self.conversation.intercept(self.job) if given is None else given
 
+    def unused(self) -> dict[str, str]:
+        """Keys that the job gives and nothing reads, and why."""
+        return rules.unused(self.job, self.conversation)
+
     def ahead(self, label_holders: int) -> int:
         """How many batches are in flight; refused if they could be later than `max_delay` allows."""
         return 1 if self.preset.schedule == "sync" else self.conversation.ahead(self.job, label_holders)
@@ -69,14 +73,19 @@ class Composition:
 
 def compose(job: Job) -> Composition:
     """Look up the job's algorithm; refused if the job's other choices do not go together with it."""
+    found = looked_up(job)
+    rules.check(job, found.preset, found.conversation)
+    return found
+
+
+def looked_up(job: Job) -> Composition:
+    """The job with its algorithm, whatever else it says."""
     preset = PRESETS.get(job.algorithm)
     if preset is None:
         near = difflib.get_close_matches(job.algorithm, PRESETS, n=1)
         hint = f"did you mean {near[0]}?" if near else "`colonnade algorithms` lists them"
         raise JobError(f"algorithm: there is no {job.algorithm!r}; {hint}")
-    conversation = CONVERSATIONS[preset.conversation]
-    rules.check(job, preset, conversation)
-    return Composition(job, preset, conversation)
+    return Composition(job, preset, CONVERSATIONS[preset.conversation])
 
 
 def resolve(composition: Composition, facts: Facts) -> Plan[Any]:

@@ -1,47 +1,98 @@
 """Which choices of a job go together with its algorithm: the rules that hold for every conversation.
 
-What does not go together is refused before anything is read, with the reason and the way out. What only
+What does not go together is refused before anything is read, with the reason and the way out; a key that
+nothing reads is named in a warning. What only
 one conversation can know is in its own record (`check`); keys that mean something to some conversations
 only are here, with what to say elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import msgspec
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError
-from colonnade.job import Direction, Job, ModelSpecs
+from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure
 from colonnade.job.presets import Preset
 
 
 def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
     """Refuse a job whose choices do not go together."""
+    for fault in faults(job, preset, conversation):
+        raise fault
+
+
+def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterator[JobError]:
+    """Everything in a job that does not go together."""
     train, name = job.train, preset.name
     if preset.schedule == "sync" and train.ahead not in (None, 1):
-        raise JobError(
+        yield JobError(
             f"train.ahead: {name} is synchronous, one batch at a time; "
             "drop ahead or use an asynchronous algorithm"
         )
     if train.classes is not None and train.loss not in ("softmax", None):
-        raise JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
+        yield JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
     for key, (given, words) in ONLY_SOME.items():
         if key not in conversation.understands and given(job):
-            raise JobError(words(job, name))
+            yield JobError(words(job, name))
     if (train.direction or preset.direction) == "plain" and job.direction != Direction():
-        raise JobError(f"direction: {name} steps along the gradient; set train.direction = 'lbfgs' as well")
+        yield JobError(f"direction: {name} steps along the gradient; set train.direction = 'lbfgs' as well")
     if train.target is not None and not job.compare:
-        raise JobError(
+        yield JobError(
             "compare = false: train.target is counted from the pooled optimum, which then nobody computes; "
             "drop one of the two"
         )
     if train.tolerance and not train.evaluate_every:
-        raise JobError(
+        yield JobError(
             "train.tolerance: with evaluate_every = 0 nobody sees whether the loss falls; drop one of them"
         )
-    conversation.check(job, preset)
-    _check_privacy(job, preset, conversation)
+    for own in (conversation.check, lambda job, preset: _check_privacy(job, preset, conversation)):
+        try:
+            own(job, preset)
+        except JobError as fault:
+            yield fault
+
+
+def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
+    """Keys that the job gives and nothing reads, and why; a run goes on without them."""
+    found: dict[str, str] = {}
+    pairs = (("cascade.keys", job.cascade, Cascade()), ("kernel.keys", job.kernel, Kernel()))
+    for keys, given, usual in pairs:
+        if keys not in conversation.understands:
+            section = keys.removesuffix(".keys")
+            for key in _changed(given, usual):
+                found[f"{section}.{key}"] = f"{job.algorithm} has nothing to do with [{section}]"
+    for key in _changed(job.network, Net()):
+        if job.world not in WORLDS_OF.get(key, (job.world,)):
+            found[f"network.{key}"] = f"world = '{job.world}' has no simulated links, machines or faults"
+            if key in ("transport", "work_ms"):
+                found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
+    if "no-sum" in conversation.traits and job.secure != Secure():
+        found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
+    if "train.stale" not in conversation.understands and job.train.stale:
+        found["train.stale"] = f"{job.algorithm} has no rounds that are scored ahead"
+    return found
+
+
+WORLDS_OF = {
+    **dict.fromkeys(
+        ("latency_ms", "bandwidth_mbps", "ns_per_value", "us_per_call", "charge_forward", "faults"),
+        ("simulated",),
+    ),
+    "speeds": ("simulated", "network"),
+    "work_ms": ("network",),
+    "transport": ("network",),
+}
+"""The worlds in which a key of [network] means something, where it does not in all of them."""
+
+
+def _changed(given: Section, usual: Section) -> list[str]:
+    """The keys of a section that are not at their default."""
+    names = [field.name for field in msgspec.structs.fields(usual)]
+    return [name for name in names if getattr(given, name) != getattr(usual, name)]
 
 
 def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:

@@ -38,8 +38,9 @@ from colonnade.conversations.cascade.private import private_replies
 from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.steps import Steps, agree_on_steps, chosen_optimizer
+from colonnade.conversations.cascade.tensors import HEAD, OWN, described
 from colonnade.conversations.cascade.waves import Inbox, Waves
-from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.context import Context, GivenModels, Outcome
 from colonnade.errors import JobError, MalformedMessage
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.blackbox import Differentiable, Model, free_parameters
@@ -88,8 +89,10 @@ async def converse(context: CascadeContext) -> Outcome:
         if collecting is not None:
             collecting.cancel()
     head = server.head
+    tensors, beside = described(GivenModels(client.model if client is not None else None, head.model))
+    own = {} if client is None else {OWN: client.w}
     return Outcome(
-        weights={"w0": head.w} if client is None else {"w": client.w, "w0": head.w},
+        weights={**own, HEAD: head.w, **beside},
         # a server apart has no block of its own, and perhaps no weights or no fixed step either
         step=steps.step if client is not None else (steps.server_step or 0.0) if head.w.size else 0.0,
         rounds=server.answered,
@@ -97,6 +100,7 @@ async def converse(context: CascadeContext) -> Outcome:
         evaluation=server.evaluation,
         delays=latest.delays(),
         epsilon=server.private.budget.epsilon_spent() if server.private is not None else None,
+        tensors=tensors,
     )
 
 
@@ -112,12 +116,14 @@ async def take_part(context: CascadeContext) -> Outcome:
     async with asyncio.TaskGroup() as group:
         group.create_task(client.learn())
         group.create_task(client.serve_measurements(context.evaluator))
+    tensors, beside = described(GivenModels(client.model))
     return Outcome(
-        weights={"w": client.w},
+        weights={OWN: client.w, **beside},
         step=steps.step,
         rounds=client.state.answered,
         updates=client.state.updates,
         evaluation=evaluation,
+        tensors=tensors,
     )
 
 

@@ -8,7 +8,7 @@ from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Q
 from colonnade.conversations.conversation import Conversation, Leak
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
-from colonnade.job import Job, ModelSpec, ServerSpec
+from colonnade.job import Job, ModelSpec, PrivacyTerms, ServerSpec
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Bits, Preset
 
@@ -182,9 +182,9 @@ def notes(plan: Plan[CascadeSettings]) -> list[str]:
     return found
 
 
-def leaks(job: Job) -> tuple[Leak, ...]:
+def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
     """What a cascade gives away, as parties' policies name it."""
-    return ("labels", "outputs") if job.privacy.mechanism == "none" else ("outputs",)
+    return ("labels", "outputs") if privacy.mechanism == "none" else ("outputs",)
 
 
 def intercept(job: Job) -> bool:
@@ -204,7 +204,7 @@ CASCADE = Conversation(
     leaks=leaks,
     check=check,
     fades=lambda job, preset: job.cascade.decay == "linear",
-    understands=frozenset({"model", "privacy.replies", "train.evaluate_every"}),
+    understands=frozenset({"model", "privacy.replies", "train.evaluate_every", "cascade.keys"}),
     intercept=intercept,
     traits=frozenset({"counts-classes", "server", "no-sum"}),
 )

@@ -108,9 +108,10 @@ class KernelShares:
     def scorer(self, holding: Holding) -> KernelScorer:
         return KernelScorer(KernelShare.from_arrays(holding.arrays), holding.X)
 
-    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
+    def together(self, holdings: Mapping[str, Holding]) -> Floats:
         """The scores of all rows, computed a stretch at a time."""
-        held = {name: KernelShare.from_arrays(arrays) for name, arrays in shares.items()}
+        columns = {name: held.X for name, held in holdings.items()}
+        held = {name: KernelShare.from_arrays(each.arrays) for name, each in holdings.items()}
         alphas = {name: share.alpha for name, share in held.items() if share.alpha is not None}
         n = int(next(iter(columns.values())).shape[0])
         f: Floats = np.zeros((n, *next(iter(held.values())).outputs))

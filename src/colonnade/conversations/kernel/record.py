@@ -13,7 +13,7 @@ from colonnade.conversations.kernel.setup import layout_of
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
-from colonnade.job import Job, Kernel, LossName, Train
+from colonnade.job import Job, Kernel, LossName, PrivacyTerms, Train
 from colonnade.job.plan import Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.losses import LOSSES, mean_loss
@@ -126,7 +126,7 @@ def notes(plan: Plan[KernelSettings]) -> list[str]:
     return found
 
 
-def leaks(job: Job) -> tuple[Leak, ...]:
+def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
     """What a kernel run gives away, as parties' policies name it."""
     return ("similarity",)
 
@@ -142,6 +142,7 @@ KERNEL = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check,
+    understands=frozenset({"kernel.keys"}),
     ahead=kernel_ahead,
     fades=lambda job, preset: job.kernel.step == "falling",
     traits=frozenset({"counts-classes"}),
@@ -158,5 +159,6 @@ GRAM = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check,
+    understands=frozenset({"kernel.keys"}),
     traits=frozenset({"counts-classes", "no-share"}),
 )

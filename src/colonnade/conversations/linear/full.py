@@ -125,7 +125,7 @@ class FullConversation:
     def _add_pair(self, s: Floats, y: Floats, products: Floats) -> bool:
         """Take a pair into H; False where there was no step before, or it says nothing."""
         ss, sy, yy = products[-2, 0], products[-2, 1], products[-1, 1]
-        if not (self.state.step > 0 and sy > RIGHT_ANGLE * math.sqrt(ss * yy)):
+        if not (self.state.step > 0 and yy > 0 and sy > RIGHT_ANGLE * math.sqrt(ss * yy)):
             return False
         self.state.memory.append(s, y, products, gamma=float(yy / sy))
         return True

@@ -36,7 +36,7 @@ FULL = Conversation(
     pooled=pooled_optimum,
     share=LinearShares(),
     notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
-    leaks=lambda job: ("labels",) if job.privacy.mechanism == "none" else (),
+    leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check,
     understands=frozenset({"train.loss", "train.l1"}),
     usual_batch=lambda job, preset, rows: rows,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from colonnade.arrays import Arrays, Floats, Matrix
+from colonnade.arrays import Floats
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
@@ -30,7 +30,9 @@ THETA = {
     "poisson": "it is how far the expected count of its row is from the label",
     "gamma": "it is the relative error of its row: how far the label over what is expected is from 1",
 }
-UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss"})
+UNDERSTANDS = frozenset(
+    {"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss", "train.stale"}
+)
 
 
 class LinearShares:
@@ -45,8 +47,8 @@ class LinearShares:
         X = holding.X
         return SummedPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(holding.arrays["w"])))
 
-    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
-        z: Floats = np.sum([X @ shares[name]["w"] for name, X in columns.items()], axis=0)
+    def together(self, holdings: Mapping[str, Holding]) -> Floats:
+        z: Floats = np.sum([held.X @ held.arrays["w"] for held in holdings.values()], axis=0)
         return z
 
 
@@ -171,7 +173,7 @@ BACKWARD = Conversation(
     pooled=pooled_optimum,
     share=LinearShares(),
     notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
-    leaks=lambda job: ("labels",) if job.privacy.mechanism == "none" else (),
+    leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check_direction,
     understands=UNDERSTANDS | {"train.evaluate_every"},
     usual_batch=usual_batch,
@@ -188,7 +190,7 @@ PULL = Conversation(
     pooled=pooled_optimum,
     share=LinearShares(),
     notes=lambda plan: ["every party that holds the label learns the total score of every row"],
-    leaks=lambda job: (),
+    leaks=lambda privacy: (),
     check=check_pull,
     understands=UNDERSTANDS | {"train.labels_at"},
     usual_batch=usual_batch,
