@@ -67,9 +67,9 @@ def id_candidates(surveys: Sequence[Survey]) -> list[str]:
     ]
 
 
-def sparse(surveys: Sequence[Survey]) -> bool:
-    """Whether a file has no names for its columns, like LIBSVM."""
-    return any(survey.raw.sparse for survey in surveys)
+def with_labels(surveys: Sequence[Survey]) -> bool:
+    """Whether a file's format has a place for labels, like LIBSVM."""
+    return any(survey.raw.y is not None for survey in surveys)
 
 
 def base_rate(survey: Survey, label: str) -> str:
