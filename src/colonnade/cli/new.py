@@ -52,7 +52,7 @@ def new(
     surveys = [Survey.of(path) for path in files]
     for survey in surveys:
         click.echo(f"{survey.path}")
-        for line in survey.found():
+        for line in survey.found(id_column):
             click.echo(f"  {line}")
     holder = _holder(surveys, label)
     _check_id(surveys, id_column)
