@@ -8,6 +8,7 @@ BENCHES = {
     "asyrevel": "colonnade_bench.asyrevel.asyrevel",
     "asysqn": "colonnade_bench.linear.asysqn",
     "czofo": "colonnade_bench.czofo.czofo",
+    "defaults": "colonnade_bench.defaults.defaults",
     "fdskl": "colonnade_bench.kernel.fdskl",
     "vfb2": "colonnade_bench.linear.vfb2",
 }

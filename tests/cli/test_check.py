@@ -101,3 +101,20 @@ def test_a_key_without_effect_is_named_by_a_run_too(lines: str, key: str) -> Non
 def test_keys_of_the_simulated_world_are_none_without_effect_there() -> None:
     done = check(GOOD + "[network]\nlatency_ms = 1.0\nspeeds = [1, 2]\n", "--world", "simulated")
     assert "has no effect" not in done.stdout
+
+
+def test_what_is_wrong_with_every_file_is_listed_at_once() -> None:
+    Path("bank.csv").write_text("customer,income,default\n" + "".join(f"c{k},{k},\n" for k in range(40)))
+    Path("shop.csv").write_text("name,visits\n" + "".join(f"c{k},{k % 5}\n" for k in range(40)))
+    done = check(GOOD)
+    assert done.exit_code == 2
+    assert "stops  bank.csv: no row has a label\n" in done.stdout
+    assert "stops  shop.csv: no id column 'customer'; there is name, visits\n" in done.stdout
+
+
+def test_a_column_in_doubt_is_named_once() -> None:
+    rows = [f"c{k},{k if k % 9 else 'unknown'},{'yes' if k % 3 else 'no'}" for k in range(40)]
+    Path("bank.csv").write_text("\n".join(["customer,income,default", *rows]) + "\n")
+    done = check(GOOD)
+    assert done.exit_code == 0
+    assert done.stdout.count("'income'") == 1

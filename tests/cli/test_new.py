@@ -96,3 +96,18 @@ def test_what_is_missing_is_asked_for_with_candidates(arguments: tuple[str, ...]
     assert done.exit_code == 2
     assert says in done.stderr
     assert not Path("job.toml").exists()
+
+
+def test_a_full_libsvm_file_needs_no_label_column() -> None:
+    Path("rows.libsvm").write_text("".join(f"{k % 2} 1:{k} 2:{k % 3 + 1}\n" for k in range(40)))
+    done = CliRunner().invoke(main, ["new", "rows.libsvm", "--parties", "2", "--out", "full.toml"])
+    assert done.exit_code == 0, done.output
+    assert CliRunner().invoke(main, ["run", "full.toml", "--check"]).exit_code == 0
+
+
+def test_labels_are_counted_as_people_write_them() -> None:
+    Path("counted.csv").write_text(
+        "customer,x,y\n" + "".join(f"{k},{k},{k % 2 if k else ''}\n" for k in range(9))
+    )
+    done = CliRunner().invoke(main, ["new", "counted.csv", "--label", "y", "--out", "counted.toml"])
+    assert "(0: 4, 1: 4, no label: 1)" in done.output

@@ -52,12 +52,15 @@ def german(value: float) -> str:
     return f"{value:,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".")
 
 
-def excel(table: Table) -> bytes:
+def excel(table: Table, *, cover: bool = False) -> bytes:
     openpyxl = pytest.importorskip("openpyxl", reason="Excel files need the extra 'excel'")
     book, packed = openpyxl.Workbook(), io.BytesIO()
-    book.active.append(list(table))
+    if cover:
+        book.active.append(["Customers of the year"])
+    sheet = book.create_sheet("rows") if cover else book.active
+    sheet.append(list(table))
     for row in zip(*table.values(), strict=True):
-        book.active.append([value.item() if isinstance(value, np.generic) else value for value in row])
+        sheet.append([value.item() if isinstance(value, np.generic) else value for value in row])
     book.save(packed)
     return packed.getvalue()
 
@@ -87,6 +90,13 @@ def said(result: Result) -> str:
     return " | ".join([*every, *result.data.warnings])
 
 
+def money(negative: Callable[[float], str]) -> Files:
+    """A column that is needed to know the label, half of it negative numbers in an unusual form."""
+    net = [v - 3000 for v in INCOME]
+    return {"bank.csv": written(bank(income=[negative(v) if v < 0 else f"{v:,.2f}" for v in net]))}
+
+
+CALM = "1 number column scaled"  # it was read as numbers
 SHOP = {"shop.csv": written(shop())}
 KINDS: dict[str, tuple[Callable[[], Files], str]] = {
     "semicolons": (lambda: {"bank.csv": written(bank(), ";")}, "separated by semicolons"),
@@ -163,6 +173,50 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written(bank(town=["Bonn", "Oslo", *TOWN[2:]]))},
         "town",
     ),
+    "negative numbers in brackets": (lambda: money(lambda v: f"({-v:,.2f})"), CALM),
+    "minus behind": (lambda: money(lambda v: f"{-v:.2f}-"), CALM),
+    "typographic minus": (lambda: money(lambda v: f"\u2212{-v:.2f}"), CALM),
+    "currency in brackets": (
+        lambda: {"bank.csv": written(bank(net=[f"(${v:.2f})" if v % 2 else f"${v:.2f}" for v in INCOME]))},
+        "'net': $ was taken off",
+    ),
+    "units": (lambda: {"bank.csv": written(bank(way=[f"{v:.0f} km" for v in INCOME]))}, "km was taken off"),
+    "months": (lambda: {"bank.csv": written(bank(born=days("%d-%b-%Y")))}, "'born': dates became days"),
+    "dates in many forms": (
+        lambda: {"bank.csv": written(bank(born=[*days("%Y-%m-%d")[:60], *days("%d.%m.%Y")[60:]]))},
+        "not all written in one way",
+    ),
+    "a word among numbers": (
+        lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "unknown")))},
+        "in 12 rows, 'unknown', which was taken as a gap",
+    ),
+    "errors of spreadsheets": (
+        lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "#DIV/0!")))},
+        "filled with the mean and marked",
+    ),
+    "blanks around names": (
+        lambda: {"bank.csv": written({f" {c} ": values for c, values in bank().items()})},
+        "town (3)",
+    ),
+    "separators at the ends": (
+        lambda: {"bank.csv": written(bank()).replace(b"\n", b",\n")},
+        "1 empty column without a name left out",
+    ),
+    "separators at the ends but the header's": (
+        lambda: {"bank.csv": written(bank()).replace(b"\n", b",\n").replace(b"y,\n", b"y\n", 1)},
+        "1 empty column without a name left out",
+    ),
+    "blanks between fields": (lambda: {"bank.csv": written(bank(), " ")}, "separated by blanks"),
+    "a very long line": (
+        lambda: {"bank.csv": written(bank(note=["x" * 2_000_000, *["short"] * (ROWS - 1)]))},
+        "town (3)",
+    ),
+    "old Mac line ends": (lambda: {"bank.csv": written(bank(), end="\r")}, "town (3)"),
+    "a total below": (
+        lambda: {"bank.csv": written(bank()) + b"Total,300000,,\n"},
+        "1 row left out: no label",
+    ),
+    "Excel with a cover": (lambda: {"bank.xlsx": excel(bank(), cover=True)}, "read the sheet 'rows' of 2"),
 }
 
 
@@ -198,12 +252,36 @@ def test_ids_are_brought_into_one_form(tmp_path: Path) -> None:
             "2 rows with the id of",
         ),
         (written(bank(y=[""] * ROWS)), "no row has a label"),
+        (b"Customers,,,\n" + written(bank()), "no name for 3 columns of 4.*above the header"),
+        (b"# made today\n" + written(bank()), "first line has one field and 121 lines have 4"),
+        (written(bank()).split(b"\n", 1)[1], "first line looks like values, not like names"),
+        (
+            written(bank()).replace(b"c7,", b'"c7,', 1),
+            "mark between line 9 and line 121 is not closed",
+        ),
+        (
+            written(bank(income=gaps(list(INCOME), "inf"), more=gaps(list(INCOME), "-inf", 40))),
+            "'income' is infinite in 12 rows, first in row 4; column 'more' is infinite in 3 rows",
+        ),
+        (bytes(RNG.integers(0, 256, 3000, dtype=np.uint8)), "bank.csv"),
         (written(bank(id=[""] * ROWS)), "no row has an id"),
     ],
 )
 def test_what_cannot_be_used_is_counted_and_named(content: bytes, words: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=words):
         run(tmp_path, {"bank.csv": content} | SHOP)
+
+
+@pytest.mark.parametrize(
+    ("ids", "remedy"),
+    [("{:05}", 'kind = "integer"'), ("{}.0", 'kind = "integer"'), ("X{}", 'case = "lower"')],
+)
+def test_the_rule_that_would_join_the_files_is_named(ids: str, remedy: str, tmp_path: Path) -> None:
+    one = bank(id=[ids.format(k) for k in range(ROWS)])
+    other = shop(id=[("x{}" if "X" in ids else "{}").format(k) for k in range(ROWS)])
+    files = {"bank.csv": written(one), "shop.csv": written(other)}
+    with pytest.raises(DataError, match=f"keys = .{{ {remedy} }}. in .data., 120 would be in all"):
+        run(tmp_path, files)
 
 
 def test_how_a_file_is_written_can_be_said(tmp_path: Path) -> None:

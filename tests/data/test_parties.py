@@ -45,7 +45,7 @@ def test_split_columns_gives_each_party_its_columns(form: Any) -> None:
         values: Any = table.values
         own = values.toarray() if table.sparse else values
         np.testing.assert_array_equal(own, X[:, list(parties.columns[party])])
-        assert table.sparse == (form in (csr_array, csc_array, csr_matrix))
+        assert not table.sparse  # a full matrix is no sparse one, whatever its form
         assert table.columns == tuple(f"x{j}" for j in parties.columns[party])
         assert (table.y is None) == (party not in parties.active)
     assert parties.y is not None
@@ -53,6 +53,11 @@ def test_split_columns_gives_each_party_its_columns(form: Any) -> None:
     assert split_columns(X, Y).active == ("party-0", "party-1", "party-2")
     assert split_columns(X, Y, parties=2).active == ("party-0", "party-1")
     assert split_columns(X, Y, parties=3, active=["party-2"]).active == ("party-2",)
+
+
+def test_a_matrix_with_many_zeros_stays_sparse() -> None:
+    parties = split_columns(csr_array(np.eye(6)), [1, 0] * 3, parties=2)
+    assert all(table.sparse for table in parties.tables.values())
 
 
 def test_like_repeats_a_split_on_other_rows() -> None:

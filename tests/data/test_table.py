@@ -183,10 +183,10 @@ def test_missing_column_suggests_the_nearest(tmp_path: Path, role: str) -> None:
     [
         ("", ["empty"]),
         ("a,b\n", ["header but no rows"]),
-        ("a,b\n1,2\n\n3\n", ["line 4 has 1 fields, the header has 2"]),
+        ("a,b\n1,2\n\n3\n", ["line 4 has 1 field, the header has 2"]),
         ("a,b\n1,2\n3,4,5\n", ["line 3 has 3 fields"]),
         ("a,a\n1,2\n", ["two columns are named 'a'"]),
-        ("a,b\n1,2\n3,inf\n", ["column 'b', row 2 is infinite"]),
+        ("a,b\n1,2\n3,inf\n", ["column 'b' is infinite in 1 row, first in row 2"]),
     ],
 )
 def test_bad_csv(tmp_path: Path, content: bytes | str, parts: list[str]) -> None:

@@ -15,6 +15,7 @@ BENCHES = {
     "asyrevel": "black-box models: Tables 3-4, Figures 3-4, private replies and the attack",
     "asysqn": "quasi-Newton directions: Figures 2-4 and Tables 3-5",
     "czofo": "split networks: Tables 2-11 and Figures 2-8 of VFL-CZOFO's supplement",
+    "defaults": "files, label and id and no other setting: beside a scikit-learn pipeline",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }

@@ -52,7 +52,7 @@ def new(
     surveys = [Survey.of(path) for path in files]
     for survey in surveys:
         click.echo(f"{survey.path}")
-        for line in survey.found():
+        for line in survey.found(id_column):
             click.echo(f"  {line}")
     holder = _holder(surveys, label)
     _check_id(surveys, id_column)
@@ -65,10 +65,10 @@ def new(
 
 def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
     """The file that holds the label; DataError with the columns that may be it."""
-    from colonnade.data.survey import base_rate, label_candidates, sparse
+    from colonnade.data.survey import base_rate, label_candidates, with_labels
     from colonnade.errors import DataError, suggest
 
-    if label is None and sparse(surveys):
+    if label is None and with_labels(surveys):
         return surveys[0]  # its format has a place for labels
     if label is None:
         found = ", ".join(label_candidates(surveys)[:8]) or "none has few different values"
@@ -167,8 +167,8 @@ OPEN = [
     _key('# separator = ";"', "also decimal, thousands, encoding: found out where they are not given"),
     "",
     "[train]",
-    _key("l2 = 1e-4", "the larger, the smaller the weights"),
-    _key("# epochs = 30", "passes over the rows"),
+    _key('# l2 = "auto"', "1 / rows; the larger, the smaller the weights"),
+    _key("# epochs = 300", "the most passes over the rows; training ends once the loss stops falling"),
     _key('# loss = "logistic"', "or squared, softmax, smooth_hinge; else what suits the label"),
     "",
     "[secure]",

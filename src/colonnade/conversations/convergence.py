@@ -29,6 +29,7 @@ class Settling:
     start: float  # the loss where every score is zero
     patience: int = PATIENCE
     best: float = math.inf
+    first: float = math.inf  # loss that was measured: by then a label far from zero has found its mean
     epoch: float = 0.0
     calm: int = 0
 
@@ -40,7 +41,8 @@ class Settling:
         [False, False, False, False, True]
         """
         fall = min(self.best, self.start) - loss
-        scale = max(abs(loss), 0.01 * abs(self.start - loss))  # the best loss may be zero
+        self.first = min(self.start, loss) if math.isinf(self.first) else self.first
+        scale = max(abs(loss), 0.01 * abs(self.first - loss))  # the best loss may be zero
         least = self.tolerance * scale * (epoch - self.epoch)
         calm = -NOISE * least <= fall <= least  # a loss that jumps about has not settled
         self.calm = self.calm + 1 if calm else 0

@@ -17,7 +17,10 @@ from colonnade.data.labels import category_codes, category_names
 from colonnade.data.table import Column
 
 OTHER, MISSING = "(other)", "(missing)"
-FEW_ROWS, FEW_PARTS = 10, 100  # a value of fewer rows than ten, or than a hundredth of all, is rare
+# A value of one row is rare, but where there are few rows. Chosen on held-back training rows of Adult and of
+# made-up columns with 50 to 2,000 values, among 1, 2, 3, 5 and 10: where values tell something, to join those
+# of fewer than ten costs two to three points of AUC, and where they do not the penalty sees to them.
+FEW_ROWS, FEW_PARTS = 2, 100
 IDS, MANY = 0.5, 20  # a text column is no category if it has so many different values for its rows
 
 

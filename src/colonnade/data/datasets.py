@@ -145,7 +145,7 @@ def _find(dataset: Dataset, stored: Files, file: str) -> Path:
     """Where a file of the data set is on this machine; if it is not, an error says where to get it."""
     path = _search(stored, file)
     if path is None:
-        home = _folders()[0] / stored.folder
+        home = data_folders()[0] / stored.folder
         raise DataError(
             f"{dataset.name}: {file} is not on this machine; get it from {dataset.source} "
             f"and put it in {home}"
@@ -153,7 +153,7 @@ def _find(dataset: Dataset, stored: Files, file: str) -> Path:
     return path
 
 
-def _folders() -> list[Path]:
+def data_folders() -> list[Path]:
     """The folders in which data sets are looked for."""
     named = os.environ.get("COLONNADE_DATA")
     cache = Path.home() / ".cache" / "colonnade"
@@ -164,7 +164,7 @@ def _search(stored: Files, file: str) -> Path | None:
     """Where a file is on this machine, plain or packed, or None if it is not."""
     # the two image sets use the same file names, so only their own folder tells them apart
     places = [stored.folder] if stored.folder in IMAGES else [stored.folder, ""]
-    for folder in _folders():
+    for folder in data_folders():
         for place in places:
             for packed in ("", *formats.COMPRESSED):
                 path = folder / place / (file + packed)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from colonnade.errors import DataError
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 GAPS = (
     "",
     "NA",
@@ -33,7 +33,14 @@ GAPS = (
     "NAN",
     "?",
     "-",
+    "#DIV/0!",
+    "#VALUE!",
+    "#REF!",
+    "#NAME?",
+    "#NUM!",
+    "#NULL!",
 )
+MOST_TEXT = 1 << 30  # bytes of one field
 BEGINNING = 1 << 17  # bytes that are looked at
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 # a fraction of three digits behind one mark may as well be thousands; after a zero it may not
@@ -122,6 +129,7 @@ def _beginning(plain: bytes) -> str:
 
 def _records(beginning: str, separator: str) -> Iterator[list[str]]:
     """The records of a piece of CSV that are not blank."""
+    csv.field_size_limit(MOST_TEXT)
     try:
         yield from (row for row in csv.reader(io.StringIO(beginning, newline=""), delimiter=separator) if row)
     except csv.Error:  # a field without end: what was read until there must do
@@ -136,7 +144,8 @@ def _separator(beginning: str, usual: str) -> str:
         agree = sum(width == header for width in rows) / max(len(rows), 1)
         return (round(agree, 1) if header > 1 else -1.0, header, separator == usual)
 
-    return max(SEPARATORS, key=fit)
+    best = max((separator for separator in SEPARATORS if separator != " "), key=fit)
+    return " " if fit(best)[1] == 1 and fit(" ")[0] == 1 else best  # text has blanks, too
 
 
 def _decimal_marks(beginning: str, separator: str) -> tuple[int, int]:

@@ -71,7 +71,9 @@ def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) 
         case ".parquet" | ".pq":
             return formats.read_parquet(path, wanted, dialect)
         case ".xlsx" | ".xlsm":
-            return formats.read_excel(path, wanted)
+            from colonnade.data.excel import read_excel
+
+            return read_excel(path, wanted)
         case ".zip" | ".7z" | ".tar" | ".xls" | ".json" | ".npy" | ".npz" | ".pkl" as other:
             raise DataError(
                 f"{path}: {other} files are not read; use CSV, TSV, Parquet, Excel (.xlsx), LIBSVM or IDX"

@@ -1,8 +1,8 @@
-"""Files with named columns (CSV, TSV, Parquet, Excel), with errors that name file, column and row.
+"""Files with named columns (CSV, TSV, Parquet), with errors that name file, column and row.
 
 The parser is pyarrow's. It is fast but says little about what is wrong where, so when it gives up the
-file is read a second time, slowly, to find the lines. What it leaves as text may still mean numbers or
-dates: `recognise` sees to that.
+file is read a second time, slowly, to find the lines (`header`). What it leaves as text may still mean
+numbers or dates: `recognise` sees to that.
 
 pyarrow is imported on use: it costs more to import than most commands take to run.
 """
@@ -10,22 +10,20 @@ pyarrow is imported on use: it costs more to import than most commands take to r
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
-import io
 import lzma
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.data import header
 from colonnade.data.dialect import GAPS, Dialect, sniffed
 from colonnade.data.recognise import Recognised, recognise
-from colonnade.data.table import RawTable, Reading, stack
+from colonnade.data.table import RawTable, Reading, count, stack
 from colonnade.errors import DataError, suggest
 
 COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -54,6 +52,7 @@ class Wanted:
     categorical: tuple[str, ...] = ()
 
 
+BLOCK, MOST_BLOCK = 1 << 20, (1 << 31) - 1  # bytes that are parsed at a time
 MICROSECONDS = 86_400e6  # of a day
 ID_MARK = "\x1f"  # between the columns of an id
 
@@ -63,77 +62,43 @@ def read_csv(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
     with open_bytes(path) as stream:
         content = stream.read()
     plain, dialect = sniffed(content, given, plain_name(path))
-    return _parsed(path, plain, wanted, dialect, tuple(dialect.said()))
+    return parsed(path, plain, wanted, dialect, tuple(dialect.said()))
 
 
-def _parsed(path: Path, plain: bytes, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
+def parsed(path: Path, plain: bytes, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
     """CSV in UTF-8 as a table."""
     import pyarrow as pa
     import pyarrow.csv
 
-    verbatim = {c: pa.string() for c in (*wanted.categorical, *wanted.ids)}
-    try:
-        table = pa.csv.read_csv(
+    separator, asked = str(dialect.separator), {*wanted.categorical, *wanted.ids}
+    # a name in the file may have blanks around it
+    spelt = [c for c in header.names_of(plain, separator) if c.strip() in asked]
+
+    def read(block: int) -> Any:
+        return pa.csv.read_csv(
             pa.BufferReader(plain),
-            parse_options=pa.csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
+            read_options=pa.csv.ReadOptions(block_size=block),
+            parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
-                column_types=verbatim,
+                column_types=dict.fromkeys(spelt, pa.string()),
                 null_values=list(GAPS),
                 strings_can_be_null=True,
                 decimal_point=dialect.decimal,
             ),
         )
+
+    try:
+        try:
+            table = read(BLOCK)
+        except pa.ArrowInvalid:
+            if len(plain) <= BLOCK:
+                raise
+            table = read(min(len(plain), MOST_BLOCK))  # a line may be longer than a block
     except pa.ArrowInvalid as problem:
-        raise DataError(f"{path}: {_csv_fault(plain, str(dialect.separator)) or problem}") from None
+        if (better := header.mended(plain, separator)) is not None:
+            return parsed(path, better, wanted, dialect, said)
+        raise DataError(f"{path}: {header.fault(plain, separator) or problem}") from None
     return _raw_table(path, table, wanted, dialect, said)
-
-
-def _csv_fault(plain: bytes, separator: str) -> str | None:
-    """What is wrong with the file, on how many lines and which is the first; None if nothing is found."""
-    reader = csv.reader(io.StringIO(plain.decode(errors="replace"), newline=""), delimiter=separator)
-    header = next((row for row in reader if row), None)
-    if header is None:
-        return "the file is empty"
-    faults = [(reader.line_num, len(row)) for row in reader if row and len(row) != len(header)]
-    if not faults:
-        return None
-    (line, width), more = faults[0], len(faults) - 1
-    others = f" ({more:,} more lines differ, too)" if more else ""
-    return (
-        f"line {line} has {width} fields, the header has {len(header)}{others}; "
-        f"fields are separated by {separator!r}: quote those that contain it, or set separator"
-    )
-
-
-def read_excel(path: Path, wanted: Wanted) -> RawTable:
-    """Read the first sheet of an Excel file, whose first row has the names."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise DataError(
-            f"{path}: Excel files need the extra 'excel' (pip install 'colonnade[excel]'); "
-            "or save the sheet as CSV (UTF-8)"
-        ) from None
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (
-        OSError,
-        KeyError,
-        ValueError,
-        BadZipFile,
-        openpyxl.utils.exceptions.InvalidFileException,
-    ) as problem:
-        raise DataError(f"{path}: not a readable Excel file ({problem}); save it as CSV (UTF-8)") from None
-    plain = io.StringIO(newline="")
-    writer = csv.writer(plain)
-    for row in book.worksheets[0].iter_rows(values_only=True):
-        if any(cell is not None for cell in row):
-            writer.writerow(["" if cell is None else cell for cell in row])
-    sheets, first = len(book.sheetnames), book.sheetnames[0]
-    book.close()
-    said = (f"read the first of {sheets} sheets, '{first}'",) if sheets > 1 else ()
-    written = Dialect(separator=",", decimal=".", encoding="utf-8", sure=True)
-    return _parsed(path, plain.getvalue().encode(), wanted, written, said)
 
 
 def read_parquet(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
@@ -152,17 +117,17 @@ def read_parquet(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
 
 def _raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
     """A pyarrow table as a `RawTable`: the label and the ids apart from the other columns."""
+    table, mended, doubtful = header.named(path, table)
     names: list[str] = table.column_names
-    twice = sorted({c for c in names if names.count(c) > 1})
-    if twice:
-        raise DataError(f"{path}: two columns are named '{twice[0]}'; rename one")
     roles = [("label", wanted.label), *(("id", c) for c in wanted.ids)]
     for role, name in roles:
         if name is not None and name not in names:
-            raise DataError(f"{path}: no {role} column '{name}'; {suggest(name, names)}")
+            hint = "; ".join([suggest(name, names), *doubtful])
+            raise DataError(f"{path}: no {role} column '{name}'; {hint}")
     if table.num_rows == 0:
         raise DataError(f"{path}: the file has a header but no rows")
     features = tuple(c for c in names if c != wanted.label and c not in wanted.ids)
+    _refuse_infinite(path, table, names)
     read = {c: column_of(path, c, table[c], dialect, c in wanted.categorical) for c in features}
     y = (
         None
@@ -171,8 +136,8 @@ def _raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: t
     )
     each = [*read.values(), *([] if y is None else [y])]
     reading = Reading(
-        said=(*said, *(column.said for column in each if column.said)),
-        warned=tuple(column.warned for column in each if column.warned),
+        said=(*said, *mended, *(column.said for column in each if column.said)),
+        warned=(*doubtful, *(column.warned for column in each if column.warned)),
         dates={c: column.date for c, column in read.items() if column.date},
     )
     return RawTable(
@@ -183,6 +148,21 @@ def _raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: t
         None if y is None else y.values,
         reading=reading,
     )
+
+
+def _refuse_infinite(path: Path, table: Any, names: list[str]) -> None:
+    """Refuse columns with infinite numbers, all of them at once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    floats = [c for c in names if pa.types.is_floating(table[c].type)]
+    infinite = {c: pc.fill_null(pc.is_inf(table[c]), False).to_numpy() for c in floats}
+    if faults := [
+        f"column '{c}' is infinite in {count(int(where.sum()), 'row')}, first in row {where.argmax() + 1}"
+        for c, where in infinite.items()
+        if where.any()
+    ]:
+        raise DataError(f"{path}: {'; '.join(faults)}; correct them, or leave them empty")
 
 
 def column_of(

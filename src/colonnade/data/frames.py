@@ -14,10 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from colonnade.arrays import Matrix
 from colonnade.data.dialect import Dialect
 from colonnade.data.formats import column_of
 from colonnade.data.recognise import Recognised, recognise
-from colonnade.data.table import RawTable, Reading, first_place, int32_indices, stack, stored_values
+from colonnade.data.table import (
+    RawTable,
+    Reading,
+    dense_if_full,
+    first_place,
+    int32_indices,
+    stack,
+    stored_values,
+)
 from colonnade.errors import DataError
 
 USUAL = Dialect(decimal=".")  # how numbers that are text are written, in memory
@@ -53,10 +62,10 @@ def columns_of(X: Any, name: str = "X") -> Columns:
     return Columns(RawTable(name, names, values))
 
 
-def _sparse(X: Any) -> csr_array:
+def _sparse(X: Any) -> Matrix:
     if X.ndim != 2:
         raise DataError(f"X has shape {X.shape}; it needs rows and columns")
-    return int32_indices(csr_array(X, dtype=np.float64))
+    return dense_if_full(int32_indices(csr_array(X, dtype=np.float64)))
 
 
 def _array(X: Any, name: str) -> NDArray[Any]:

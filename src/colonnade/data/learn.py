@@ -179,6 +179,7 @@ def _warnings(found: _Findings, raw: RawTable) -> list[str]:
         f"column '{c}' has {different:,} different texts in {raw.rows:,} rows, like an id or free text; "
         "it is left out"
         for c, different in found.ids.items()
+        if not any(text.startswith(f"column '{c}'") for text in raw.reading.warned)  # it was told why
     ]
     numbers = [c for c in found.numbers if c not in found.constant]
     return [*left_out, *like_ids(raw, numbers), *like_labels(raw, numbers, found.categories)]

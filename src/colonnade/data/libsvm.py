@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from colonnade.data.formats import open_bytes
-from colonnade.data.table import RawTable, first_place, int32_indices
+from colonnade.data.table import RawTable, dense_if_full, first_place, int32_indices
 from colonnade.errors import DataError
 
 
@@ -36,9 +36,7 @@ def read_libsvm(path: Path, n_features: int | None) -> RawTable:
     if infinite is not None:
         row, column = infinite
         raise DataError(f"{path}: column '{columns[column]}', row {row + 1} is infinite; correct it")
-    # 12 bytes a stored value against 8 a cell: a file more than 2/3 full is smaller as an array
-    full = 3 * X.nnz > 2 * X.shape[0] * X.shape[1]
-    return RawTable(path.name, columns, sparse.toarray() if full else sparse, y=y)
+    return RawTable(path.name, columns, dense_if_full(sparse), y=y)
 
 
 def _fault(path: Path, n_features: int | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Text that means a number or a date: 1.234,50, 12 %, $ 3.20, 31.12.1999.
+"""Text that means a number or a date: 1.234,50, 12 %, $ 3.20, (7.50), 36 months, 31.12.1999, 31-Dec-1999.
 
 A whole column is recognised or none of it, and only without doubt; otherwise it stays text, and a sentence
 says why. Work is done once for every different text, so that a million rows cost little.
@@ -17,13 +17,21 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
 from colonnade.data.dialect import GAPS, Dialect
-from colonnade.data.table import Column
+from colonnade.data.table import Column, count
 
 MOSTLY = 0.8  # a column with so many numbers among its texts was meant to be one
-_MONEY = re.compile(r"([$€£¥]|EUR|USD|GBP|CHF|JPY)?\s*([^$€£¥A-Za-z%]+?)\s*([$€£¥%]|EUR|USD|GBP|CHF|JPY)?")
+ODD, NUMBERS = 3, 20  # so few words among at least so many different numbers are gaps
+_MONEY = re.compile(
+    r"([$€£¥]|EUR|USD|GBP|CHF|JPY)?\s*([^$€£¥A-Za-zµ°%]+?)\s*([$€£¥%]|[A-Za-zµ°][A-Za-z/²³]{0,11})?"
+)
+_BRACKETS = re.compile(r"\((.+)\)|(.*[^-\s])\s*-")  # what bookkeepers write for a negative number
 _TIME = r"(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?Z?)?"
 _YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _TIME)
 _YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + _TIME)
+_MONTH = re.compile(r"(\d{1,2})([-/. ])\s*([A-Za-zä]{3,9})[-/. ,]\s*(\d{4})" + _TIME)
+_MONTHS = {name: k + 1 for k, name in enumerate(re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec"))}
+_MONTHS |= {"mär": 3, "mrz": 3, "mai": 5, "okt": 10, "dez": 12}
+_LIKE_DATE = re.compile(r"\d{1,4}[-/. ]\s*\w{1,9}[-/. ,]\s*\d{1,4}(?:[ T].*)?")
 _EPOCH = datetime(1970, 1, 1)
 
 Parser = Callable[[str], float | None]
@@ -55,8 +63,32 @@ def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) ->
         days = np.array([np.nan if not text else days_of(text, pattern) for text in different])
         if not np.isnan(days[[k for k, text in enumerate(different) if text]]).any():
             return Recognised(days[place], f"column '{name}': dates became days since 1970", date=pattern)
+    without = _without_words(name, different, place, dialect)
+    if without is not None:
+        return without
     words: NDArray[np.object_] = np.array(different, dtype=object)[place]
     return Recognised(words, warned=_doubt(name, there, pattern, dialect))
+
+
+def _without_words(
+    name: str, different: Sequence[str], place: NDArray[np.int64], dialect: Dialect
+) -> Recognised | None:
+    """A column of many numbers and a few words, which become gaps; None if it is no such column."""
+    odd = [text for text in different if text and not any(c.isdigit() for c in text)]
+    numbers = [text for text in different if text and text not in odd]
+    if not 0 < len(odd) <= ODD or len(numbers) < NUMBERS:
+        return None
+    parse, unit = _number_parser(numbers, dialect)
+    if parse is None:
+        return None
+    values = np.array([np.nan if not text or text in odd else parse(text) for text in different])
+    rows = int(np.isin(place, [k for k, text in enumerate(different) if text in odd]).sum())
+    words = ", ".join(repr(text[:20]) for text in odd)
+    return Recognised(
+        values[place],
+        f"column '{name}': {unit} was taken off its numbers" if unit else None,
+        warned=f"column '{name}' has numbers and, in {count(rows, 'row')}, {words}, which was taken as a gap",
+    )
 
 
 def number_of(text: str) -> float | None:
@@ -65,9 +97,15 @@ def number_of(text: str) -> float | None:
 
 
 def date_pattern(texts: Sequence[str]) -> str | None:
-    """How all these texts write dates: "ymd", "dmy" or "mdy"; "?" if nobody can tell; None if not all do."""
+    """How all these texts write dates: "ymd", "dmy", "mdy", or "dby" with a month's name.
+
+    "?" if nobody can tell; None if not all are dates that are written in the same way.
+    """
     if all(_YEAR_FIRST.fullmatch(text) for text in texts):
         return "ymd"
+    named = [_MONTH.fullmatch(text) for text in texts]
+    if all(match and match[3][:3].lower() in _MONTHS for match in named):
+        return "dby"
     found = [_YEAR_LAST.fullmatch(text) for text in texts]
     if not all(found):
         return None
@@ -82,11 +120,13 @@ def date_pattern(texts: Sequence[str]) -> str | None:
 
 def days_of(text: str, pattern: str) -> float:
     """The days from 1970 to a date that is written like `pattern`; NaN if it is no such date."""
-    match = (_YEAR_FIRST if pattern == "ymd" else _YEAR_LAST).fullmatch(text.strip())
+    match = {"ymd": _YEAR_FIRST, "dby": _MONTH}.get(pattern, _YEAR_LAST).fullmatch(text.strip())
     if match is None:
         return float("nan")
-    order = {"ymd": (1, 3, 4), "dmy": (4, 3, 1), "mdy": (4, 1, 3)}[pattern]
-    year, month, day = (int(match[k]) for k in order)
+    order = {"ymd": (1, 3, 4), "mdy": (4, 1, 3)}.get(pattern, (4, 3, 1))
+    year, month, day = (
+        _MONTHS.get(match[k][:3].lower(), 0) if match[k].isalpha() else int(match[k]) for k in order
+    )
     try:
         hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
         return (datetime(year, month, day, hour, minute, second) - _EPOCH).total_seconds() / 86400
@@ -114,7 +154,7 @@ def _number_parser(texts: Sequence[str], dialect: Dialect) -> tuple[Parser | Non
     units: set[str] = set()
     bare = []
     for text in texts:
-        match = _MONEY.fullmatch(text)
+        match = _MONEY.fullmatch(_signed(text)[1])
         if match is None or (match[1] and match[3]):
             return None, ""
         units.add(match[1] or match[3] or "")
@@ -130,11 +170,22 @@ def _number_parser(texts: Sequence[str], dialect: Dialect) -> tuple[Parser | Non
         ):
 
             def parse(text: str, point: str = point, group: str = group) -> float | None:
-                match = _MONEY.fullmatch(text)
-                return None if match is None else _plain(match[2], point, group)
+                sign, rest = _signed(text)
+                match = _MONEY.fullmatch(rest)
+                number = None if match is None else _plain(match[2], point, group)
+                return None if number is None else sign * number
 
             return parse, unit
     return None, ""
+
+
+def _signed(text: str) -> tuple[float, str]:
+    """The sign of a number and the rest of its text: (12.50), 12.50-, -12.50 and a typographic minus."""
+    text = text.replace("\u2212", "-")
+    negative = _BRACKETS.fullmatch(text)
+    if negative is not None:
+        return -1.0, (negative[1] or negative[2]).strip()
+    return (-1.0, text[1:].strip()) if text.startswith("-") else (1.0, text)
 
 
 def _plain(text: str, point: str, group: str) -> float | None:
@@ -162,6 +213,11 @@ def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialec
     if pattern == "?":
         return (
             f"column '{name}' has dates such as {texts[0]} in which day and month cannot be told apart; "
+            "it is taken as text: write them as YYYY-MM-DD"
+        )
+    if all(_LIKE_DATE.fullmatch(text) for text in texts):
+        return (
+            f"column '{name}' has dates such as {texts[0]} that are not all written in one way that is sure; "
             "it is taken as text: write them as YYYY-MM-DD"
         )
     if all(_plain(text, ".", ",") is not None or _plain(text, ",", ".") is not None for text in texts):

@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from colonnade.arrays import Rows
 from colonnade.data.dialect import Dialect
 from colonnade.data.files import AS_FOUND, load
-from colonnade.data.keys import shown
+from colonnade.data.formats import ID_MARK
+from colonnade.data.keys import normaliser, shown
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key, numbered_parties
 
 Split = dict[str, tuple[int, ...]]
 NOT_EVERYWHERE = "an id that not all parties have"
+KEY_RULES = {Key(kind="integer"): '{ kind = "integer" }', Key(case="lower"): '{ case = "lower" }'}
 
 
 def split_by_count(columns: Sequence[str], parties: int, seed: int) -> Split:
@@ -147,10 +149,7 @@ def _joined(tables: Mapping[str, RawTable]) -> dict[str, RawTable]:
     common = reduce(np.intersect1d, [_ids(raw) for raw in tables.values()])
     if not len(common):
         first = ", ".join(f"'{shown(str(_ids(raw)[0]))}' in {raw.name}" for raw in tables.values())
-        raise DataError(
-            f"no id is in all files; ids are such as {first}: if they are the same people, bring their ids "
-            "into one form with data.keys"
-        )
+        raise DataError(f"no id is in all files; ids are such as {first}: {_key_hint(list(tables.values()))}")
     joined = {}
     for party, raw in tables.items():
         order = np.argsort(_ids(raw), kind="stable")
@@ -158,6 +157,20 @@ def _joined(tables: Mapping[str, RawTable]) -> dict[str, RawTable]:
         reading = raw.reading.and_left_out(raw.rows - len(rows), NOT_EVERYWHERE, f" ({len(rows):,} stay)")
         joined[party] = replace(raw.take(rows), reading=reading)
     return joined
+
+
+def _key_hint(tables: Sequence[RawTable]) -> str:
+    """The rule for ids by which files would have rows in common, to paste into a job, if there is one."""
+    for rule, text in KEY_RULES.items():
+        try:
+            forms = [{normaliser(rule, "id")(one, 0) for one in _ids(raw).tolist()} for raw in tables]
+        except DataError:
+            continue
+        if ID_MARK in str(_ids(tables[0])[0]):  # of several columns, any may be the one
+            break
+        if common := len(set.intersection(*forms)):
+            return f"with keys = [{text}] in [data], {common:,} would be in all"
+    return "if they are the same people, bring their ids into one form with data.keys"
 
 
 def _check_same_labels(tables: Mapping[str, RawTable]) -> None:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from colonnade.data.categories import gaps_in
+from colonnade.data.categories import Counted, gaps_in
 from colonnade.data.files import load
 from colonnade.data.table import RawTable, count, some
 
@@ -31,15 +29,17 @@ class Survey:
         """Whether the file has a column of this name."""
         return column in self.raw.columns
 
-    def found(self) -> list[str]:
-        """What is in the file, a line each."""
+    def found(self, joined_by: str | None = None) -> list[str]:
+        """What is in the file, a line each; nothing about how ids, in `joined_by`, look: they are text."""
         raw = self.raw
         text = [c for c in raw.columns if not raw.sparse and raw.column(c).dtype == object]
         gaps = {c: n for c in raw.columns if not raw.sparse and (n := int(gaps_in(raw.column(c)).sum()))}
         lines = [f"{count(raw.rows, 'row')}, {count(len(raw.columns), 'column')}: {some(raw.columns, 8)}"]
         lines += [f"text: {some(text, 8)}"] if text else []
-        lines += [f"gaps: {some([f'{c} ({n:,} rows)' for c, n in gaps.items()], 8)}"] if gaps else []
-        return [*lines, *raw.reading.said, *raw.reading.warned]
+        counted = [f"{c} ({count(n, 'row')})" for c, n in gaps.items()]
+        lines += [f"gaps: {some(counted, 8)}"] if gaps else []
+        reading = [*raw.reading.said, *raw.reading.warned]
+        return [*lines, *(text for text in reading if not text.startswith(f"column '{joined_by}'"))]
 
     def different(self, column: str) -> int:
         """How many different values a column has."""
@@ -67,14 +67,16 @@ def id_candidates(surveys: Sequence[Survey]) -> list[str]:
     ]
 
 
-def sparse(surveys: Sequence[Survey]) -> bool:
-    """Whether a file has no names for its columns, like LIBSVM."""
-    return any(survey.raw.sparse for survey in surveys)
+def with_labels(surveys: Sequence[Survey]) -> bool:
+    """Whether a file's format has a place for labels, like LIBSVM."""
+    return any(survey.raw.y is not None for survey in surveys)
 
 
 def base_rate(survey: Survey, label: str) -> str:
     """How often each label is there, in words."""
-    values, rows = np.unique(survey.raw.column(label).astype(str), return_counts=True)
-    if len(values) > FEW:
-        return f"{len(values):,} different values"
-    return ", ".join(f"{value}: {n:,}" for value, n in zip(values.tolist(), rows.tolist(), strict=True))
+    counted = Counted.of(survey.raw.column(label))
+    gaps = [f"no label: {counted.gaps:,}"] if counted.gaps else []
+    if len(counted.names) > FEW:
+        return ", ".join([f"{len(counted.names):,} different values", *gaps])
+    each = zip(counted.names, counted.rows, strict=True)
+    return ", ".join([*(f"{value}: {n:,}" for value, n in each), *gaps])

@@ -210,6 +210,12 @@ def int32_indices(X: csr_array) -> csr_array:
     return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
 
 
+def dense_if_full(X: csr_array) -> Matrix:
+    """A sparse matrix as an array if it is smaller so: 12 bytes a stored value are more than 8 a cell."""
+    full = 3 * X.nnz > 2 * X.shape[0] * X.shape[1]
+    return np.asarray(X.toarray(), dtype=np.float64) if full else X
+
+
 def first_place(X: Matrix, bad: NDArray[np.bool_]) -> tuple[int, int] | None:
     """Row and column of the first value that is bad, or None if none is.
 

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 import numpy as np
@@ -63,7 +63,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         columns: Holders | None = None,
         active: int | Sequence[str] = 1,
         loss: str | None = None,
-        l2: float = 1e-4,
+        l2: float | Literal["auto"] | None = None,
         l1: float = 0.0,
         class_weight: Mapping[Any, float] | str | None = None,
         intercept: bool | None = None,

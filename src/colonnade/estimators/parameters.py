@@ -20,9 +20,10 @@ PARAMETERS = """
     loss : str, default=None
         logistic, softmax or smooth_hinge for classes; squared, poisson or gamma for numbers. None: what the
         labels ask for: logistic of two classes, softmax of more, squared of numbers.
-    l2, l1 : float, default=1e-4 and 0
+    l2, l1 : float, default=None and 0
         The penalties on l2 / 2 |w|^2 and l1 |w|, beside the mean loss of a row; intercepts are free of them.
-        scikit-learn's C is 1 / (n_samples l2), and its alpha of Ridge is n_samples l2.
+        scikit-learn's C is 1 / (n_samples l2), and its alpha of Ridge is n_samples l2. l2 None: "auto", which
+        is 1 / n_samples, for "lbfgs", and 1e-4 for other algorithms.
     class_weight : dict or "balanced", default=None
         How much the rows of a class count; "balanced": all classes count alike. For the classifier alone.
     intercept : bool, default=None

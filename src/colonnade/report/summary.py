@@ -17,6 +17,7 @@ NAMES = {
     "test_auc": "test AUC",
     "rmse": "test RMSE",
     "r2": "test R2",
+    "d2": "test D2",
 }
 Pair = tuple[str, str]
 
@@ -160,7 +161,14 @@ def duration(seconds: float) -> str:
 
 
 def metric(key: str, value: float | None) -> str:
-    """A metric as people read it; nothing where it is not known."""
+    """A metric as people read it; nothing where it is not known.
+
+    >>> metric("train_loss", 0.46141), metric("rmse", 1.0e-5), metric("train_loss", 2.398e10)
+    ('0.4614', '1e-05', '2.398e+10')
+    """
     if value is None:
         return ""
-    return f"{value:.2e}" if key == "suboptimality" else f"{value:.4f}"
+    if key == "suboptimality":
+        return f"{value:.2e}"
+    plain = value == 0 or 1e-3 <= abs(value) < 1e6  # a loss has the scale of its label
+    return f"{value:.4f}" if plain else f"{value:.4g}"

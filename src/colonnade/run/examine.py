@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from colonnade.data.assign import label_holders
 from colonnade.data.categories import gaps_in
 from colonnade.data.datasets import known_dataset
 from colonnade.data.dialect import Dialect
@@ -21,7 +22,7 @@ from colonnade.data.files import load
 from colonnade.data.party_data import PartyData
 from colonnade.data.problems import Problem
 from colonnade.data.table import RawTable, count
-from colonnade.errors import ColonnadeError
+from colonnade.errors import ColonnadeError, suggest
 from colonnade.job import Data, Job
 from colonnade.job.writing import value_text
 from colonnade.run import rules
@@ -43,14 +44,33 @@ def examine(job: Job) -> list[Problem]:
         for key, why in composition.unused().items()
     ]
     found += _extras(job)
-    read = [_read(path, job.data) for path in _sources(job).values()]
-    tables = [table for table in read if isinstance(table, RawTable)]
-    found += [table for table in read if isinstance(table, Problem)]
+    tables, faults = _tables(composition)
+    found += faults
     found += [Problem(raw.name, text, stops=False) for raw in tables for text in raw.reading.warned]
-    if len(tables) < len(read):
+    if faults:
         return found
     absent, data = _absent(job.data, tables)
-    return [*found, *absent, *_columns(replace(composition, job=structs.replace(job, data=data)))]
+    told = {problem.what for problem in found}  # reading a file again would say it again
+    columns = _columns(replace(composition, job=structs.replace(job, data=data)))
+    return [*found, *absent, *(problem for problem in columns if problem.what not in told)]
+
+
+def _tables(composition: Composition) -> tuple[list[RawTable], list[Problem]]:
+    """Every file of the job, and all that is wrong with any of them by itself."""
+    data = composition.job.data
+    try:
+        names = data.party_names
+        holders = composition.label_holders(names, label_holders(names, data.active))
+    except ColonnadeError as error:
+        return [], [_from(error)]
+    tables, faults = [], []
+    for key, path in _sources(composition.job).items():
+        labelled = data.files is None or key.rpartition(".")[2] in holders
+        try:
+            tables.append(_load(path, data, data.label if labelled else None))
+        except ColonnadeError as error:
+            faults += _faults(path, data, data.label if labelled else None, error)
+    return tables, faults
 
 
 def _from(error: Exception, stops: bool = True) -> Problem:
@@ -101,17 +121,28 @@ def _sources(job: Job) -> dict[str, str]:
     return found | {f"data.test_files.{party}": path for party, path in (data.test_files or {}).items()}
 
 
-def _read(path: str, data: Data) -> RawTable | Problem:
-    """The file with all its columns, or why it cannot be read."""
+def _load(path: str, data: Data, label: str | None) -> RawTable:
+    """One file as a run would read it."""
     dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
+    return load(Path(path), bare=True, dialect=dialect, id=data.id, keys=data.keys, label=label)
+
+
+def _faults(path: str, data: Data, label: str | None, error: ColonnadeError) -> list[Problem]:
+    """Why a file cannot be read: every column that it lacks, or the one thing that is wrong with it."""
     ids = [data.id] if isinstance(data.id, str) else list(data.id or ())
+    wanted = {"id": ids, "label": [] if label is None else [label]}
     try:
-        table = load(Path(path), bare=True, dialect=dialect)
-    except ColonnadeError as error:
-        return _from(error)
-    if absent := [name for name in ids if name not in table.columns]:
-        return Problem(table.name, f"no id column {', '.join(map(repr, absent))}")
-    return table
+        table = _load(path, structs.replace(data, id=None, keys=None), None)
+    except ColonnadeError as worse:
+        return [_from(worse)]
+    found = [
+        Problem(table.name, f"no {role} column '{name}'; {suggest(name, table.columns)}")
+        for role, names in wanted.items()
+        for name in names
+        if not table.sparse and name not in table.columns
+    ]
+    found += [Problem(table.name, text, stops=False) for text in table.reading.warned if found]
+    return found or [_from(error)]
 
 
 def _columns(composition: Composition) -> Iterator[Problem]:
@@ -126,7 +157,7 @@ def _columns(composition: Composition) -> Iterator[Problem]:
     for data in assigned.parties.values():
         for problem in _party(data):
             yield problem
-            if (named := re.match(r"column '(.+?)'.*drop it", problem.what)) is not None:
+            if (named := re.match(r"column '(.*?)'.*drop it", problem.what)) is not None:
                 drop.append(named[1])
     if drop:
         every = [*(job.data.drop or ()), *drop]
