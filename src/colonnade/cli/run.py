@@ -51,7 +51,7 @@ def run(
     """
     from colonnade.job import read_job
 
-    job = _changed(read_job(job_file), world, seed, no_pooled=no_pooled)
+    job = changed(read_job(job_file), world, seed, no_pooled=no_pooled)
     folder = out or Path("runs") / job_file.stem
     if check:
         from colonnade.cli.check import check_job
@@ -92,7 +92,7 @@ def _run(job: Job, out: Path, *, report: bool, plot: bool, timeline: bool, as_js
     terminal.print(f"\nwritten: {', '.join(str(file) for file in files)}", soft_wrap=True)
 
 
-def _changed(job: Job, world: World | None, seed: int | None, *, no_pooled: bool) -> Job:
+def changed(job: Job, world: World | None, seed: int | None, *, no_pooled: bool) -> Job:
     """The job with what the command line says in place of what the file says."""
     from msgspec.structs import replace
 
