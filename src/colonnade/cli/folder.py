@@ -65,13 +65,8 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
         done.test.write(draft / TEST_SCORES)
         (draft / TEST_SCORES).chmod(0o600)  # labels and scores of single rows
     keep(draft / MODELS, done)
-    for name in (
-        RESULT,
-        JOB,
-        TEST_SCORES,
-        BEST,
-        search.FILE,
-    ):  # the result first: half of an earlier run is none
+    # the result first: half of an earlier run is none
+    for name in (RESULT, JOB, TEST_SCORES, BEST, search.FILE):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / MODELS, ignore_errors=True)
     kept = [path.rename(folder / path.name) for path in sorted(draft.iterdir())]

@@ -17,15 +17,8 @@ from typing import Any
 from colonnade.errors import DataError, JobError
 from colonnade.result import Result, read_result
 
-ARTEFACTS = (
-    "result.json",
-    "job.toml",
-    "test_scores.csv",
-    "timeline.json",
-    "report.html",
-    "model-card.md",
-    "tune.json",
-)
+FILES = ("result.json", "job.toml", "test_scores.csv", "timeline.json", "tune.json")
+ARTEFACTS = (*FILES, "report.html", "model-card.md")
 LONGEST = 500  # characters of a parameter; MLflow's databases refuse longer ones
 
 

@@ -27,6 +27,7 @@ from colonnade.job.writing import value_text
 from colonnade.run import rules
 from colonnade.run.federate import read
 from colonnade.run.resolve import Composition, looked_up
+from colonnade.run.space import Space
 
 NETWORKS = {"mlp", "cnn", "torch"}
 
@@ -42,7 +43,7 @@ def examine(job: Job) -> list[Problem]:
         Problem(key, f"has no effect: {why}", remedy=f"# delete {key}", stops=False)
         for key, why in composition.unused().items()
     ]
-    found += _extras(job)
+    found += [*_extras(job), *_search(job)]
     read = [_read(path, job.data) for path in _sources(job).values()]
     tables = [table for table in read if isinstance(table, RawTable)]
     found += [table for table in read if isinstance(table, Problem)]
@@ -59,6 +60,15 @@ def _from(error: Exception, stops: bool = True) -> Problem:
     return Problem(where if colon else "", what if colon else where, stops=stops)
 
 
+def _search(job: Job) -> Iterator[Problem]:
+    """What is wrong with the settings that the job asks `colonnade tune` to try."""
+    try:
+        if job.tune.space:
+            Space.of(job)
+    except ColonnadeError as error:
+        yield _from(error, stops=False)
+
+
 def _extras(job: Job) -> Iterator[Problem]:
     """Packages that the job needs and that are not installed."""
     models = job.model
@@ -69,7 +79,6 @@ def _extras(job: Job) -> Iterator[Problem]:
         "torch": (bool(kinds & NETWORKS) or job.cascade.optimizer != "sgd", "[model]", "torch"),
         "dp_accounting": (job.privacy.mechanism in ("scalar", "gradient"), "[privacy]", "privacy"),
         "openpyxl": (any(path.endswith((".xlsx", ".xlsm")) for path in paths), "[data]", "excel"),
-        "optuna": (job.tune != Tune(), "[tune]", "tune"),
         "grpc": (job.network.transport == "grpc" and job.world == "network", "network.transport", "grpc"),
     }
     for module, (needed, where, extra) in needs.items():
