@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from colonnade.cli.machine import JSON, print_json
 
 if TYPE_CHECKING:
     from colonnade.credit.linear import LinearModel
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from colonnade.test_scores import TestScores
 
 FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
 
 
 @click.group()
@@ -32,7 +33,12 @@ def credit() -> None:
 @click.option("--bins", is_flag=True, help="Also show every bin.")
 @JSON
 def woe(job_file: Path, bins: bool, as_json: bool) -> None:
-    """Weigh every party's columns as JOB.toml says, and show their information value."""
+    """Weigh every party's columns as JOB.toml says, and show their information value.
+
+    \b
+    Example:
+      colonnade credit woe job.toml --bins
+    """
     from colonnade.cli.show import console, table
     from colonnade.job import read_job
     from colonnade.run.federate import weigh_columns_of
@@ -40,7 +46,7 @@ def woe(job_file: Path, bins: bool, as_json: bool) -> None:
     weighed = weigh_columns_of(read_job(job_file))
     columns = [(party, each) for party, done in weighed.items() for each in done.columns]
     if as_json:
-        _print(
+        print_json(
             [
                 {"party": party, "column": each.bins.column, "iv": each.iv}
                 | {"bins": [{"bin": b, "woe": w} for b, w in zip(each.names(), each.woe, strict=True)]}
@@ -64,7 +70,12 @@ def woe(job_file: Path, bins: bool, as_json: bool) -> None:
 @FOLDER
 @JSON
 def measure(folder: Path, as_json: bool) -> None:
-    """KS, Gini, Brier, Hosmer-Lemeshow and the lift table of the test rows of the run in DIR."""
+    """KS, Gini, Brier, Hosmer-Lemeshow and the lift table of the test rows of the run in DIR.
+
+    \b
+    Example:
+      colonnade credit measure runs/job
+    """
     from scipy.special import expit
 
     from colonnade.cli.show import console, table
@@ -80,7 +91,7 @@ def measure(folder: Path, as_json: bool) -> None:
     lift = gains(scores.z, bad)
     curve = reliability(expit(scores.z), bad) if scores.with_probabilities else []
     if as_json:
-        _print({"measures": found, "gains": lift, "reliability": [each._asdict() for each in curve]})
+        print_json({"measures": found, "gains": lift, "reliability": [each._asdict() for each in curve]})
         return
     terminal = console()
     terminal.print(table(["measure", "value"], [(k, f"{v:.4f}") for k, v in found.items()], right=(1,)))
@@ -100,14 +111,19 @@ def measure(folder: Path, as_json: bool) -> None:
 @click.argument("scores", metavar="SCORES.csv", type=click.Path(path_type=Path))
 @JSON
 def stability(folder: Path, scores: Path, as_json: bool) -> None:
-    """PSI of the scores in SCORES.csv against the test rows of the run in DIR."""
+    """PSI of the scores in SCORES.csv against the test rows of the run in DIR.
+
+    \b
+    Example:
+      colonnade credit stability runs/job scores.csv
+    """
     from colonnade.credit.measures import psi
     from colonnade.data.files import load
 
     now = load(scores).column("score").astype(float)
     value = psi(_test_scores(folder).z, now)
     if as_json:
-        _print({"psi": value, "rows": len(now)})
+        print_json({"psi": value, "rows": len(now)})
         return
     word = "stable" if value < 0.1 else "a shift: look into it" if value > 0.25 else "some change"
     click.echo(f"PSI {value:.4f} over {len(now)} scores: {word}")
@@ -135,13 +151,18 @@ def stability(folder: Path, scores: Path, as_json: bool) -> None:
 def scorecard(
     folder: Path, pdo: float, base_score: float, base_odds: float, exact: bool, as_json: bool
 ) -> None:
-    """The points of every bin, from a run whose columns were weighed (woe = true under [data])."""
+    """The points of every bin, from a run whose columns were weighed (woe = true under [data]).
+
+    \b
+    Example:
+      colonnade credit scorecard runs/job --pdo 20
+    """
     from colonnade.cli.show import console, table
     from colonnade.credit.scorecard import Scaling, Scorecard
 
     card = Scorecard.of(_model(folder), Scaling(pdo, base_score, base_odds, rounded=not exact))
     if as_json:
-        _print(card)
+        print_json(card)
         return
     digits = 2 if exact else 0
     rows = [("", "(every row)", "", "", f"{card.base:.{digits}f}")]
@@ -153,7 +174,12 @@ def scorecard(
 @FOLDER
 @JSON
 def coefficients(folder: Path, as_json: bool) -> None:
-    """Coefficients with standard errors, p-values and VIF, from all columns together on this machine."""
+    """Coefficients with standard errors, p-values and VIF, from all columns together on this machine.
+
+    \b
+    Example:
+      colonnade credit coefficients runs/job
+    """
     import numpy as np
 
     from colonnade.cli.show import console, table
@@ -167,7 +193,7 @@ def coefficients(folder: Path, as_json: bool) -> None:
     weights = np.concatenate([b.weights for b in model.blocks.values()])
     found = coefficient_table(names, np.hstack(X), weights, plan.objective.l2)
     if as_json:
-        _print(found)
+        print_json(found)
         return
     rows = [
         (c.party, c.column, f"{c.weight:+.4f}", f"{c.error:.4f}", f"{c.z:+.2f}", f"{c.p:.2g}",
@@ -182,7 +208,12 @@ def coefficients(folder: Path, as_json: bool) -> None:
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
 @JSON
 def card(folder: Path, out: Path | None, as_json: bool) -> None:
-    """A model card of the run in DIR, in Markdown."""
+    """A model card of the run in DIR, in Markdown.
+
+    \b
+    Example:
+      colonnade credit card runs/job --out card.md
+    """
     import msgspec
 
     from colonnade.cli.folder import RESULT
@@ -200,7 +231,10 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
         click.echo(text)
         return
     out.write_text(text, encoding="utf-8")
-    click.echo(f"written: {out}")
+    if as_json:
+        print_json({"written": str(out)})
+    else:
+        click.echo(f"written: {out}")
 
 
 @credit.command()
@@ -208,7 +242,12 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
 @click.argument("out", metavar="FILE", type=click.Path(path_type=Path))
 @JSON
 def export(folder: Path, out: Path, as_json: bool) -> None:
-    """Write the linear model in DIR as FILE.onnx, or as FILE.skops for scikit-learn."""
+    """Write the linear model in DIR as FILE.onnx, or as FILE.skops for scikit-learn.
+
+    \b
+    Example:
+      colonnade credit export runs/job model.onnx
+    """
     from colonnade.credit.export import feature_names, onnx_bytes, skops_bytes
     from colonnade.errors import DataError, ShareError
 
@@ -224,15 +263,9 @@ def export(folder: Path, out: Path, as_json: bool) -> None:
             raise DataError(f"{out}: write .onnx or .skops")
     out.write_bytes(content)
     if as_json:
-        _print({"written": str(out), "features": feature_names(model)})
+        print_json({"written": str(out), "features": feature_names(model)})
         return
     click.echo(f"written: {out}, of {len(feature_names(model))} prepared columns")
-
-
-def _print(found: Any) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
 
 
 def _test_scores(folder: Path) -> TestScores:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from colonnade.cli.machine import print_json
 from colonnade.job.sections import MetricName, World
 
 if TYPE_CHECKING:
@@ -170,8 +171,7 @@ def _show(done: Finished, search: Search, files: list[Path], *, as_json: bool) -
     import msgspec
 
     if as_json:
-        both = {"search": msgspec.Raw(search.json()), "result": done.result}
-        click.echo(msgspec.json.format(msgspec.json.encode(both), indent=2).decode())
+        print_json({"search": msgspec.Raw(search.json()), "result": done.result})
         return
     from colonnade.cli.show import console, show_result, table
     from colonnade.run.space import settings_text
