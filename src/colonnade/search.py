@@ -1,4 +1,4 @@
-"""What a search for settings leaves behind: tune.json, beside the result of the model that it chose."""
+"""What a search for settings leaves behind: search.json, beside the result of the model that it chose."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-FILE = "tune.json"
+FILE = "search.json"
 HIGHER = frozenset({"accuracy", "auc", "r2", "d2"})  # metrics of which more is better
 
 

@@ -45,8 +45,8 @@ def test_the_best_setting_is_trained_measured_and_kept_as_a_run_is() -> None:
     assert done.exit_code == 0, done.stderr
     folder = Path("runs/job-tuned")
     of_a_run = {"result.json", "job.toml", "models", "test_scores.csv"}
-    assert {path.name for path in folder.iterdir()} == of_a_run | {"tune.json", "best.toml", "trials.journal"}
-    search = json.loads((folder / "tune.json").read_text())
+    assert {path.name for path in folder.iterdir()} == of_a_run | {"search.json", "best.toml", "trials.journal"}
+    search = json.loads((folder / "search.json").read_text())
     assert (search["trainings"], len(search["trials"])) == (6, 3)
     best = read_job(folder / "best.toml")
     assert as_toml(best) == as_toml(read_job(folder / "job.toml"))
@@ -65,7 +65,7 @@ def test_a_later_run_in_the_folder_leaves_nothing_of_the_search_beside_it() -> N
     done = CliRunner().invoke(main, ["run", "job.toml", "--out", "runs/job-tuned", "--no-pooled"])
     assert done.exit_code == 0, done.stderr
     left = {path.name for path in Path("runs/job-tuned").iterdir()}
-    assert not left & {"tune.json", "best.toml"}
+    assert not left & {"search.json", "best.toml"}
 
 
 def test_json_is_all_there_is_on_stdout_and_the_command_line_has_the_last_word() -> None:
@@ -88,12 +88,12 @@ def test_ctrl_c_keeps_what_was_found_and_the_same_command_goes_on(monkeypatch: p
     assert done.exit_code == 130
     assert "the best so far is in runs/job-tuned/best.toml" in done.stderr
     assert {path.name for path in Path("runs/job-tuned").iterdir()} == {
-        "tune.json", "best.toml", "trials.journal",
+        "search.json", "best.toml", "trials.journal",
     }  # fmt: skip
     done = tune()
     assert done.exit_code == 0, done.stderr
     assert "going on after 2 trials of before" in done.stderr
-    assert json.loads(Path("runs/job-tuned/tune.json").read_text())["trainings"] == 4 + 4
+    assert json.loads(Path("runs/job-tuned/search.json").read_text())["trainings"] == 4 + 4
 
 
 @pytest.mark.parametrize(

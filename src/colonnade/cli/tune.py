@@ -55,7 +55,7 @@ def tune(
     is several whole trainings among the parties, and tells them as much as these.
 
     Ctrl-C keeps what was found, and the same command goes on from there. The folder is that of a run, with
-    tune.json (every trial) and best.toml (the job with the best settings).
+    search.json (every trial) and best.toml (the job with the best settings).
 
     \b
     Example:

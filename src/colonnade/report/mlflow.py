@@ -18,7 +18,7 @@ from colonnade.errors import DataError, JobError
 from colonnade.result import Result, read_result
 
 EXPERIMENT = "colonnade"
-FILES = ("result.json", "job.toml", "test_scores.csv", "timeline.json", "tune.json")
+FILES = ("result.json", "job.toml", "test_scores.csv", "timeline.json", "search.json")
 ARTEFACTS = (*FILES, "report.html", "model-card.md")
 LONGEST = 500  # characters of a parameter; MLflow's databases refuse longer ones
 
