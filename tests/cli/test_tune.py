@@ -45,7 +45,11 @@ def test_the_best_setting_is_trained_measured_and_kept_as_a_run_is() -> None:
     assert done.exit_code == 0, done.stderr
     folder = Path("runs/job-tuned")
     of_a_run = {"result.json", "job.toml", "models", "test_scores.csv"}
-    assert {path.name for path in folder.iterdir()} == of_a_run | {"search.json", "best.toml", "trials.journal"}
+    assert {path.name for path in folder.iterdir()} == of_a_run | {
+        "search.json",
+        "best.toml",
+        "trials.journal",
+    }
     search = json.loads((folder / "search.json").read_text())
     assert (search["trainings"], len(search["trials"])) == (6, 3)
     best = read_job(folder / "best.toml")
