@@ -124,7 +124,12 @@ def read(composition: Composition) -> Assigned:
 
 def prepare(composition: Composition) -> tuple[Source, Launch]:
     """Read a job's files; returns what is known of them and the run to launch."""
-    job, assigned = composition.job, read(composition)
+    return order_of(composition, read(composition))
+
+
+def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Launch]:
+    """What is known of every party's data, and the run on it to launch."""
+    job = composition.job
     if job.data.woe:
         assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
     first = assigned.parties[assigned.label_holders[0]]
