@@ -75,7 +75,7 @@ def metrics(daemon: Daemon) -> Iterator[str]:
     for state in ("done", "failed", "refused", "withdrawn", "expired"):
         yield f'colonnade_runs_total{{state="{state}"}} {daemon.journal.ended[state]}'
     counters = {
-        "sent_bytes_total": ("Bytes sent in all runs, framing included.", daemon.sent_bytes()),
+        "sent_bytes_total": ("Bytes sent in all runs, framing included.", daemon.books.sent_bytes()),
         "strangers_total": ("Connections turned away.", sum(daemon.mux.strangers().values())),
         "frames_refused_total": ("Frames refused.", sum(daemon.mux.refused.values())),
         "scored_rows_total": ("Rows scored for this party or by it for others.", daemon.journal.scored_rows),
