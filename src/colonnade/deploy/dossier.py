@@ -21,7 +21,7 @@ from colonnade.privacy.labels import delta_of
 from colonnade.report.dossier import Dossier, read_part
 from colonnade.result import Described, Moment, Privacy, Result
 from colonnade.run.federate import cost_of, staleness_of
-from colonnade.run.notes import notes
+from colonnade.run.notes import WOE_NOTE, notes
 from colonnade.run.party import Share
 from colonnade.test_scores import TestScores
 
@@ -78,23 +78,28 @@ def _result(share: StoredShare, own: Share) -> Result:
             mechanism=terms.privacy.mechanism,
             epsilon=manifest.epsilon,
             delta=delta_of(terms.privacy, plan.objective.loss) if manifest.epsilon is not None else None,
-            notes=notes(plan),
+            notes=[*notes(plan), *([WOE_NOTE] if terms.prepare.woe else [])],
             leaks=list(policy.leaks(contract)),
         ),
         history=own.history,
+        converged=manifest.converged,
         data=_data(manifest, share, contract.loss.task),
     )
 
 
 def _data(manifest: Manifest, share: StoredShare, task: str) -> Described:
-    """The rows and this party's own columns; the labels only where it holds them."""
-    labels = share.labels
+    """The rows, this party's own columns and what it did to them; the labels only where it holds them."""
+    labels, preparation = share.labels, share.preparation
+    done = preparation.done()
     return Described(
         rows=manifest.rows,
-        columns={manifest.party: len(share.preparation.outputs)},
+        columns={manifest.party: len(preparation.outputs)},
         task=task,
         classes=list(labels.classes) if labels is not None else [],
         positive=list(labels.positive) if labels is not None else [],
+        base_rate=manifest.base_rate,
+        done={manifest.party: done} if done else {},
+        warnings=preparation.warnings,
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 from colonnade.arrays import Digests
 from colonnade.deploy import policy, scoring, shares, training
 from colonnade.deploy.agreement import Agreement
+from colonnade.deploy.prepared import read_rows
 from colonnade.deploy.proposals import ScoringWork
 from colonnade.deploy.run import Run
 from colonnade.deploy.runs import Runs
@@ -47,7 +48,7 @@ class Proposing:
         self.runs.peers.require(tuple(terms.parties))
         policy.check_training(self.runs.settings, self.me, contract)
         tell(Event("reading data"))
-        own = await asyncio.to_thread(training.read_rows, self.runs.settings, contract)
+        own = await asyncio.to_thread(read_rows, self.runs.settings, contract)
         run = self.runs.begin(_free_number(), self.me, contract, own)
         program = training.training(contract, lambda moment: self.runs.report(run, moment))
         return await self._propose(run, Proposal(train=terms), program, tell)

@@ -44,6 +44,10 @@ def check(job: Job, where: str) -> None:
     _check_network(job.network, len(job.data.party_names), refuse)
     _check_kernel(job.kernel, refuse)
     _check_woe(job.woe, refuse)
+    if job.data.woe and job.privacy.mechanism != "none":
+        refuse(
+            "woe: counts of bins tell about labels what privacy.mechanism promises to hide; drop one of them"
+        )
 
 
 def _check_data(data: Data, refuse: Refuse) -> None:

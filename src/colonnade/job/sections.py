@@ -268,6 +268,7 @@ class Training(Section, frozen=True, kw_only=True):
     kernel: Kernel = Kernel()
     cascade: Cascade = Cascade()
     privacy: PrivacyTerms = PrivacyTerms()
+    woe: Woe = Woe()
 
 
 class Job(Training, frozen=True, kw_only=True):
@@ -276,5 +277,4 @@ class Job(Training, frozen=True, kw_only=True):
     world: World = "local"
     compare: bool = True  # also fit the same model on all parties' columns together
     data: Data
-    woe: Woe = Woe()
     model: ModelSpecs = ModelSpecs()

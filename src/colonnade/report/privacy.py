@@ -16,6 +16,10 @@ LEARNT: dict[str, tuple[str, str]] = {
     "shares": ("holders", "every party's own score of every training row, which was sent in clear"),
     "outputs": ("first", "what every party's model makes of each training row"),
     "similarity": ("holders", "how alike two rows are in the others' columns"),
+    "evidence": (
+        "all",
+        "how bads spread over bins: the label holder of every party's, each party of its own",
+    ),
     "two-parties": ("holders", "the other party's score of every row: with two parties nothing can hide it"),
 }
 
