@@ -83,9 +83,7 @@ def metrics(daemon: Daemon) -> Iterator[str]:
     for name, (text, value) in counters.items():
         yield about(name, "counter", text)
         yield f"colonnade_{name} {value}"
-    yield about(
-        "score_psi", "gauge", "Population stability: how far served scores are from those of the test rows."
-    )
+    yield about("score_psi", "gauge", "PSI of served scores against those of the test rows.")
     for model, scores in daemon.journal.scores.items():
         if (psi := scores.psi) is not None:
             yield f'colonnade_score_psi{{model="{model}"}} {psi:.6g}'
