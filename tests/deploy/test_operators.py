@@ -1,4 +1,4 @@
-"""An operator at a terminal: real daemons, proposals that wait, a service whose model is promoted and back."""
+"""Operators at a terminal, with real daemons: proposals that wait, and which model a service answers with."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ def companies(tmp_path: Path) -> Iterator[tuple[Consortium, str]]:
     token = tmp_path / "bank" / "token"
     token.write_text(TOKEN)
     token.chmod(0o600)
-    serve = (
-        f'[serve]\nlisten = "127.0.0.1:{port}"\nmodel = "repaid"\ndata = "applicants"\ntoken_file = "token"\n'
-    )
+    serve = f'[serve]\nlisten = "127.0.0.1:{port}"\nmodel = "repaid"\n'
+    serve += 'data = "applicants"\ntoken_file = "token"\n'
     settle(consortium, "bank", more=serve)
     try:
         for name in PAIR:
