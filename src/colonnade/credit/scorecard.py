@@ -66,6 +66,7 @@ class Scorecard:
     @staticmethod
     def of(model: LinearModel, scaling: Scaling | None = None) -> Scorecard:
         """The scorecard of a linear model of weighed columns."""
+        model.require_logistic("a scorecard")
         scaling = scaling or Scaling()
         base = float(scaling.points(np.array([model.intercept]))[0])
         lines: list[Line] = []
