@@ -40,6 +40,8 @@ from colonnade.credit.linear import own_reasons, reasons
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, ShareError
 from colonnade.job import job_from, read_job
+from colonnade.report.dossier import read_run
+from colonnade.report.page import page
 from colonnade.run.federate import read, weigh_columns_of
 from colonnade.run.kept import KeptModel
 from colonnade.run.resolve import compose
@@ -183,6 +185,13 @@ def test_points_and_reasons_add_up_to_the_score(run: Path) -> None:
     }
 
 
+def test_the_report_has_the_points_of_every_bin(run: Path) -> None:
+    one = read_run(run)
+    card = Scorecard.of(LinearModel.of(KeptModel.read(run)))
+    assert [line for part in one.parts for line in part.points] == card.lines
+    assert "Scorecard: points of every bin" in page(one)
+
+
 def test_exports_score_as_the_model_does(run: Path, tmp_path: Path) -> None:
     skops, runtime = pytest.importorskip("skops.io"), pytest.importorskip("onnxruntime")
     model, tables = LinearModel.of(KeptModel.read(run)), training_rows(run)
@@ -235,7 +244,7 @@ def test_a_pipeline_takes_raw_columns(messy: Path, run: Path, tmp_path: Path) ->
     assert sum(round(float(each), 9) in known for each in z) >= 480 - 2  # the rows that were trained on
     assert fitted.classes_.tolist() == ["paid", "late"]
     unseen = raw.head(1).assign(**{"shop.word": "green"})
-    other = raw.head(1).assign(**{"shop.word": "seldom"})
+    other = raw.head(1).assign(**{"shop.word": "once"})
     assert fitted.decision_function(unseen) == fitted.decision_function(other)
     refused = CliRunner().invoke(main, ["credit", "export", str(run), str(tmp_path / "woe.skops"), "--raw"])
     assert (refused.exit_code, "weighed (woe)" in refused.output) == (2, True)

@@ -17,6 +17,7 @@ from colonnade.deploy.shares import Manifest, StoredShare
 from colonnade.deploy.training import RunCost
 from colonnade.errors import ShareError
 from colonnade.job.writing import as_toml
+from colonnade.losses import LOSSES
 from colonnade.privacy.labels import delta_of
 from colonnade.report.dossier import Dossier, read_part
 from colonnade.result import Described, Moment, Privacy, Result
@@ -36,10 +37,11 @@ def party_dossier(settings: Settings, model: str) -> Dossier:
     except (OSError, msgspec.MsgspecError) as error:
         raise ShareError(f"{path}: the books of {manifest.model} cannot be read: {error}") from error
     scores = shares.scores_file(settings.state, manifest.model)
+    log_odds = share.contract.loss is LOSSES["logistic"]
     return Dossier(
         _result(share, cost.train),
         scores=TestScores.read(scores) if scores.is_file() else None,
-        parts=(read_part(settings.state / "models" / manifest.model),),
+        parts=(read_part(settings.state / "models" / manifest.model, log_odds=log_odds),),
         job=as_toml(manifest.terms),
         made=manifest.created,
         seen_by=settings.name,

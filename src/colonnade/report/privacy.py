@@ -36,7 +36,7 @@ def learnt(result: Result) -> dict[str, list[str]]:
     return found
 
 
-def privacy_section(result: Result, findings: Sequence[Finding], seen_by: str | None) -> Html:
+def privacy_section(result: Result, findings: Sequence[Finding]) -> Html:
     """How scores and labels were protected, what was learnt nevertheless, and what attacks reached."""
     parts = [table("How scores and labels were protected", (), summary.privacy_rows(result))]
     if result.privacy.leaks or len(result.parties) == 1:
