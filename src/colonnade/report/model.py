@@ -77,7 +77,7 @@ def _points(lines: Sequence[Line]) -> Html:
         f"Scorecard: points of every bin, where {scaling.pdo:g} points double the odds of good to bad. "
         "`colonnade credit scorecard` has those that every row starts with, and other scales."
     )
-    return table(caption, ["column", "bin", "WOE", "points"], rows, class_="numbers")
+    return table(caption, ["column", "bin", "WOE", "points"], rows, class_="numbers points")
 
 
 def _heads(weights: Floats, data: Described) -> list[str]:

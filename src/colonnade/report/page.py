@@ -140,5 +140,5 @@ def _side_by_side(title: str, runs: Mapping[str, Dossier]) -> Html:
         figures.append(side_by_side(roc_of(binary)))
     head = ("run", "algorithm", "data", *summary.OVERVIEW)
     return joined(
-        tag("h1", title), table("All runs, one below the other", head, rows, class_="numbers"), *figures
+        tag("h1", title), table("All runs, one below the other", head, rows, class_="numbers runs"), *figures
     )

@@ -13,7 +13,7 @@ from colonnade.credit.cuts import Confusion, Flags, Thresholds, confusion_matrix
 from colonnade.credit.measures import Gain, gains
 from colonnade.losses import Loss
 from colonnade.metrics import auc
-from colonnade.report.html import Html, joined, table, tag
+from colonnade.report.html import Html, beside, joined, table, tag
 from colonnade.report.svg import Axis, Chart, percent, side_by_side
 from colonnade.result import Described
 from colonnade.test_scores import TestScores
@@ -184,7 +184,7 @@ def _classes(scores: TestScores, data: Described) -> Html:
         rates = part(right, said), part(right, held), part(2 * right, said + held)
         rows.append([name, f"{held:,}", *(f"{rate:.4f}" for rate in rates)])
     head = ["class", "test rows", "precision", "recall", "F1"]
-    return joined(
+    return beside(
         table("Every class against all others", head, rows, class_="numbers"), _heat_matrix(matrix, names)
     )
 
