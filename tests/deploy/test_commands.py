@@ -130,10 +130,11 @@ def test_check_finds_what_a_run_would_refuse(tmp_path: Path) -> None:
     done = run("party", "--check", "-c", str(config))
     assert (done.exit_code, "no id column 'identity'; " in done.stderr) == (2, True)
     config.write_text(right)
-    header, first, *rest = file.read_text().splitlines()
-    file.write_text("\n".join([header, first, f"{first}1", *rest]) + "\n")
+    header, first, second, *rest = file.read_text().splitlines()
+    another = f"{first.partition(',')[0]},{second.partition(',')[2]}"
+    file.write_text("\n".join([header, first, another, *rest]) + "\n")
     done = run("party", "--check", "-c", str(config))
-    assert (done.exit_code, "with the id of another row" in done.stderr) == (2, True)
+    assert (done.exit_code, "id 'C" in done.stderr, "keep one row per id" in done.stderr) == (2, True, True)
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:

@@ -187,6 +187,7 @@ def coefficients(folder: Path, as_json: bool) -> None:
     from colonnade.run.kept import KeptModel
 
     model, plan = _model(folder), KeptModel.read(folder).plan
+    model.require_logistic("a table of p-values")
     tables = _training_rows(folder)
     X = [np.asarray(b.preparation.transform(tables[p]).X) for p, b in model.blocks.items()]
     names = [(p, c) for p, b in model.blocks.items() for c in b.preparation.outputs]
@@ -240,32 +241,40 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
 @credit.command()
 @FOLDER
 @click.argument("out", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--raw", is_flag=True, help="A .skops Pipeline that takes columns as the files have them.")
 @JSON
-def export(folder: Path, out: Path, as_json: bool) -> None:
+def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
     """Write the linear model in DIR as FILE.onnx, or as FILE.skops for scikit-learn.
 
     \b
     Example:
       colonnade credit export runs/job model.onnx
+      colonnade credit export runs/job model.skops --raw
     """
-    from colonnade.credit.export import feature_names, onnx_bytes, skops_bytes
+    from colonnade.credit.export import feature_names, onnx_bytes, skops_bytes, to_sklearn
+    from colonnade.credit.pipeline import to_pipeline
     from colonnade.errors import DataError, ShareError
 
     model = _model(folder)
     if out.exists():
         raise ShareError(f"{out} exists and is not overwritten")
     match out.suffix:
+        case ".onnx" if raw:
+            raise DataError("--raw: an ONNX graph takes prepared columns; write .skops")
         case ".onnx":
-            content = onnx_bytes(model)
+            content, features = onnx_bytes(model), feature_names(model)
+        case ".skops" if raw:
+            pipeline = to_pipeline(model)
+            content, features = skops_bytes(pipeline), pipeline["prepare"].feature_names_in_.tolist()
         case ".skops":
-            content = skops_bytes(model)
+            content, features = skops_bytes(to_sklearn(model)), feature_names(model)
         case _:
             raise DataError(f"{out}: write .onnx or .skops")
     out.write_bytes(content)
     if as_json:
-        print_json({"written": str(out), "features": feature_names(model)})
+        print_json({"written": str(out), "features": features})
         return
-    click.echo(f"written: {out}, of {len(feature_names(model))} prepared columns")
+    click.echo(f"written: {out}, of {len(features)} {'raw' if raw else 'prepared'} columns")
 
 
 def _test_scores(folder: Path) -> TestScores:

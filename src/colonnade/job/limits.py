@@ -46,6 +46,10 @@ def check(job: Job, where: str) -> None:
     _check_kernel(job.kernel, refuse)
     _check_woe(job.woe, refuse)
     _check_tune(job.tune, refuse)
+    if job.data.woe and job.privacy.mechanism != "none":
+        refuse(
+            "woe: counts of bins tell about labels what privacy.mechanism promises to hide; drop one of them"
+        )
 
 
 def _check_data(data: Data, refuse: Refuse) -> None:

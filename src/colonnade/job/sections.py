@@ -284,6 +284,7 @@ class Training(Section, frozen=True, kw_only=True):
     kernel: Kernel = Kernel()
     cascade: Cascade = Cascade()
     privacy: PrivacyTerms = PrivacyTerms()
+    woe: Woe = Woe()
 
 
 class Job(Training, frozen=True, kw_only=True):
@@ -292,6 +293,5 @@ class Job(Training, frozen=True, kw_only=True):
     world: World = "local"
     compare: bool = True  # also fit the same model on all parties' columns together
     data: Data
-    woe: Woe = Woe()
     model: ModelSpecs = ModelSpecs()
     tune: Tune = Tune()

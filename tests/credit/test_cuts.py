@@ -10,7 +10,9 @@ from scipy.stats import binomtest, ks_2samp
 from sklearn import metrics
 
 from colonnade.arrays import Floats
-from colonnade.report.curves import Bin, Confusion, Flags, Thresholds, bins_of, confusion_matrix
+from colonnade.credit.calibration import Point
+from colonnade.credit.cuts import Confusion, Flags, Thresholds, confusion_matrix
+from colonnade.credit.measures import gains
 from colonnade.report.svg import MOST_POINTS, Axis, thinned
 
 # few different scores, so that there are ties
@@ -54,17 +56,19 @@ def test_confusion_at_a_threshold(rows: list[tuple[float, bool]], threshold: flo
 def test_bins_hold_every_row_once_the_highest_first() -> None:
     rng = np.random.default_rng(0)
     z, positive = rng.normal(size=103), rng.random(103) < 0.3
-    bins = bins_of(z, positive)
+    bins = gains(z, positive)
     assert sum(each.rows for each in bins) == 103
-    assert sum(each.positives for each in bins) == positive.sum()
+    assert sum(each.bads for each in bins) == positive.sum()
     assert max(each.rows for each in bins) - min(each.rows for each in bins) <= 1
-    assert [each.predicted for each in bins] == sorted((each.predicted for each in bins), reverse=True)
+    assert [each.mean for each in bins] == sorted((each.mean for each in bins), reverse=True)
 
 
 @pytest.mark.parametrize(("rows", "positives"), [(10, 0), (10, 10), (57, 13)])
 def test_intervals_are_wilsons(rows: int, positives: int) -> None:
     expected = binomtest(positives, rows).proportion_ci(method="wilson")
-    assert Bin(rows, positives, 0.0).interval() == pytest.approx((expected.low, expected.high), abs=1e-6)
+    assert Point(rows, 0.0, positives / rows).interval() == pytest.approx(
+        (expected.low, expected.high), abs=1e-6
+    )
 
 
 def test_a_confusion_matrix_of_several_classes() -> None:

@@ -1,4 +1,4 @@
-"""What the test scores of a model tell, in numbers: pure functions of labels and scores.
+"""Every place at which scores can be cut into two, and what is right and wrong on either side.
 
 Equal scores are one threshold: whoever is accepted at a score accepts every row with that score.
 """
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from colonnade.arrays import Floats
 
 Flags = NDArray[np.bool_]
-NORMAL_95 = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,36 +87,6 @@ class Confusion:
 def part(some: float, all_: float) -> float:
     """A quotient; NaN where there is nothing to divide by."""
     return some / all_ if all_ else float("nan")
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Rows with neighbouring scores: what was predicted for them on average, and what happened."""
-
-    rows: int
-    positives: int
-    predicted: float
-
-    @property
-    def rate(self) -> float:
-        """The part of the rows that is positive."""
-        return self.positives / self.rows
-
-    def interval(self) -> tuple[float, float]:
-        """Where the true rate lies with 95% confidence (Wilson)."""
-        n, p, square = self.rows, self.rate, NORMAL_95**2
-        middle = (p + square / (2 * n)) / (1 + square / n)
-        half = NORMAL_95 / (1 + square / n) * (p * (1 - p) / n + square / (4 * n * n)) ** 0.5
-        return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def bins_of(scores: Floats, positive: Flags, count: int = 10) -> list[Bin]:
-    """Up to `count` bins of nearly as many rows each, the highest scores first."""
-    order = np.argsort(-scores, kind="stable")
-    return [
-        Bin(len(rows), int(positive[rows].sum()), float(scores[rows].mean()))
-        for rows in np.array_split(order, min(count, len(order)))
-    ]
 
 
 def confusion_matrix(y: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
