@@ -1,4 +1,4 @@
-"""The tutorial's commands run in their order, print what the page shows, and leave the files that it names."""
+"""The tutorial's commands run in their order, print what it shows, and leave the files that it names."""
 
 from __future__ import annotations
 
