@@ -62,7 +62,7 @@ def reports(folder: Path) -> None:
     python(*COLONNADE, "run", job, "--timeline", "--report", "--out", "runs/straggler", cwd=folder)
     with browser() as chromium:
         first, slow = folder / "runs/job/report.html", folder / "runs/straggler/report.html"
-        shoot(chromium, first, "report", 1000)
+        shoot(chromium, first, "report", 950)
         shoot(chromium, parts_of(first, "quality"), "quality", 1080)
         shoot(chromium, parts_of(first, "model"), "model-dark", 620, dark=True)
         shoot(chromium, parts_of(slow, "traffic", "timeline"), "timeline", 1300)
