@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
+from colonnade.conversations.conversation import Leak
 from colonnade.deploy import settings, terms
 from colonnade.job import Job, Section
 from colonnade.job import sections as job
@@ -100,3 +101,8 @@ def test_the_top_of_a_party_s_settings_has_the_other_keys() -> None:
     fields = top(settings.Settings, PARTY)
     del fields["folder"]  # set when the file is read
     check(rows(PARTY, "| key |"), fields)
+
+
+def test_all_that_a_job_may_give_away_is_told() -> None:
+    (row,) = re.findall(r"^\| `accept` \|.*$", PARTY, re.M)
+    assert set(get_args(Leak)) <= set(re.findall(r"`([\w-]+)`", row))
