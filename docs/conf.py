@@ -24,8 +24,6 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["attrs_inline", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks keep their outputs; a test runs them anew
-# pages link to files of the repository beside the site, which a reader of the checkout can open
-suppress_warnings = ["myst.xref_missing"]
 
 smartquotes = False  # --out is no dash
 default_role = "code"  # docstrings have `names` as the pages have them
