@@ -93,13 +93,13 @@ def wrong(scores: Floats, y: Floats) -> float:
     return float(np.mean((scores >= 0) != (y > 0)))
 
 
-def dsg_error(tables: Tables, seed: int, **train: Any) -> tuple[float, float]:
-    """Test error and processor seconds of doubly stochastic gradients on pooled columns."""
+def dsg_error(tables: Tables, algorithm: str, seed: int, **train: Any) -> tuple[float, float]:
+    """Test error and processor seconds of an algorithm's doubly stochastic gradients on pooled columns."""
     X, y, X_test, y_test = pooled_rows(tables)
-    job = job_for(tables, "fdskl", seed, train=train)
+    job = job_for(tables, algorithm, seed, train=train)
     began = time.process_time()
-    features = layout_of(plan_for(job, tables)[0], len(y)).features
-    fit = fit_dsg(X, y, LOSSES["smooth_hinge"], job.kernel, job.train, features=features, seed=seed)
+    plan = plan_for(job, tables)[0]
+    fit = fit_like(plan, X, y)
     seconds = time.process_time() - began
     return wrong(fit.scores(X_test), y_test), seconds
 

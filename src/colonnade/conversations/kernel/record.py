@@ -16,6 +16,7 @@ from colonnade.errors import JobError
 from colonnade.job import Job, Kernel, LossName, Train
 from colonnade.job.plan import Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
+from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import LOSSES
 
 # smooth_hinge: at the same lambda a kernel machine needs a loss that ignores rows right by a margin
@@ -24,10 +25,11 @@ KERNEL_LOSSES: Mapping[Task, LossName] = {
     "multiclass": "softmax",
     "regression": "squared",
 }
-FEATURES = 8192  # the most, where the job does not say
-# an automatic number of features keeps no more projections than this: three quarters of a gibibyte
+FEATURES, BLOCK, MOMENTUM = 8192, 256, 0.9  # of a machine with a cap, where the job does not say
+# where the job leaves it open, no more projections are kept than this: three quarters of a gibibyte
 CACHED_VALUES = 10**8
 CACHE_LIMIT = 2**31
+WIDEST = 64  # new features of a round, where the job does not say and there is no cap
 
 
 def check(job: Job, preset: Preset) -> None:
@@ -36,23 +38,47 @@ def check(job: Job, preset: Preset) -> None:
         raise JobError(f"train.regularizer: {preset.name} has the norm of its kernel's space; use l2")
 
 
+def check_kernel(job: Job, preset: Preset) -> None:
+    """Refuse also what would make another algorithm of the paper's."""
+    check(job, preset)
+    if preset.capped:
+        return
+    for key, given in (
+        ("features", job.kernel.features != "auto"),
+        ("momentum", job.kernel.momentum is not None),
+        ("step", job.kernel.step == "falling"),
+    ):
+        if given:
+            raise JobError(
+                f"kernel.{key}: {preset.name} is the paper's algorithm: new features in every round, "
+                "a constant step, no cap and no momentum; drop the key or use fdskl-capped"
+            )
+
+
+def usual_batch(job: Job, preset: Preset, rows: int) -> int:
+    """The batch where the job names none: larger without a cap, as every round brings features."""
+    if preset.capped:
+        return USUAL_BATCH
+    rounds = max(1, CACHED_VALUES // rows)  # of one feature each
+    return max(USUAL_BATCH, -(-rows * job.train.epochs // rounds))
+
+
 def kernel_ahead(job: Job, label_holders: int) -> int:
     """Batches in flight: what the job says, or one; projections are sent ahead in any case."""
     return check_delay(job.train.ahead or 1, job.train.max_delay)
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings:
-    """The settings of fdskl; refuses features whose projections would not fit into memory."""
+    """The settings of a kernel machine; refuses features whose projections would not fit into memory."""
     asked, rows = job.kernel, facts.rows
-    affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
-    features = affordable if asked.features == "auto" else asked.features
-    block = min(asked.block, features)
-    used = block * min(features // block, -(-rows // pace.batch) * pace.epochs)
+    rounds = -(-rows // pace.batch) * pace.epochs
+    features, block = _capped(asked, rows) if preset.capped else _growing(asked, rows, rounds)
+    used = block * min(features // block, rounds)
     if asked.cache and rows * used > CACHE_LIMIT:
+        remedy = f"features = {CACHE_LIMIT // rows}" if preset.capped else "a smaller block, fewer epochs"
         raise JobError(
-            f"kernel.features: {used} projections of {rows} rows need "
-            f"{rows * used * 8 / 2**30:.0f} GiB at the active parties; "
-            f"set features = {CACHE_LIMIT // rows} or less, or cache = false"
+            f"kernel: {used} projections of {rows} rows need {rows * used * 8 / 2**30:.0f} GiB at the active "
+            f"parties; set {remedy} or less, or cache = false"
         )
     return KernelSettings(
         kind=asked.kind,
@@ -60,11 +86,26 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
         fraction=asked.fraction,
         features=features,
         block=block,
-        step=asked.step,
-        momentum=asked.momentum,
+        step=asked.step or ("falling" if preset.capped else "constant"),
+        momentum=MOMENTUM if asked.momentum is None else asked.momentum,
         omega=asked.omega,
+        bits=asked.bits,
         cache=asked.cache,
     )
+
+
+def _capped(asked: Kernel, rows: int) -> tuple[int, int]:
+    """How many features there are in all, and how many a round adds until then."""
+    affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
+    features = affordable if asked.features == "auto" else asked.features
+    return features, min(BLOCK if asked.block == "auto" else asked.block, features)
+
+
+def _growing(asked: Kernel, rows: int, rounds: int) -> tuple[int, int]:
+    """The same where every round adds some: as many as can be kept of all of them."""
+    fitting = min(WIDEST, max(1, CACHED_VALUES // (rows * rounds)))
+    block = fitting if asked.block == "auto" else asked.block
+    return rounds * block, block
 
 
 def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:
@@ -74,7 +115,7 @@ def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSetti
 
 def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
     """Train by doubly stochastic gradients on pooled data, with as many features in the same blocks."""
-    from colonnade.baselines.dsg import fit_dsg
+    from colonnade.baselines.dsg import DsgKernel, fit_dsg
 
     loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
     pace, settings = plan.pace, plan.settings
@@ -85,7 +126,7 @@ def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
         l2=plan.objective.l2,
         classes=plan.objective.classes or None,
     )
-    kernel_section = Kernel(
+    kernel_section = DsgKernel(
         kind=settings.kind,
         sigma=settings.sigma,
         fraction=settings.fraction,
@@ -139,7 +180,8 @@ KERNEL = Conversation(
     notes=notes,
     leaks=leaks,
     losses=KERNEL_LOSSES,
-    check=check,
+    check=check_kernel,
+    usual_batch=usual_batch,
     ahead=kernel_ahead,
     traits=frozenset({"counts-classes", "no-intercept"}),
 )
