@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test check clean
+.PHONY: demo test check docs wheel clean
 
 demo: .venv/.ready      ## four organisations, four processes, one model
 	$(BIN)/colonnade demo --out runs/demo
@@ -17,6 +17,16 @@ check: .venv/.ready-dev ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: .venv/.ready-dev  ## the site, in docs/_build
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build
+
+wheel: .venv/.ready-dev ## build the package, install it afresh, try it from two CSV files to a report
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --quiet --outdir dist .
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	.ci/try-wheel build/wheel/bin
+
 .venv/.ready: pyproject.toml bench/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Colonnade needs Python 3.11 or newer; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv .venv
@@ -24,8 +34,8 @@ check: .venv/.ready-dev ## style and types
 	touch $@
 
 .venv/.ready-dev: .venv/.ready
-	$(INSTALL) '.[dev,privacy,serve,torch]' --editable ./bench
+	$(INSTALL) '.[dev,docs,excel,export,mlflow,privacy,serve,torch,tune]' --editable ./bench
 	touch $@
 
 clean:
-	rm -rf .venv build dist src/*.egg-info runs
+	rm -rf .venv build dist docs/_build src/*.egg-info runs

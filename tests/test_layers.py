@@ -14,8 +14,8 @@ ROOT = Path(colonnade.__file__).parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "arrays"),
     ("job", "messages"),
-    ("losses", "regularizers", "result", "test_scores"),
-    ("metrics", "data"),
+    ("losses", "regularizers", "result", "test_scores", "timeline"),
+    ("metrics", "data", "shares"),
     ("models",),
     ("optim",),
     ("privacy",),
@@ -24,10 +24,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("secure",),
     ("conversations",),
     ("run",),
+    ("credit",),
     ("report", "attacks"),
     ("estimators",),
     ("deploy",),
-    ("demo",),
+    ("demo", "example"),
     ("cli",),
     ("__main__",),
 )
@@ -38,15 +39,21 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("resolve",),
     ("party",),
     ("world",),
+    ("weigh",),
     ("worker",),
+    ("weigher",),
     ("inprocess", "processes"),
+    ("evidence",),
     ("launch",),
     ("federate",),
+    ("kept",),
+    ("offline", "examine"),
 )
 RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
-TOUCH_DISK = {"job", "data", "net", "result", "test_scores", "run", "deploy", "report", "demo", "cli"}
+STORES = {"result", "shares", "test_scores", "timeline"}
+TOUCH_DISK = STORES | {"job", "data", "net", "run", "deploy", "report", "demo", "example", "cli"}
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

@@ -36,6 +36,7 @@ def test_dir_shows_exactly_what_there_is_to_use() -> None:
     assert dir(colonnade) == sorted(colonnade.__all__)
     assert dir(colonnade) == [
         "ColonnadeError",
+        "Function",
         "VerticalClassifier",
         "VerticalRegressor",
         "__version__",

@@ -16,9 +16,9 @@ from colonnade.run.federate import Tables
 
 
 def read_tables(data: Data, *, task: Task | None = None, seed: int = 0) -> Tables:
-    """Read a data set, split its columns over the parties, and prepare them."""
+    """Read a data set, split its columns over the parties, and prepare them; an intercept only if asked."""
     holders = label_holders(data.party_names, data.active)
-    return prepared(assign(data, label_holders=holders, task=task, intercept=data.intercept, seed=seed))
+    return prepared(assign(data, label_holders=holders, task=task, intercept=bool(data.intercept), seed=seed))
 
 
 def prepared(assigned: Assigned) -> Tables:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "ColonnadeError",
+    "Function",
     "VerticalClassifier",
     "VerticalRegressor",
     "__version__",
@@ -28,22 +29,24 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from colonnade.data.split import split_columns
+    from colonnade.data.parties import split_columns
     from colonnade.errors import ColonnadeError
     from colonnade.estimators import VerticalClassifier, VerticalRegressor
     from colonnade.job import job_from, read_job
+    from colonnade.models.blackbox import Function
     from colonnade.result import read_result
     from colonnade.run.federate import federate
 else:
     _HOMES = {
         "ColonnadeError": "colonnade.errors",
+        "Function": "colonnade.models.blackbox",
         "VerticalClassifier": "colonnade.estimators",
         "VerticalRegressor": "colonnade.estimators",
         "federate": "colonnade.run.federate",
         "job_from": "colonnade.job",
         "read_job": "colonnade.job",
         "read_result": "colonnade.result",
-        "split_columns": "colonnade.data.split",
+        "split_columns": "colonnade.data.parties",
     }
 
     def __getattr__(name):

@@ -40,8 +40,8 @@ from colonnade.job import Job
 from colonnade.losses import LOSSES
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
-from colonnade.regularizers import REGULARIZERS
-from colonnade.run.federate import Finished, Tables, compare, plan_for, result_of
+from colonnade.regularizers import REGULARIZERS, Penalty
+from colonnade.run.federate import Finished, Source, Tables, compare, plan_for, result_of
 from colonnade.run.processes import stop_all
 from colonnade.run.world import Launch
 
@@ -261,7 +261,9 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     plan, data = plan_for(job, Tables("patients", train, test, terms.active))
     trained = {party: cost.train for party, cost in costs.items()}
     pooled = compare(Launch(plan, data))
-    run = Finished(job, plan, result_of("breast cancer, four departments", plan, trained, pooled), trained)
+    run = Finished(
+        job, plan, result_of(Source("breast cancer, four departments"), plan, trained, pooled), trained
+    )
     return Demo(
         run=run,
         columns={party: len(share.manifest.columns) for party, share in stored.items()},
@@ -310,9 +312,12 @@ def learnt(party: str) -> str:
 
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
     """The metrics of the clinic's own columns alone: the reason to federate."""
-    loss, penalty = LOSSES["logistic"], REGULARIZERS["l2"]
-    fit = fit_pooled(train.X, _labels(train), loss, penalty, job.train.l2)
-    return fit.metrics(loss, test.X, _labels(test), job.train.l2 * penalty.value(fit.w))
+    loss, penalty = (
+        LOSSES["logistic"],
+        Penalty(REGULARIZERS["l2"], job.train.l2_for(train.rows), free=train.free),
+    )
+    fit = fit_pooled(train.X, _labels(train), loss, penalty)
+    return fit.metrics(loss, test.X, _labels(test), penalty.value(fit.w))
 
 
 def _labels(table: Table) -> Floats:

@@ -26,13 +26,13 @@ class ColonnadeError(Exception):
     exit_code = 1
 
 
-class JobError(ColonnadeError):
+class JobError(ColonnadeError, ValueError):
     """The job file asks for something that does not exist or does not go together."""
 
     exit_code = 2
 
 
-class DataError(ColonnadeError):
+class DataError(ColonnadeError, ValueError):
     """A data file or array cannot be used as it is."""
 
     exit_code = 2

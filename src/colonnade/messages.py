@@ -32,6 +32,7 @@ class Topic(IntEnum):
     CURVATURE = 5
     PAIR = 6
     PAUSE = 7
+    WOE = 8
     ALIGN = 9
 
 
@@ -263,10 +264,74 @@ class Score(Message, frozen=True, tag=57):
     rows: Numbers
 
 
+class Pending(Message, frozen=True, tag=58):
+    """Says that an operator is asked about a proposed run, who has so many seconds.
+
+    The party that is asked tells the proposer, and the proposer those who have accepted already.
+    """
+
+    queued: ClassVar[bool] = True
+    run: int
+    seconds: float
+
+
+class AskShare(Message, frozen=True, tag=59):
+    """Asks whether the receiver holds its share of a model; `number` comes back with the answer."""
+
+    queued: ClassVar[bool] = True
+    number: int
+    model: str
+
+
+class HaveShare(Message, frozen=True, tag=60):
+    """What the sender holds of a model: the digests of its job and of its common rows, or why it has none."""
+
+    queued: ClassVar[bool] = True
+    number: int
+    digest: str
+    alignment: str
+    refusal: str | None
+
+
+class Sealing(Message, frozen=True, tag=61):
+    """The label holder's key for this conversation, and how many rows it will seal the labels of."""
+
+    public: bytes
+    rows: int
+
+
+class SealedLabels(Message, frozen=True, tag=62):
+    """Labels of a stretch of rows that can be added up but not read (`secure.elgamal`)."""
+
+    tag: int
+    sealed: Numbers
+
+
+class Tally(Message, frozen=True, tag=63):
+    """Every bin of a party's columns: how many bins a column has, how many of them have an order, whether
+    the others are categories; the rows of every bin, and its sealed count of labels."""
+
+    bins: Numbers
+    ordered: Numbers
+    chained: Numbers
+    rows: Numbers
+    sealed: Numbers
+
+
+class Evidence(Message, frozen=True, tag=64):
+    """The answer to a tally: which bins are joined, the WOE of every bin, the IV of every column."""
+
+    group: Numbers
+    woe: Numbers
+    iv: Numbers
+
+
 AnyMessage = (
     Ask | Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay
     | Upload | Reply | Embeddings | Measure
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
+    | Pending | AskShare | HaveShare
+    | Sealing | SealedLabels | Tally | Evidence
 )  # fmt: skip
 
 # a dtype is one byte on the wire; what is not in this list cannot be sent

@@ -1,4 +1,9 @@
-"""Regularisers g(w) of one block of weights, of which the objective adds lambda * g."""
+"""Regularisers g(w) of one block of weights, and the penalty that the objective makes of one.
+
+The penalty is l2 * g(w) + l1 * sum |w|, without the weights that are free: an intercept is never penalised,
+or the model would depend on where the zero of the label lies. The smooth part has a gradient; the other part
+is minimised by `shrink` after every step (a proximal step), which is local to a block and gives exact zeros.
+"""
 
 from __future__ import annotations
 
@@ -65,3 +70,54 @@ class Nonconvex:
 
 
 REGULARIZERS: dict[str, Regularizer] = {regularizer.name: regularizer for regularizer in (L2(), Nonconvex())}
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """What a block of weights adds to the objective. `free` are the places of weights that add nothing."""
+
+    regularizer: Regularizer
+    l2: float
+    l1: float = 0.0
+    free: tuple[int, ...] = ()
+
+    @property
+    def smoothness(self) -> float:
+        """A bound on the second derivative of the smooth part."""
+        return self.l2 * self.regularizer.smoothness
+
+    def value(self, w: Floats) -> float:
+        """The penalty of these weights."""
+        if self.free:
+            w = np.delete(w, self.free, axis=0)
+        smooth = self.l2 * self.regularizer.value(w)
+        return smooth + self.l1 * float(np.abs(w).sum()) if self.l1 else smooth
+
+    def gradient(self, w: Floats, times: int = 1) -> Floats:
+        """The gradient of the smooth part, so many times."""
+        gradient: Floats = (times * self.l2) * self.regularizer.gradient(w)
+        return self._without_free(gradient)
+
+    def bend(self, w: Floats, s: Floats) -> Floats:
+        """The second derivative of the smooth part at w, times s."""
+        bent: Floats = self.l2 * self.regularizer.curvature(w) * s
+        return self._without_free(bent)
+
+    def shrink(self, w: Floats, step: float) -> None:
+        """Let the rest of the penalty act after a step: every weight nears 0 or becomes it, in place.
+
+        >>> w = np.array([0.5, -0.2, 0.1, 3.0])
+        >>> Penalty(L2(), 0.0, l1=2.0, free=(3,)).shrink(w, step=0.1)
+        >>> w.tolist()
+        [0.3, 0.0, 0.0, 3.0]
+        """
+        if not self.l1:
+            return
+        kept = w[list(self.free)]
+        np.copyto(w, np.sign(w) * np.maximum(np.abs(w) - step * self.l1, 0.0) + 0.0)
+        w[list(self.free)] = kept
+
+    def _without_free(self, fresh: Floats) -> Floats:
+        if self.free:
+            fresh[list(self.free)] = 0.0
+        return fresh

@@ -54,6 +54,7 @@ class Privacy(msgspec.Struct, frozen=True, kw_only=True):
     epsilon: float | None
     delta: float | None
     notes: list[str]
+    leaks: list[str] = []  # the same as parties' policies name it
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +91,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     privacy: Privacy
     history: list[Moment]
     data: Described = Described()
-    converged: bool | None = None  # None: nobody asked, the run had a number of epochs or a target
+    converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""

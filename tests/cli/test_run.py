@@ -32,6 +32,8 @@ epochs = 2
 """
 PEOPLE = "income,visits,buys\n" + "".join(f"{k % 7},{k % 5},{'yes' if k % 3 else 'no'}\n" for k in range(40))
 
+KEPT = ("result.json", "job.toml", "models", "test_scores.csv")
+
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +43,10 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(*arguments: str, job: str = JOB) -> Result:
     Path("job.toml").write_text(job)
     return CliRunner().invoke(main, ["run", "job.toml", *arguments])
+
+
+def names(folder: str) -> set[str]:
+    return {path.name for path in Path(folder).iterdir()}
 
 
 def test_a_run_prints_a_summary_and_writes_the_result() -> None:
@@ -53,12 +59,12 @@ def test_a_run_prints_a_summary_and_writes_the_result() -> None:
     stored = read_result(Path("runs/job/result.json"))
     assert stored.algorithm == "vfb2-sgd"
     assert stored.cost.epochs == 2
-    assert sorted(path.name for path in Path("runs/job").iterdir()) == ["result.json"]
+    assert names("runs/job") == {*KEPT}
 
 
-def test_progress_is_one_line_per_evaluation_off_a_terminal() -> None:
-    lines = run().stderr.splitlines()
-    assert [line.split()[:2] for line in lines] == [["epoch", "1/2"], ["epoch", "2/2"]]
+def test_progress_off_a_terminal_is_the_first_and_the_last_evaluation_of_a_quick_run() -> None:
+    lines = run(job=JOB.replace("epochs = 2", "epochs = 4")).stderr.splitlines()
+    assert [line.split()[:2] for line in lines] == [["epoch", "1/4"], ["epoch", "4/4"]]
 
 
 def test_json_is_all_there_is_on_stdout() -> None:
@@ -81,9 +87,9 @@ def test_the_simulated_world_repeats_itself() -> None:
 
 def test_plot_draws_and_a_later_run_without_it_leaves_no_stale_figure() -> None:
     assert run("--plot").exit_code == 0
-    assert {path.name for path in Path("runs/job").iterdir()} == {"result.json", "loss.png", "loss.svg"}
+    assert names("runs/job") == {*KEPT, "loss.png", "loss.svg"}
     assert run().exit_code == 0
-    assert {path.name for path in Path("runs/job").iterdir()} == {"result.json"}
+    assert names("runs/job") == {*KEPT}
 
 
 def test_positive_labels_make_two_classes_of_several() -> None:
@@ -116,7 +122,8 @@ def test_a_gap_is_named_by_column_and_row() -> None:
     lines = PEOPLE.splitlines()
     lines[5] = ",1,yes"
     Path("people.csv").write_text("\n".join(lines) + "\n")
-    assert_refused(run(job=CSV_JOB), ["people.csv", "column 'income'", "row 5"])
+    job = CSV_JOB.replace('label = "buys"', 'label = "buys"\nmissing = "error"')
+    assert_refused(run(job=job), ["people.csv", "column 'income'", "row 5"])
 
 
 def test_a_missing_job_file() -> None:

@@ -31,7 +31,7 @@ def table(tmp_path: Path) -> Path:
 def given(data: Data, task: Task | None = None, seed: int = 0) -> Assigned:
     """What the job's own words say about labels and intercept."""
     holders = label_holders(data.party_names, data.active)
-    return assign(data, label_holders=holders, task=task, intercept=data.intercept, seed=seed)
+    return assign(data, label_holders=holders, task=task, intercept=bool(data.intercept), seed=seed)
 
 
 def assigned(path: Path, seed: int = 0, **choices: Any) -> Assigned:
@@ -114,30 +114,16 @@ def test_preparation_takes_its_statistics_from_training_rows_alone(table: Path) 
     _, train, test = done.parties["bank"].prepare()
     assert test is not None
     assert isinstance(train.X, np.ndarray)
-    *centred, last = train.columns
-    assert last == "(intercept)"  # centred columns cannot carry the label's mean
-    np.testing.assert_allclose(train.X[:, : len(centred)].mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(train.X[:, : len(centred)].std(axis=0), 1.0, atol=1e-12)
+    np.testing.assert_allclose(train.X.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(train.X.std(axis=0), 1.0, atol=1e-12)
     assert np.abs(np.asarray(test.X).mean(axis=0)).max() > 1e-6
 
 
-@pytest.mark.parametrize(
-    ("wish", "scale", "expected"),
-    [(None, "zscore", True), (None, "minmax", False), (False, "zscore", False), (True, "none", True)],
-)
-def test_an_intercept_goes_to_the_first_label_holder_where_it_is_needed_or_wished(
-    table: Path, wish: bool | None, scale: str, expected: bool
-) -> None:
-    done = assigned(
-        table,
-        parties=None,
-        columns={"bank": ["a", "b"], "shop": ["c"]},
-        drop=["colour"],
-        scale=scale,
-        intercept=wish,
-    )
-    held = {party: "(intercept)" in held.prepare()[1].columns for party, held in done.parties.items()}
-    assert held == {"bank": expected, "shop": False}
+def test_an_intercept_goes_to_another_party_where_the_first_label_holder_has_no_columns(table: Path) -> None:
+    columns: dict[str, list[str]] = {"server": [], "bank": ["a", "b"], "shop": ["c"]}
+    done = assigned(table, parties=None, columns=columns, drop=["colour"], intercept=True)
+    held = {party: held.prepare()[1].columns for party, held in done.parties.items()}
+    assert held == {"server": (), "bank": ("a", "b", "(intercept)"), "shop": ("c",)}
 
 
 def test_files_of_several_parties_are_joined_by_id(tmp_path: Path) -> None:
@@ -200,13 +186,31 @@ def test_test_files_must_be_one_for_every_party(tmp_path: Path) -> None:
         given(data)
 
 
-def test_labels_of_many_kinds_need_to_be_told_apart_by_the_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("label", "task"),
+    [
+        (lambda i: i % 5, "multiclass"),
+        (lambda i: "abcd"[i % 4], "multiclass"),
+        (lambda i: i / 7, "regression"),
+        (lambda i: 3 * i, "regression"),
+        (lambda i: i % 2, "binary"),
+    ],
+)
+def test_what_a_label_is_is_guessed_unless_the_job_says_it(tmp_path: Path, label: Any, task: str) -> None:
     path = tmp_path / "many.csv"
-    path.write_text("x,y\n" + "".join(f"{i},{i % 5}\n" for i in range(20)))
-    with pytest.raises(DataError, match="5 different values"):
+    path.write_text("x,y\n" + "".join(f"{i},{label(i)}\n" for i in range(30)))
+    done = given(Data(train=str(path), label="y", parties=1))
+    assert done.guessed
+    assert done.labels.task == task
+    if task == "multiclass" and label(0) == 0:
+        assert given(Data(train=str(path), label="y", parties=1), "regression").labels.task == "regression"
+
+
+def test_a_label_of_names_is_neither_class_nor_number(tmp_path: Path) -> None:
+    path = tmp_path / "names.csv"
+    path.write_text("x,y\n" + "".join(f"{i},name{i}\n" for i in range(30)))
+    with pytest.raises(DataError, match="30 different texts in 30 rows"):
         given(Data(train=str(path), label="y", parties=1))
-    done = given(Data(train=str(path), label="y", parties=1), "regression")
-    assert done.labels.task == "regression"
 
 
 def test_a_label_that_is_always_the_same_teaches_nothing(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def found(name: str) -> None:
 def test_uci_credit_is_91_columns_after_one_hot() -> None:
     found("uci-credit")
     files, defaults = load_dataset("uci-credit"), DATASETS["uci-credit"].defaults
-    prep = Preparation.fit(files.train, scale="zscore", categorical=defaults.categorical)
+    prep = Preparation.fit(files.train, scale="zscore", categorical=defaults.categorical, rare=defaults.rare)
     assert len(prep.outputs) == 91
     X = prep.transform(files.train).X
     assert "ID" not in prep.columns

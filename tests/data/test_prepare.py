@@ -143,7 +143,7 @@ def test_one_hot_equals_naive(train: list[str], test: list[str]) -> None:
 
 def test_one_hot_columns_stand_where_their_column_stood() -> None:
     raw = mixed(a=[1.0, 2.0], town=["Ulm", "Rom"], b=[5.0, 7.0], code=[3.0, 12.0])
-    prepared = Preparation.fit(raw, categorical=["code", "town"], intercept=True).transform(
+    prepared = Preparation.fit(raw, scale="none", categorical=["code", "town"], intercept=True).transform(
         raw, np.array([1.0, -1.0])
     )
     assert prepared.columns == ("a", "town=Rom", "town=Ulm", "b", "code=3", "code=12", "(intercept)")
@@ -160,7 +160,7 @@ def test_numbers_and_text_name_the_same_category() -> None:
 @pytest.mark.parametrize(("kinds", "sparse"), [(254, False), (255, True)])
 def test_wide_one_hot_is_sparse(kinds: int, sparse: bool) -> None:
     raw = mixed(code=[float(k) for k in range(kinds)], n=[float(k % 3) for k in range(kinds)])
-    prepared = Preparation.fit(raw, categorical=["code"], intercept=True).transform(raw)
+    prepared = Preparation.fit(raw, scale="none", rare=0, categorical=["code"], intercept=True).transform(raw)
     assert isinstance(prepared.X, csr_array) == sparse
     X = full(prepared.X)
     np.testing.assert_array_equal(X[:, :kinds], np.eye(kinds))
@@ -169,13 +169,14 @@ def test_wide_one_hot_is_sparse(kinds: int, sparse: bool) -> None:
 
 
 def test_text_in_a_number_column_names_column_row_and_fix() -> None:
-    raw = mixed(income=["1.5", "", "n/a"], age=[1.0, 2.0, 3.0])
-    with pytest.raises(DataError, match=r"bank.csv: column 'income', row 3 holds 'n/a'.*categorical"):
-        Preparation.fit(raw, missing="zero")
+    raw = mixed(income=["1.5", "", "a lot"], age=[1.0, 2.0, 3.0])
+    fitted = Preparation.fit(mixed(income=["1.5", "2"], age=[1.0, 2.0]), missing="zero")
+    with pytest.raises(DataError, match=r"bank.csv: column 'income', row 3 holds 'a lot'.*correct it"):
+        fitted.transform(raw)
     with pytest.raises(
         DataError, match="column 'income', row 3"
     ):  # the row of the file, not of the selection
-        Preparation.fit(raw.take(np.array([2, 0])), missing="zero")
+        fitted.transform(raw.take(np.array([2, 0])))
     with pytest.raises(DataError, match=re.escape("no column 'agee'; did you mean 'age'?")):
         Preparation.fit(raw, categorical=["agee"])
 
@@ -189,13 +190,13 @@ def test_gaps(form: Any) -> None:
     raw = table(form(X))
 
     def filled(missing: Any) -> Floats:
-        return full(Preparation.fit(raw, missing=missing).transform(raw).X)
+        return full(Preparation.fit(raw, scale="none", missing=missing).transform(raw).X)
 
     np.testing.assert_array_equal(filled("zero"), np.nan_to_num(X))
     np.testing.assert_allclose(filled("mean"), [[1.0, 0.0], [4 / 3, 2.0], [3.0, 1.0], [0.0, 1.0]])
-    with pytest.raises(DataError, match=r"bank.csv: column 'c0', row 2 has no value.*missing = 'mean'"):
+    with pytest.raises(DataError, match=r"bank.csv: column 'c0', row 2 has no value.*missing = 'auto'"):
         filled("error")
-    fine = Preparation.fit(raw.take(np.array([0, 3])))
+    fine = Preparation.fit(raw.take(np.array([0, 3])), scale="none", missing="error")
     with pytest.raises(DataError, match="column 'c1', row 3 has no value"):
         fine.transform(raw.take(np.array([3, 2])))
 
@@ -206,7 +207,7 @@ def test_gaps_in_categories() -> None:
     assert prepared.columns == ("town=Rom", "town=Ulm", "code=1", "code=2")
     assert prepared.X.tolist() == [[0, 1, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
     with pytest.raises(DataError, match="column 'town', row 2 has no value"):
-        Preparation.fit(raw, categorical=["town", "code"])
+        Preparation.fit(raw, categorical=["town", "code"], missing="error")
 
 
 @pytest.mark.parametrize("scale", ["none", "zscore", "minmax", "maxabs", 2.0])
@@ -257,7 +258,7 @@ def test_a_stored_preparation_prepares_alike(sparse: bool) -> None:
 
 
 def test_columns_are_matched_by_name() -> None:
-    prep = Preparation.fit(table(np.array([[1.0, 2.0], [3.0, 5.0]]), "a", "b"))
+    prep = Preparation.fit(table(np.array([[1.0, 2.0], [3.0, 5.0]]), "a", "b"), scale="none")
     swapped = prep.transform(table(np.array([[7.0, 8.0, 9.0]]), "b", "extra", "a"))
     assert swapped.X.tolist() == [[9.0, 7.0]]
     assert prep.transform(table(np.array([[7.0, 9.0]]), "b", "a")).X.tolist() == [[9.0, 7.0]]

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csc_array, csr_array, csr_matrix
 
 from colonnade.data.split import (
     load_party_files,
     split_by_count,
     split_by_name,
-    split_columns,
     train_test_rows,
 )
 from colonnade.errors import DataError
@@ -128,9 +126,15 @@ def test_the_order_of_rows_in_a_file_does_not_matter(
     assert (tables["a"].column("x") + tables["b"].column("z") == 0).all()
 
 
-def test_party_files_must_hold_the_same_ids(tmp_path: Path) -> None:
-    paths = files(tmp_path, bank="id,a\n1,1\n2,1\n3,1\n", shop="id,b\n3,1\n4,1\n1,1\n")
-    with pytest.raises(DataError, match=r"bank.csv: party 'bank' lacks 1 of 4 ids, the first is '4'"):
+def test_rows_whose_id_not_all_have_are_left_out_and_counted(tmp_path: Path) -> None:
+    paths = files(tmp_path, bank="id,a\n1,1\n2,1\n3,1\n", shop="id,b\n3,1\n4,1\n1,1\n5,1\n")
+    tables = load_party_files(paths, id="id")
+    for raw, lost in zip(tables.values(), (1, 2), strict=True):
+        assert raw.ids is not None
+        assert raw.ids.tolist() == ["1", "3"]
+        assert raw.reading.left_out == {"an id that not all parties have": lost}
+    paths = files(tmp_path, bank="id,a\n1,1\n", shop="id,b\nx1,1\n")
+    with pytest.raises(DataError, match=r"no id is in all files.*'1' in bank.csv, 'x1' in shop.csv.*keys"):
         load_party_files(paths, id="id")
 
 
@@ -144,118 +148,3 @@ def test_labels_at_several_parties_must_agree_and_stay_there(tmp_path: Path) -> 
         load_party_files(paths, id="id", label="y", label_at="bank")
     with pytest.raises(DataError, match="label_at names 'bnak', which has no file; did you mean 'bank'"):
         load_party_files(paths, id="id", label="y", label_at="bnak")
-
-
-# --- the Python front -------------------------------------------------------------------------------
-
-X = np.arange(40.0).reshape(4, 10)
-Y = [1, -1, -1, 1]
-
-
-class Frame:
-    """As much of a data frame as is needed."""
-
-    def __init__(self, values: np.ndarray[Any, Any], columns: list[str]) -> None:
-        self.values, self.columns = values, columns
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.asarray(self.values, dtype=dtype)
-
-
-def test_only_the_first_label_holder_may_hold_no_columns() -> None:
-    names = [f"x{j}" for j in range(X.shape[1])]
-    parties = split_columns(X, Y, columns={"hub": [], "bank": names}, active=1)
-    assert parties.tables["hub"].X.shape == (len(X), 0)
-    assert parties.tables["hub"].y is not None
-    for columns, text in (
-        ({"bank": names, "hub": []}, "party 'hub' has no columns; only the first active party ('bank')"),
-        ({"hub": [], "bank": names, "shop": []}, "party 'shop' has no columns"),
-    ):
-        with pytest.raises(DataError, match=re.escape(text)):
-            split_columns(X, Y, columns=columns, active=1)
-
-
-@pytest.mark.parametrize(
-    "form", [np.asarray, csr_array, csc_array, csr_matrix, np.ndarray.tolist, np.asfortranarray]
-)
-def test_split_columns_gives_each_party_its_columns(form: Any) -> None:
-    parties = split_columns(form(X), Y, parties=4, active=2, seed=7)
-    assert parties.active == ("party-0", "party-1")
-    assert parties.rows == 4
-    for party, table in parties.tables.items():
-        own = table.X.toarray() if isinstance(table.X, csr_array) else table.X
-        np.testing.assert_array_equal(own, X[:, list(parties.columns[party])])
-        assert isinstance(table.X, np.ndarray) != (form in (csr_array, csc_array, csr_matrix))
-        assert table.X.dtype == np.float64
-        assert table.columns == tuple(f"x{j}" for j in parties.columns[party])
-        assert (table.y is None) == (party not in parties.active)
-    y = parties.tables["party-0"].y
-    assert y is not None
-    assert y.tolist() == Y
-    assert split_columns(X, Y).active == ("party-0", "party-1", "party-2")
-    assert split_columns(X, Y, parties=2).active == ("party-0", "party-1")
-
-
-def test_like_repeats_a_split_on_other_rows() -> None:
-    parties = split_columns(X, Y, parties=3, active=1, seed=5)
-    test = split_columns(X[:2] + 100, like=parties)
-    assert test.columns == parties.columns
-    assert test.active == parties.active
-    for party, table in test.tables.items():
-        np.testing.assert_array_equal(table.X, parties.tables[party].X[:2] + 100)
-        assert table.y is None
-    with pytest.raises(DataError, match="no column 'x9'"):
-        split_columns(X[:, :9], like=parties)
-
-
-def test_a_frame_brings_its_names_and_like_matches_by_name() -> None:
-    names = ["age", "income", "visits"]
-    holders = {"bank": ["income", "age"], "shop": ["visits"]}
-    parties = split_columns(Frame(X[:, :3], names), Y, columns=holders, active=1)
-    assert parties.active == ("bank",)
-    np.testing.assert_array_equal(parties.tables["bank"].X, X[:, [1, 0]])
-    reordered = split_columns(Frame(X[:, [2, 0, 1]], ["visits", "age", "income"]), like=parties)
-    np.testing.assert_array_equal(reordered.tables["bank"].X, X[:, [1, 0]])
-    with pytest.raises(DataError, match="column 'visits' and 0 more belong to no party"):
-        split_columns(Frame(X[:, :3], names), Y, columns={"bank": ["age", "income"]})
-
-
-def test_text_labels_are_coded_alike_in_training_and_test() -> None:
-    parties = split_columns(X, ["spam", "ham", "ham", "spam"], parties=2, active=1)
-    assert parties.labels is not None
-    assert parties.labels.classes == ("ham", "spam")
-    for one, wanted in (
-        (parties, [1, 0, 0, 1]),
-        (split_columns(X[:2], ["spam", "spam"], like=parties), [1, 1]),
-    ):
-        y = one.tables["party-0"].y
-        assert y is not None
-        assert y.tolist() == wanted
-    with pytest.raises(DataError, match="y: label eggs in row 2 is out of range"):
-        split_columns(X[:2], ["spam", "eggs"], like=parties)
-
-
-def bad(row: int, column: int, value: float) -> np.ndarray[Any, Any]:
-    out = X.copy()
-    out[row, column] = value
-    return out
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "options", "text"),
-    [
-        (bad(2, 3, np.nan), Y, {}, "X: column 'x3', row 3 is NaN or infinite"),
-        (csr_array(bad(2, 3, np.inf)), Y, {}, "X: column 'x3', row 3 is NaN or infinite"),
-        (X, [1, -1], {}, "y has shape (2,) where X has 4 rows"),
-        (X, [1, -1, np.nan, 1], {}, "y: the label of row 3 is NaN or infinite"),
-        (X[0], Y, {}, "X has shape (10,)"),
-        (X[:0], None, {}, "X has shape (0, 10)"),
-        ([["a"]], None, {}, "not a number"),
-        (X, Y, {"active": 0}, "active = 0 with 8 parties"),
-        (X, Y, {"parties": 2, "active": 3}, "active = 3 with 2 parties"),
-        (X, Y, {"parties": 11}, "parties = 11 with 10 columns"),
-    ],
-)
-def test_bad_arrays(x: Any, y: Any, options: dict[str, Any], text: str) -> None:
-    with pytest.raises(DataError, match=re.escape(text)):
-        split_columns(x, y, **options)

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.baselines.pooled import fit_pooled, pool
+from colonnade.conversations.pooling import free_columns
 from colonnade.data.files import load
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
+from colonnade.data.table import Table
 from colonnade.deploy.rows import digests, split_rows
 from colonnade.deploy.terms import Terms
 from colonnade.losses import LOSSES
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 
 
 def ids_of(path: Path, column: str) -> list[str]:
@@ -53,6 +55,7 @@ def pooled(
     train, _, test = split_rows(joined.digests, terms.split, terms.seed)
     parts: dict[str, list[Any]] = {"train": [], "test": []}
     y: dict[str, Any] = {}
+    tables: list[Table] = []
     holder, name = label
     for party, path in sorted(files.items()):
         raw = load(
@@ -67,13 +70,14 @@ def pooled(
             categorical=[c for c in terms.prepare.categorical if c in raw.columns],
             intercept=party == holder,
         )
-        parts["train"].append(preparation.transform(raw.take(train)).X)
+        tables.append(preparation.transform(raw.take(train)))
+        parts["train"].append(tables[-1].X)
         parts["test"].append(preparation.transform(raw.take(test)).X)
         if party == holder:
             assert raw.y is not None
             labels = Labels.fit(raw.y[train], "binary")
             y = {"train": labels.transform(raw.y[train]), "test": labels.transform(raw.y[test])}
-    loss, penalty = LOSSES["logistic"], REGULARIZERS["l2"]
-    fit = fit_pooled(pool(parts["train"]), y["train"], loss, penalty, terms.train.l2)
+    penalty = Penalty(REGULARIZERS["l2"], terms.train.l2_for(tables[0].rows), free=free_columns(tables))
+    fit = fit_pooled(pool(parts["train"]), y["train"], LOSSES["logistic"], penalty)
     X_test = pool(parts["test"])
-    return fit.metrics(loss, X_test, y["test"], terms.train.l2 * penalty.value(fit.w)), X_test @ fit.w
+    return fit.metrics(LOSSES["logistic"], X_test, y["test"], penalty.value(fit.w)), X_test @ fit.w

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,13 +17,14 @@ from tests.deploy.joined import ids_of
 from colonnade.cli import main
 from colonnade.data.files import load
 from colonnade.deploy import control, export, models, shares
+from colonnade.deploy.agreement import Agreement
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Contract, Proposal
 from colonnade.errors import ColonnadeError, ModelError, Refused
 from colonnade.job import with_defaults
 from colonnade.job.presets import PRESETS
-from colonnade.messages import Answer, Propose
+from colonnade.messages import Propose
 
 TRAIN = {"epochs": 12, "batch": 32, "l2": 1e-4}
 
@@ -95,7 +95,7 @@ def test_networks_train_and_score(tmp_path: Path, algorithm: str) -> None:
     terms = job(algorithm=algorithm, train={**TRAIN, "step": 0.5}, model=model)
     manifest, rows = together(consortium, lambda daemons: trained_and_scored(tmp_path, daemons, terms))
     assert manifest.metrics["test_auc"] > 0.85
-    assert manifest.tensors["w"][0] == ("0.weight", (8, 3))  # income, age and the intercept
+    assert manifest.tensors["w"][0] == ("0.weight", (8, 2))  # income and age; a network has biases of its own
     assert np.allclose([row["score"] for row in rows], joined_scores(tmp_path), atol=1e-5)
     _exported_tensors_load_into_the_module(tmp_path)
 
@@ -111,7 +111,7 @@ def _exported_tensors_load_into_the_module(root: Path) -> None:
     assert raw.ids is not None
     place = {each: k for k, each in enumerate(raw.ids)}
     X = share.preparation.transform(raw.take(np.array([place[each] for each in wanted]))).X
-    for part, columns, outputs in (("own", 3, 2), ("server", 6, 1)):
+    for part, columns, outputs in (("own", 2, 2), ("server", 6, 1)):
         out = root / f"{part}.safetensors"
         words = ["models", "export", "repaid", str(out), "--part", part, "-c", config]
         done = CliRunner().invoke(main, words)
@@ -284,13 +284,14 @@ def test_no_proposal_makes_a_daemon_run_code_it_does_not_name(tmp_path: Path) ->
         ]
         for number, (kind, slipped) in enumerate(models):
             plain["train"]["model"] = {"parties": {"shop": {"kind": kind, **slipped}}}
-            answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
+            agreement = Agreement.of(["shop"], terms.digest(), 10.0)
             run = 0x1000 + 16 * number
-            waiting: Any = SimpleNamespace(answers={"shop": answered})
+            waiting: Any = SimpleNamespace(agreement=agreement)
             daemons["bank"].runs[run] = waiting
             await daemons["bank"].peers.send("shop", Propose(run, msgspec.json.encode(plain)))
-            heard.append(str((await asyncio.wait_for(answered, 10)).refusal))
+            with pytest.raises(Refused) as told:
+                await agreement.reached()
+            heard.append(str(told.value))
             del daemons["bank"].runs[run]
         return heard, "; ".join(daemons["shop"].journal.latest)
 

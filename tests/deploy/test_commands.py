@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from click.testing import CliRunner, Result
 from tests.deploy.companies import lay_out, settle, together
 from tests.deploy.test_shares import stored
 
 from colonnade.cli import main
-from colonnade.deploy import control
+from colonnade.deploy import check, control
 from colonnade.deploy.daemon import Daemon
 
 
@@ -52,6 +54,7 @@ def test_check_says_what_is_offered(tmp_path: Path) -> None:
     assert "bank listens on" in done.stdout
     assert "label repaid, offers 2 columns: income, age" in done.stdout
     more = '[models.net]\nkind = "torch"\npath = "net.py:build"\n'
+    (tmp_path / "bank" / "net.py").write_text("def build(columns, outputs): ...\n")
     settle(consortium, "bank", "epsilon = 2.5", more)
     done = run("party", "--check", "-c", str(consortium.config("bank")))
     assert "model net: torch, net.py:build, for jobs that ask for it by name" in done.stdout
@@ -67,6 +70,56 @@ def test_check_says_what_is_offered(tmp_path: Path) -> None:
     (tmp_path / "bank" / "certificates" / "shop.crt").unlink()
     done = run("party", "--check", "-c", str(consortium.config("bank")))
     assert (done.exit_code, "shop.crt cannot be read" in done.stderr) == (2, True)
+
+
+def test_check_finds_what_the_daemon_would_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once: an extra that is not installed, tokens, certificates, code, an entry that is not there."""
+    consortium = lay_out(tmp_path)
+    more = (
+        'monitor = "127.0.0.1:9401"\nmonitor_token_file = "page-token"\n'
+        '[models.net]\nkind = "program"\ncommand = ["./scorecard"]\n'
+        '[serve]\nlisten = "127.0.0.1:8401"\nmodel = "repaid"\ndata = "newcomers"\ntoken_file = "token"\n'
+        'client_ca = "ca.crt"\ncertificate = "x.crt"\nkey = "x.key"\n'
+    )
+    settle(consortium, "bank", "", more)
+    config = str(consortium.config("bank"))
+    there = importlib.util.find_spec
+    monkeypatch.setattr(check, "find_spec", lambda name: None if name == "aiohttp" else there(name))
+    done = run("party", "--check", "-c", config)
+    assert done.exit_code == 2
+    for text in (
+        "monitor_token_file: needs aiohttp; install it with `pip install 'colonnade[serve]'`",
+        "serve: needs aiohttp",
+        "page-token: No such file or directory; `colonnade party --make-tokens` writes one",
+        "serve.token_file: ",
+        "serve.key: there is no ",
+        "serve.data: no entry 'newcomers'",
+        "models.net: there is no ./scorecard",
+    ):
+        assert text in done.stderr
+    found = json.loads(run("party", "--check", "--json", "-c", config).stdout)
+    assert len(found["problems"]) == done.stderr.count("\n")
+    assert any("customers" in line for line in found["offers"])
+
+
+def test_tokens_are_made_once_and_for_their_owner_only(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    config = str(consortium.config("bank"))
+    assert "the settings name no token" in run("party", "--make-tokens", "-c", config).stderr
+    settle(consortium, "bank", "", 'monitor = "127.0.0.1:9401"\nmonitor_token_file = "page-token"\n')
+    assert "written" in run("party", "--make-tokens", "-c", config).stdout
+    path = tmp_path / "bank" / "page-token"
+    made = path.read_text()
+    assert len(made.strip()) >= 40
+    assert "stays as it is" in run("party", "--make-tokens", "-c", config).stdout
+    assert path.read_text() == made
+    assert run("party", "--check", "-c", config).exit_code == 0
+    path.chmod(0o640)
+    done = run("party", "--check", "-c", config)
+    assert (done.exit_code, "other users of this machine can read it" in done.stderr) == (2, True)
+    path.write_text("short")
+    path.chmod(0o600)
+    assert "at least 16 characters" in run("party", "--check", "-c", config).stderr
 
 
 def test_check_finds_what_a_run_would_refuse(tmp_path: Path) -> None:
@@ -115,11 +168,21 @@ def test_commands_without_a_daemon_say_so(tmp_path: Path) -> None:
         'name = "repaid"\nalgorithm = "vfb2-svrg"\n[parties]\n'
         'bank = { data = "customers", label = true }\nshop = { data = "customers" }\n'
     )
-    for words in (("train", str(job)), ("party", "--status")):
+    for words in (
+        ("train", str(job)),
+        ("party", "--status"),
+        ("party", "--login"),
+        ("proposals", "list"),
+        ("proposals", "approve", "00000010"),
+        ("models", "promote", "repaid-00000010"),
+        ("models", "rollback"),
+    ):
         done = run(*words, "-c", config)
         assert done.exit_code == 2
         assert "the daemon of bank does not run; start it with `colonnade party" in done.stderr
-    assert len(run("train", str(job), "--digest").stdout.strip()) == 64
+    digest = run("train", str(job), "--digest").stdout.strip()
+    assert json.loads(run("train", str(job), "--digest", "--json").stdout) == {"digest": digest}
+    assert len(digest) == 64
 
 
 def test_a_daemon_of_another_version_says_that_it_does_not_understand(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.deploy.consortium import Consortium
 from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Proposal
+from colonnade.deploy.terms import Prepare, Proposal
 from colonnade.errors import JobError, PeerUnreachable, Refused
 from colonnade.messages import Propose
 from colonnade.net.stream.certificates import issue
@@ -112,7 +112,7 @@ def test_values_are_missing(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     lines[7] = lines[7].split(",")[0] + ","
     path.write_text("\n".join(lines) + "\n")
-    here, there = refused(consortium, job())
+    here, there = refused(consortium, job(prepare=Prepare(missing="error")))
     assert "shop refused: its data cannot be used" in here
     assert "column 'visits', row 7 has no value" in there
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from colonnade.deploy.rows import commitment, digests, rules_of, split_rows
-from colonnade.deploy.terms import Key, Split
+from colonnade.deploy.terms import Split
 from colonnade.errors import DataError
+from colonnade.job import Key
 
 
 def same(one: list[str], other: list[str], *keys: Key) -> bool:

@@ -32,6 +32,7 @@ async def ask(session: Any, url: str, body: Any, **more: Any) -> tuple[int, Any]
 def test_service(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path)
     (tmp_path / "bank" / "token").write_text(TOKEN + "\n")
+    (tmp_path / "bank" / "token").chmod(0o600)
     port, pages = free_ports(2)
     url = f"http://127.0.0.1:{port}"
     where, file = f"127.0.0.1:{port}", "token"
@@ -71,8 +72,9 @@ def test_service(tmp_path: Path) -> None:
         assert np.allclose([row["score"] for row in found["scores"][:3]], expected, atol=1e-9)
         async with session.get(f"{url}/v1/model") as answer:
             assert (await answer.json())["ready"]
-        async with session.get(f"{url}/openapi.json") as answer:
+        async with session.get(f"{url}/openapi.json", headers={"Authorization": ""}) as answer:
             described = await answer.json()
+        assert "repaid" not in str(described)
         assert described["paths"]["/v1/score"]["post"]["requestBody"]["required"]
 
     async def refusals(session: Any, url: str) -> None:

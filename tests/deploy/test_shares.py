@@ -84,7 +84,7 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "repaid-00000010" / "manifest.json"
     plain = json.loads(path.read_text())
     path.write_text(json.dumps({**plain, "format": 9}))
-    with pytest.raises(ShareError, match="format 9, this version of Colonnade reads 1"):
+    with pytest.raises(ShareError, match="format 9, this version of Colonnade reads 2"):
         shares.load(tmp_path, "repaid")
     path.write_text("{")
     with pytest.raises(ShareError, match="not a readable manifest"):

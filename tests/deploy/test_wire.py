@@ -106,7 +106,8 @@ def test_no_value_id_or_label_of_a_marked_row_crosses_the_wire(
     for name, (column, value) in VALUES.items():
         share = shares.load(tmp_path / name / "runs" / "models", "repaid")
         j = share.preparation.columns.index(column)
-        scaled = (value - share.preparation.shift[j]) / share.preparation.divisor[j]
+        numbers = share.preparation.numbers
+        scaled = (value - numbers.shift[j]) / numbers.divisor[j]
         assert repr(value).encode() not in said
         for secret in (value, scaled):
             assert not any(form in said for form in as_sent(secret)), (name, secret)

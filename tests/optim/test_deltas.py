@@ -13,7 +13,7 @@ from colonnade.models.blackbox import Linear, Model, Sum
 from colonnade.models.network import NeuralNetwork, mlp
 from colonnade.optim.deltas import Deltas, DeltasClient, DeltasServer
 from colonnade.optim.replies import GradientClient, GradientServer, Head
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 
 ROWS, OWN, WIDTH = 6, slice(2, 5), 7
 
@@ -89,8 +89,8 @@ def test_the_two_sided_estimate_has_its_half() -> None:
 def test_a_client_steps_along_the_gradient_reply_in_the_limit(deltas: Deltas) -> None:
     rng = np.random.default_rng(3)
     model, X, (C, y) = mlp(4, (5,), 3, "float64"), rng.standard_normal((ROWS, 4)), batch()
-    w, head, l2 = model.initial(rng), head_of(*HEADS["deep"]), REGULARIZERS["l2"]
-    exact, near = GradientClient(model, l2, 1e-3), DeltasClient(model, l2, 1e-3, deltas)
+    w, head, l2 = model.initial(rng), head_of(*HEADS["deep"]), Penalty(REGULARIZERS["l2"], 1e-3)
+    exact, near = GradientClient(model, l2), DeltasClient(model, l2, deltas)
     C[:, OWN] = model.forward(w[None], X)[0]
     due = exact.gradient(exact.ask(w, X), GradientServer(head).answer(C, OWN, C[None, :, OWN], y))
     query = near.ask(w, X, (7, 1))

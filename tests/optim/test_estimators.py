@@ -15,7 +15,7 @@ from colonnade.arrays import Floats
 from colonnade.conversations.linear.block import Block
 from colonnade.conversations.schedule import Schedule
 from colonnade.optim.estimators import ESTIMATORS, Estimator, Remembered, Saga, Svrg
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 
 ROWS, COLUMNS = 24, 5
 shapes = st.sampled_from([(), (3,)])
@@ -131,7 +131,7 @@ def test_threads_that_step_on_one_block_leave_saga_s_mean_that_of_its_thetas(col
     X = rng.standard_normal((64, columns))
     schedule = Schedule(64, 4, 4, 0, ("a",))
     saga = Saga(64, (columns,))
-    block = Block(X, schedule, saga, REGULARIZERS["l2"], 0.0)
+    block = Block(X, schedule, saga, Penalty(REGULARIZERS["l2"], 0.0))
     thetas = rng.standard_normal((schedule.rounds, 4))
 
     def work(mine: range) -> None:

@@ -10,7 +10,8 @@ from colonnade.arrays import Floats
 from colonnade.losses import LOSSES, Loss
 from colonnade.regularizers import Regularizer
 
-SCALAR_LOSSES = {name: loss for name, loss in LOSSES.items() if loss.task in ("binary", "regression")}
+BOUNDED_LOSSES = {name: loss for name, loss in LOSSES.items() if np.isfinite(loss.smoothness)}
+SCALAR_LOSSES = {name: loss for name, loss in BOUNDED_LOSSES.items() if loss.task in ("binary", "regression")}
 """The losses of one score per row."""
 
 

@@ -82,9 +82,9 @@ def test_several_runs_are_side_by_side_on_one_page(result: Result, tmp_path: Pat
         result, algorithm="other", privacy=msgspec.structs.replace(result.privacy, epsilon=1.5, delta=1e-5)
     )
     text = write_report({"<one>": result, "two": noisy}, tmp_path / "both.html").read_text()
-    assert text.count("<svg") == 3  # both together, then each
-    assert "<td>&lt;one&gt;</td><td>vfb2-sgd</td><td>breast-cancer</td>" in text
-    assert "<td>two</td><td>other</td>" in text
+    assert text.count("<svg") == 9  # three against time, rounds and bytes: both together, then each
+    assert '<th scope="row">&lt;one&gt;</th><td>vfb2-sgd</td><td>breast-cancer</td>' in text
+    assert '<th scope="row">two</th><td>other</td>' in text
     assert "<td>1.5</td>" in text
 
 

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.conversations.cascade.pooled import by_gradient, by_values, stack_of
 from colonnade.conversations.pooling import AllColumns
+from colonnade.data.catalogue import DATASETS
 from colonnade.data.datasets import available
 from colonnade.errors import JobError
 from colonnade.job import Data, Job, job_from
@@ -86,13 +87,14 @@ def panels_of(grids: list[Grid]) -> list[Panel]:
 
 def tables_of(name: str, rows: int | None = None, parties: int = PARTIES) -> Tables:
     """The columns of a data set, split evenly; the first party holds the label and is the server."""
-    tables = read_tables(Data(train=name, parties=parties, active=1, test_fraction=0.1))
+    centred = DATASETS[name].defaults.scale == "zscore"  # such columns cannot carry the label's mean
+    tables = read_tables(Data(train=name, parties=parties, active=1, test_fraction=0.1, intercept=centred))
     return tables if rows is None else replace(tables, train=first_rows(tables.train, rows))
 
 
 def job_for(tables: Tables, algorithm: str, world: str = "local", **sections: Any) -> Job:
     """A job that trains on these tables; images have ten classes, and networks as models."""
-    train = {"regularizer": "nonconvex", "evaluate_every": 0, **sections.pop("train", {})}
+    train = {"regularizer": "nonconvex", "evaluate_every": 0, "tolerance": 0.0, **sections.pop("train", {})}
     if tables.dataset in IMAGES:
         sections.setdefault("model", NETWORK)
         train |= {"loss": "softmax", "classes": 10}

@@ -73,9 +73,19 @@ def probe_run(job: Job, tables: Tables) -> Recovery:
 def job_for(tables: Tables, batch: int, epochs: int, K: int, epsilon: float | None) -> Job:
     """AsyREVEL with K directions, and with private replies if there is an epsilon."""
     terms = {} if epsilon is None else {"mechanism": "scalar", "epsilon": epsilon}
-    train = {"loss": "logistic", "regularizer": "nonconvex", "batch": batch, "epochs": epochs}
+    train = {
+        "loss": "logistic",
+        "regularizer": "nonconvex",
+        "batch": batch,
+        "epochs": epochs,
+        "tolerance": 0.0,
+    }
     data = {"train": tables.dataset, "parties": len(tables.train), "active": 1}
-    sections = {"train": {**train, "evaluate_every": 0}, "cascade": {"directions": K}, "privacy": terms}
+    sections = {
+        "train": {**train, "evaluate_every": 0},
+        "cascade": {"directions": K},
+        "privacy": terms,
+    }
     return job_from({"algorithm": "asyrevel-gau", "compare": False, "data": data, **sections})
 
 

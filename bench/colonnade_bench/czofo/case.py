@@ -145,7 +145,7 @@ def job_of(case: Case, classes: int, device: str = "cpu") -> Job:
         "seed": case.seed,
         "compare": False,
         "data": {"train": case.dataset, "parties": case.clients, "server": "apart"},
-        "train": {"batch": 64, "l2": 0.0, **softmax, **case.train},
+        "train": {"batch": 64, "l2": 0.0, "tolerance": 0.0, **softmax, **case.train},
         "cascade": case.cascade,
         "model": model,
         "network": {"deadline_s": 600.0},

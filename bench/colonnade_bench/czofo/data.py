@@ -45,12 +45,12 @@ def assigned(name: str, clients: int, *, rows: int | None = None, validation: bo
     labels = Labels.fit(_labels(train), DATASETS[name].task, name=name)
     y, y_test = (labels.transform(_labels(raw), name=name) for raw in (train, test))
     labelled = replace(train.select([]), y=y), replace(test.select([]), y=y_test)
-    parties = {SERVER: PartyData(SERVER, *labelled, Recipe())}
+    parties = {SERVER: PartyData(SERVER, *labelled, Recipe(scale="none", missing="error"))}
     train, test = replace(train, y=None), replace(test, y=None)
     for party, columns in zip(
         numbered_parties(clients), blocks(name, len(train.columns), clients), strict=True
     ):
-        recipe = Recipe(scale=SCALES[name])
+        recipe = Recipe(scale=SCALES[name], missing="error", rare=0)
         parties[party] = PartyData(party, train.select(columns), test.select(columns), recipe)
     return Assigned(name, parties, (SERVER,), labels)
 

@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
-from colonnade.conversations.kernel.setup import layout_of
+from colonnade.conversations.kernel.record import pooled_fit
 from colonnade.conversations.pooling import AllColumns
 from colonnade.data.catalogue import DATASETS
 from colonnade.data.datasets import train_file
 from colonnade.job import Data, Job, job_from
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.run.federate import Finished, Tables, plan_for, run_tables
 from colonnade_bench.party_tables import held_out, read_tables
 
@@ -55,14 +54,22 @@ def tables_of(name: str, seed: int, parties: int = PARTIES) -> Tables:
     known = DATASETS[name]
     source = str(train_file(name)) if name in SPLIT_FROM_TRAIN else name
     scale = known.defaults.scale if isinstance(known.defaults.scale, str) else None
-    data = Data(train=source, test_fraction=0.25, parties=parties, active=ACTIVE, scale=scale)
+    data = Data(
+        train=source,
+        test_fraction=0.25,
+        parties=parties,
+        active=ACTIVE,
+        scale=scale,
+        missing=known.defaults.missing,
+        rare=known.defaults.rare,
+    )
     return replace(read_tables(data, seed=seed), dataset=name)
 
 
 def job_for(tables: Tables, algorithm: str, seed: int, **sections: Any) -> Job:
     """A job that trains on these tables; it is compared with pooled training here, not by the run itself."""
     data = {"train": tables.dataset, "parties": len(tables.train), "active": len(tables.active)}
-    train = {"loss": "smooth_hinge", "evaluate_every": 0, **sections.pop("train", {})}
+    train = {"loss": "smooth_hinge", "evaluate_every": 0, "tolerance": 0.0, **sections.pop("train", {})}
     plain = {"algorithm": algorithm, "seed": seed, "compare": False, "data": data, "train": train}
     return job_from({**plain, **sections})
 
@@ -99,7 +106,7 @@ def dsg_error(tables: Tables, algorithm: str, seed: int, **train: Any) -> tuple[
     job = job_for(tables, algorithm, seed, train=train)
     began = time.process_time()
     plan = plan_for(job, tables)[0]
-    fit = fit_like(plan, X, y)
+    fit = pooled_fit(plan, X, y)
     seconds = time.process_time() - began
     return wrong(fit.scores(X_test), y_test), seconds
 
@@ -109,10 +116,10 @@ def svc_error(tables: Tables, seed: int) -> tuple[float, float]:
     X, y, X_test, y_test = pooled_rows(tables)
     some = np.random.default_rng(seed).permutation(len(y))[:SVC_ROWS]  # files may be sorted
     X, y = X[some], y[some]
-    job = job_for(tables, "fdskl", seed)
+    job = job_for(tables, "fdskl-capped", seed)
     began = time.process_time()
     sigma = median_bandwidth(X, y, job.kernel.fraction, seed)
-    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2))
+    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2_for(len(y))))
     seconds = time.process_time() - began
     return wrong(fit.decision_function(X_test), y_test), seconds
 
@@ -121,5 +128,5 @@ def linear_error(tables: Tables) -> float:
     """Test error of the pooled linear model, with an intercept, which a kernel machine does not need."""
     X, y, X_test, y_test = pooled_rows(tables)
     X, X_test = (pool([part, np.ones((part.shape[0], 1))]) for part in (X, X_test))
-    fit = fit_pooled(X, y, LOSSES["logistic"], REGULARIZERS["l2"], 1e-4)
+    fit = fit_pooled(X, y, LOSSES["logistic"], Penalty(REGULARIZERS["l2"], 1e-4))
     return wrong(rows_of(X_test).scores(0, len(y_test), fit.w), y_test)

@@ -30,9 +30,10 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Floats
 from colonnade.baselines.pooled import objective
+from colonnade.conversations.pooling import free_columns
 from colonnade.losses import LOSSES
 from colonnade.models.linear import rows_of
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.result import Moment
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.linear.trials import L2, Problem, problem, train
@@ -76,10 +77,13 @@ def lbfgs(data: Problem, gap: float) -> Callable[[], float]:
     """Times a fit by SciPy's L-BFGS on our kernels, stopped at the first value that meets the gap."""
     X, goal = data.pooled, data.optimum().loss + gap
     rows, width = rows_of(X), int(X.shape[1])
-    loss, penalty = LOSSES["logistic"], REGULARIZERS["l2"]
+    loss, penalty = (
+        LOSSES["logistic"],
+        Penalty(REGULARIZERS["l2"], L2, free=free_columns(data.train.values())),
+    )
 
     def value(w: Floats) -> tuple[float, Floats]:
-        found = objective(w, rows, data.y, loss, penalty, L2)
+        found = objective(w, rows, data.y, loss, penalty)
         if found[0] <= goal:
             raise _ReachedError
         return found

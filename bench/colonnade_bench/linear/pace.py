@@ -105,13 +105,20 @@ def _timed_work(
     algorithm: str, s: float, parties: int, work_ms: float, batch: int
 ) -> tuple[float, list[float]]:
     """Seconds of one pass, and every party's milliseconds an update."""
-    terms = {"batch": batch, "epochs": 1, "step": 1e-3, "direction": "plain", "evaluate_every": 0}
+    terms = {
+        "batch": batch,
+        "epochs": 1,
+        "step": 1e-3,
+        "direction": "plain",
+        "evaluate_every": 0,
+        "tolerance": 0.0,
+    }
     job = job_from(
         {
             "algorithm": algorithm,
             "world": "network",
             "compare": False,
-            "data": {"train": "breast-cancer", "parties": parties, "active": parties},
+            "data": {"train": "breast-cancer", "parties": parties, "active": parties, "intercept": True},
             "train": terms | ({"ahead": 2} if algorithm == "asysqn-sgd" else {}),
             "network": {"speeds": straggler(s, parties), "work_ms": work_ms, "charge_forward": False},
         }

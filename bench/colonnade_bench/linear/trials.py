@@ -17,13 +17,14 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.baselines.pooled import fit_pooled, pool
+from colonnade.conversations.pooling import free_columns
 from colonnade.data.datasets import available
 from colonnade.data.table import Table
 from colonnade.job import Data, job_from
 from colonnade.losses import LOSSES
 from colonnade.metrics import metrics_of
 from colonnade.models.linear import rows_of
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.result import Moment
 from colonnade.run.federate import Tables, plan_for
 from colonnade.run.launch import launch
@@ -202,8 +203,8 @@ def _optimum(problem: Problem, regularizer: str) -> Optimum:
     """The pooled fit, and its accuracy on the test rows."""
     if (problem.name, regularizer) == ENDLESS:
         return Optimum(0.0, math.nan)
-    loss, penalty = LOSSES["logistic"], REGULARIZERS[regularizer]
-    fit = fit_pooled(problem.pooled, problem.y, loss, penalty, L2)
+    loss, free = LOSSES["logistic"], free_columns(problem.train.values())
+    fit = fit_pooled(problem.pooled, problem.y, loss, Penalty(REGULARIZERS[regularizer], L2, free=free))
     X_test = pool([table.X for table in problem.test.values()])
     z = rows_of(X_test).scores(0, len(problem.y_test), fit.w)
     return Optimum(fit.loss, metrics_of(loss, z, problem.y_test, 0.0)["test_accuracy"])
@@ -234,7 +235,7 @@ def train(
             "world": world,
             "seed": seed,
             "data": {"train": problem.name, "parties": len(tables.train), "active": len(tables.active)},
-            "train": {"loss": "logistic", "l2": L2, **(train or {})},
+            "train": {"loss": "logistic", "l2": L2, "tolerance": 0.0, **(train or {})},
             **sections,
         }
     )

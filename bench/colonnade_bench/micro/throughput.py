@@ -47,8 +47,8 @@ def job(batch: int, epochs: int, world: str, secure: str) -> Job:
             "algorithm": "vfb2-sgd",
             "world": world,
             "compare": False,
-            "data": {"train": "a9a", "parties": 8, "active": 3},
-            "train": {"epochs": epochs, "batch": batch, "step": STEP, "evaluate_every": 0},
+            "data": {"train": "a9a", "parties": 8, "active": 3, "intercept": False},
+            "train": {"epochs": epochs, "batch": batch, "step": STEP, "evaluate_every": 0, "tolerance": 0.0},
             "secure": {"sum": secure},
         }
     )

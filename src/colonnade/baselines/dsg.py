@@ -15,7 +15,7 @@ import numpy as np
 from colonnade.arrays import Floats, Matrix
 from colonnade.job import Train
 from colonnade.job.sections import USUAL_BATCH
-from colonnade.losses import Loss
+from colonnade.losses import Loss, labels_of, loss_for
 from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, RandomFeatures, phi
 from colonnade.optim.steps import kernel_step, step_of_round
@@ -52,14 +52,15 @@ def fit_dsg(
     X: Matrix, y: Floats, loss: Loss, kernel: DsgKernel, train: Train, *, features: int, seed: int
 ) -> DsgFit:
     """A kernel machine trained on pooled rows; `features` is the cap, a multiple of the block."""
-    n, block = int(X.shape[0]), min(kernel.block, features)
+    l2 = train.l2_for(int(X.shape[0]))
+    n, block, loss = int(X.shape[0]), min(kernel.block, features), loss_for(loss, y)
     batch = train.batch or USUAL_BATCH
     rng = np.random.default_rng([seed, n])
-    classes = (train.classes or int(y.max()) + 1) if loss.task == "multiclass" else 1
+    classes = (train.classes or int(labels_of(y).max()) + 1) if loss.task == "multiclass" else 1
     function = KERNELS[kernel.kind]
     sample = Sample.draw(rng, n, function, kernel.sigma, kernel.fraction)
     distance = sample.distances(X)
-    sigma = sample.bandwidth(distance, y, classes) or 1.0
+    sigma = sample.bandwidth(distance, labels_of(y), classes) or 1.0
     gamma = (
         kernel_step(loss, spread(function, distance, sigma), min(batch, n), block)
         if train.step == "auto"
@@ -78,8 +79,8 @@ def fit_dsg(
             gamma_t = step_of_round(gamma, kernel.step, number, per_epoch * train.epochs)
             here = values[rows]
             theta = loss.dz(state.scores(here), y[rows])
-            state.step(here, theta, gamma_t, kernel, train.l2)
-    return DsgFit(drawn, state.alpha, 0.5 * train.l2 * state.known * float(np.sum(state.alpha**2)))
+            state.step(here, theta, gamma_t, kernel, l2)
+    return DsgFit(drawn, state.alpha, 0.5 * l2 * state.known * float(np.sum(state.alpha**2)))
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix
+from colonnade.losses import labels_of, weights_of
 from colonnade.models.bandwidth import Fraction, Sample
 from colonnade.models.random_features import KERNELS
 
@@ -22,14 +23,16 @@ def median_bandwidth(X: Matrix, y: Floats, fraction: Fraction, seed: int) -> flo
     rows = int(X.shape[0])
     rng = np.random.default_rng([seed, rows])
     sample = Sample.draw(rng, rows, KERNELS["gaussian"], "median", fraction)
-    return sample.bandwidth(sample.distances(X), y) or 1.0
+    return sample.bandwidth(sample.distances(X), labels_of(y)) or 1.0
 
 
 def fit_svc(X: Matrix, y: Floats, *, sigma: float, C: float = 1.0) -> SVC:
-    """A support vector machine with a Gaussian kernel of bandwidth sigma."""
+    """A support vector machine with a Gaussian kernel of bandwidth sigma; `y` may have weights beside it."""
     from sklearn.svm import SVC  # takes a second to load, and parties need only the numbers below
 
-    return SVC(C=C, kernel="rbf", gamma=1 / (2 * sigma**2), cache_size=500).fit(X, y)
+    return SVC(C=C, kernel="rbf", gamma=1 / (2 * sigma**2), cache_size=500).fit(
+        X, labels_of(y), sample_weight=weights_of(y)
+    )
 
 
 def trade_off(rows: int, l2: float) -> float:

@@ -17,13 +17,18 @@ from colonnade import __version__
 from colonnade.cli.bench import bench
 from colonnade.cli.budget import budget
 from colonnade.cli.certificates import certs
+from colonnade.cli.credit import credit
 from colonnade.cli.demo import demo
+from colonnade.cli.example import example
 from colonnade.cli.lists import algorithms, datasets
 from colonnade.cli.models import models
+from colonnade.cli.new import new
 from colonnade.cli.party import party
 from colonnade.cli.predict import predict
+from colonnade.cli.proposals import proposals
 from colonnade.cli.report import report
 from colonnade.cli.run import run
+from colonnade.cli.track import track
 from colonnade.cli.train import train
 from colonnade.errors import ColonnadeError
 
@@ -55,6 +60,9 @@ class Colonnade(click.Group):
         except (KeyboardInterrupt, click.Abort):
             _say("stopped; no result was written")
             return INTERRUPTED
+        except BrokenPipeError:  # whoever reads our output has read enough
+            sys.stdout = None
+            return 0
         except Exception as error:
             if ctx.params.get("debug"):
                 traceback.print_exception(error)
@@ -94,9 +102,28 @@ def main(debug: bool) -> None:
 
     \b
     colonnade demo             see it work: four parties, four processes, one model
-    colonnade run JOB.toml     run your own
+    colonnade new FILE...      write a job for your own files
+    colonnade run JOB.toml     run it
     """
 
 
-for command in (demo, run, report, algorithms, datasets, certs, bench, party, train, predict, models, budget):
+for command in (
+    demo,
+    example,
+    new,
+    run,
+    report,
+    track,
+    algorithms,
+    datasets,
+    certs,
+    bench,
+    party,
+    train,
+    predict,
+    models,
+    budget,
+    proposals,
+    credit,
+):
     main.add_command(command)

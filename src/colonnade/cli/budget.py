@@ -25,13 +25,11 @@ def budget(config: Path, as_json: bool) -> None:
     """
     import msgspec
 
-    from colonnade.deploy.ledger import Ledger
     from colonnade.deploy.settings import read_settings
+    from colonnade.deploy.views import budgets
 
     settings = read_settings(config)
-    ledger = Ledger(settings.state)
-    offered = {entry.label for entry in settings.data.values() if entry.label is not None}
-    found = [ledger.balance(settings.policy, label) for label in sorted(offered | set(ledger.labels()))]
+    found = budgets(settings)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(found), indent=2))
         return

@@ -1,23 +1,41 @@
 """The folder of a run: checked before the run, filled after it.
 
+    DIR/result.json        every number of the run
+    DIR/models/PARTY       every party's share of the model (`run.kept`)
+    DIR/test_scores.csv    the scores of the test rows, beside their labels
+    DIR/job.toml           the job as it was run, to run it again
+
 A folder that holds something else is refused before any work is done, and so is one that cannot be
-written. An earlier run is replaced; a figure or page of the earlier run must not stay beside the new result.
+written. An earlier run is replaced, and nothing of it stays beside the new result; what a run that was cut
+off left is no obstacle. result.json comes last: where it is, all else is complete.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from colonnade import test_scores
 from colonnade.errors import JobError
 from colonnade.result import Result
+from colonnade.timeline import FILE as TIMELINE
+from colonnade.timeline import Timeline
+
+if TYPE_CHECKING:
+    from colonnade.run.federate import Finished
 
 RESULT = "result.json"
 FIGURES = ("loss.png", "loss.svg")
 REPORT = "report.html"
+JOB = "job.toml"
+MODELS, TEST_SCORES = "models", test_scores.FILE
+DRAFT = ".run.part"
 LEFT_BY_PARTIES = {"parties"}  # the network world leaves it, also where a run failed
+WRITTEN = "# The job of this run, as it was run; `colonnade run` wrote this file and will replace it.\n"
 
 
 def claim(folder: Path, also: Iterable[str] = ()) -> Path:
@@ -32,23 +50,59 @@ def claim(folder: Path, also: Iterable[str] = ()) -> Path:
     return folder
 
 
-def store(folder: Path, result: Result, *, plot: bool) -> list[Path]:
-    """Write the result, and its figure if asked for. Returns the files that were written."""
+def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
+    """Write all that a run keeps, in place of an earlier run. Returns what was written."""
+    from colonnade.job.writing import as_toml
+    from colonnade.run.kept import keep
+
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (*FIGURES, REPORT):
+    draft = folder / DRAFT
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700)
+    (draft / JOB).write_text(WRITTEN + as_toml(done.job), encoding="utf-8")
+    if done.test is not None:
+        done.test.write(draft / TEST_SCORES)
+        (draft / TEST_SCORES).chmod(0o600)  # labels and scores of single rows
+    keep(draft / MODELS, done)
+    for name in (RESULT, JOB, TEST_SCORES):  # the result first: half of an earlier run is none
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / MODELS, ignore_errors=True)
+    kept = [path.rename(folder / path.name) for path in sorted(draft.iterdir())]
+    draft.rmdir()
+    return [*store(folder, done.result, plot=plot, timeline=done.timeline), *kept]
+
+
+def store(folder: Path, result: Result, *, plot: bool, timeline: Timeline | None = None) -> list[Path]:
+    """Write the result, and its figure and timeline if there are any. Returns the files that were written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (*FIGURES, REPORT, TIMELINE):
         (folder / name).unlink(missing_ok=True)
     result.write(folder / RESULT)
+    written = [folder / RESULT]
+    if timeline is not None:
+        timeline.write(folder / TIMELINE)
+        written.append(folder / TIMELINE)
     if not plot:
-        return [folder / RESULT]
+        return written
     from colonnade.report.figures import loss_figure, save
 
     figure = loss_figure(result)
-    return [folder / RESULT, *(save(figure, folder / name) for name in FIGURES)]
+    return [*written, *(save(figure, folder / name) for name in FIGURES)]
 
 
 def _free(folder: Path, ours: set[str]) -> bool:
-    """Whether a folder holds an earlier run, or nothing but files of these names."""
-    return {path.name for path in folder.iterdir()} <= ours or _is_run(folder / RESULT)
+    """Whether a folder holds an earlier run, what is left of one, or nothing but files of these names."""
+    job = folder / JOB
+    if JOB not in ours and job.exists() and not job.read_bytes().startswith(WRITTEN.encode()):
+        return False  # somebody else's
+    return all(path.name in ours or _left(path) for path in folder.iterdir()) or _is_run(folder / RESULT)
+
+
+def _left(path: Path) -> bool:
+    """Whether this is what a run that was cut off while it wrote its files leaves."""
+    if path.name == MODELS:
+        return path.is_dir() and all((share / "manifest.json").is_file() for share in path.iterdir())
+    return path.name in (DRAFT, JOB, TEST_SCORES)
 
 
 def _is_run(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""`colonnade models`: list, show and export this party's shares of models."""
+"""`colonnade models`: list, show and export this party's shares of models, and say which is in use."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import Literal
 import click
 
 from colonnade.cli.party import CONFIG
+from colonnade.cli.proposals import JSON, show_decision
 from colonnade.cli.show import console, table
+
+UNASKED = click.option(
+    "--without-peers", is_flag=True, help="Do not ask the peers whether they have their shares."
+)
 
 
 @click.group()
 def models() -> None:
-    """List, show and export this party's shares of models."""
+    """List, show and export this party's shares of models; promote one, or roll back."""
 
 
 @models.command("list")
@@ -27,29 +32,78 @@ def list_(config: Path, as_json: bool) -> None:
     Example:
       colonnade models list --config party.toml
     """
-    from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.shares import listing
+    import msgspec
 
-    found = listing(read_settings(config).state / "models")
+    from colonnade.deploy.settings import read_settings
+    from colonnade.deploy.views import stored_models
+
+    found = stored_models(read_settings(config))[::-1]
     if as_json:
-        rows = [{"model": m.model, "algorithm": m.terms.algorithm, "created": m.created} for m in found]
-        click.echo(json.dumps(rows, indent=2))
+        click.echo(json.dumps(msgspec.to_builtins(found), indent=2))
         return
     if not found:
         click.echo("no models yet; `colonnade train JOB.toml` makes one")
         return
     lines = [
-        (m.model, m.terms.algorithm, ", ".join(sorted(m.terms.parties)), f"{m.rows['train']:,}", m.created)
+        (
+            m.model,
+            m.algorithm,
+            ", ".join(m.parties),
+            f"{m.rows:,}",
+            m.created,
+            "serves" if m.serves else "in use" if m.in_use else "",
+        )
         for m in found
     ]
-    console().print(table(["model", "algorithm", "parties", "rows", "created"], lines, right=(3,)))
+    console().print(table(["model", "algorithm", "parties", "rows", "created", ""], lines, right=(3,)))
+
+
+@models.command()
+@click.argument("model", metavar="NAME-RUN")
+@CONFIG
+@UNASKED
+@JSON
+def promote(model: str, config: Path, without_peers: bool, as_json: bool) -> None:
+    """Put NAME-RUN to use: its name stands for it from now on, in the service and in `predict`.
+
+    The daemon checks that this party's share can be read and asks every peer whether it has its own of the
+    same run. The service changes over without a restart.
+
+    \b
+    Example:
+      colonnade models promote credit-5a1c20b0
+    """
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.control import PromoteRequest
+    from colonnade.deploy.settings import read_settings
+
+    show_decision(ask(read_settings(config), PromoteRequest(model, not without_peers)), as_json)
+
+
+@models.command()
+@click.argument("name", required=False)
+@CONFIG
+@UNASKED
+@JSON
+def rollback(name: str | None, config: Path, without_peers: bool, as_json: bool) -> None:
+    """Go back to the model that was in use for NAME before the last promotion.
+
+    \b
+    Example:
+      colonnade models rollback credit
+    """
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.control import RollbackRequest
+    from colonnade.deploy.settings import read_settings
+
+    show_decision(ask(read_settings(config), RollbackRequest(name, not without_peers)), as_json)
 
 
 @models.command()
 @click.argument("model")
 @CONFIG
 def show(model: str, config: Path) -> None:
-    """Show the manifest of MODEL (a name means the newest) after checking its files.
+    """Show the manifest of MODEL as JSON (a name means the one in use) after checking its files.
 
     \b
     Example:
@@ -57,10 +111,10 @@ def show(model: str, config: Path) -> None:
     """
     import msgspec
 
+    from colonnade.deploy.serving import Serving
     from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.shares import load
 
-    share = load(read_settings(config).state / "models", model)
+    share = Serving(read_settings(config).state).load(model)
     click.echo(msgspec.json.format(msgspec.json.encode(share.manifest), indent=2).decode())
 
 
@@ -73,7 +127,8 @@ def show(model: str, config: Path) -> None:
     type=click.Choice(["own", "server"]),
     help="Of a .safetensors file: this party's own model, or the server's on top. [default: own]",
 )
-def export(model: str, out: Path, config: Path, part: Literal["own", "server"] | None) -> None:
+@JSON
+def export(model: str, out: Path, config: Path, part: Literal["own", "server"] | None, as_json: bool) -> None:
     """Write this party's share of MODEL to OUT: .json, .npz, or .safetensors of a network.
 
     It is one share: without the other parties' it scores nothing.
@@ -83,8 +138,12 @@ def export(model: str, out: Path, config: Path, part: Literal["own", "server"] |
       colonnade models export credit credit.json
     """
     from colonnade.deploy.export import write
+    from colonnade.deploy.serving import Serving
     from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.shares import load
 
-    share = load(read_settings(config).state / "models", model)
-    click.echo(f"{out}: {write(share, out, part)}")
+    share = Serving(read_settings(config).state).load(model)
+    said = write(share, out, part)
+    if as_json:
+        click.echo(json.dumps({"model": share.manifest.model, "file": str(out), "what": said}))
+    else:
+        click.echo(f"{out}: {said}")

@@ -28,8 +28,19 @@ CONFIG = click.option(
 @click.option(
     "--status", "ask_status", is_flag=True, help="Ask the daemon that runs: peers, runs, latest events."
 )
-@click.option("--json", "as_json", is_flag=True, help="With --status: print JSON only.")
-def party(config: Path, check: bool, ask_status: bool, as_json: bool) -> None:
+@click.option("--make-tokens", is_flag=True, help="Write the token files that the settings name.")
+@click.option("--login", is_flag=True, help="Print a link that opens the page of the daemon that runs, once.")
+@click.option("--json", "as_json", is_flag=True, help="With --check, --status, --login: print JSON only.")
+@click.pass_context
+def party(
+    ctx: click.Context,
+    config: Path,
+    check: bool,
+    ask_status: bool,
+    make_tokens: bool,
+    login: bool,
+    as_json: bool,
+) -> None:
     """Run this party's daemon: keep lines with its peers and take part in what its policy allows.
 
     It ends on Ctrl-C or SIGTERM; runs that go on then end at all parties, with the reason.
@@ -42,22 +53,58 @@ def party(config: Path, check: bool, ask_status: bool, as_json: bool) -> None:
 
     settings = read_settings(config)
     if check:
-        _check(settings)
+        ctx.exit(_check(settings, as_json))
     elif ask_status:
         _status(settings, as_json)
+    elif make_tokens:
+        _make_tokens(settings)
+    elif login:
+        _login(settings, as_json)
     else:
         from colonnade.deploy.main import run_daemon
 
         run_daemon(settings)
 
 
-def _check(settings: Settings) -> None:
-    """Print what the party offers; raises if certificates or data cannot be used."""
+def _check(settings: Settings, as_json: bool) -> int:
+    """Print what the party offers and all that is wrong; the exit code is 2 if anything is."""
+    import msgspec
+
     from colonnade.deploy.check import survey
 
-    settings.credentials()
-    for line in survey(settings):
-        click.echo(line)
+    found = survey(settings)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        for line in found.offers:
+            click.echo(line)
+        for problem in found.problems:
+            click.echo(f"colonnade: {' '.join(problem.split())}", err=True)
+    return 2 if found.problems else 0
+
+
+def _make_tokens(settings: Settings) -> None:
+    """Write the tokens that the settings name and that are not there yet."""
+    from colonnade.deploy.tokens import make_token
+    from colonnade.errors import JobError
+
+    served = settings.serve.token_file if settings.serve is not None else None
+    files = [name for name in (settings.monitor_token_file, served) if name is not None]
+    if not files:
+        raise JobError("the settings name no token; see monitor_token_file and serve.token_file")
+    for path in map(settings.path, files):
+        click.echo(f"{path}: {'written' if make_token(path) else 'exists and stays as it is'}")
+
+
+def _login(settings: Settings, as_json: bool) -> None:
+    """Print a link to the page of the daemon that runs."""
+    import json
+
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.control import LoginRequest
+
+    link = ask(settings, LoginRequest())
+    click.echo(json.dumps({"link": link}) if as_json else link)
 
 
 def _status(settings: Settings, as_json: bool) -> None:
@@ -75,6 +122,8 @@ def _status(settings: Settings, as_json: bool) -> None:
     for peer, line in found["peers"].items():
         state = f"connected, Colonnade {line['version']}" if line["up"] else "away"
         click.echo(f"  {peer}: {state}{': ' + line['reason'] if line['reason'] else ''}")
+    for number in found["waiting"]:
+        click.echo(f"  proposal {number} waits for approval; `colonnade proposals list` shows it")
     for run, state in found["runs"].items():
         click.echo(f"  run {run}: {state}")
     for text in found["latest"]:

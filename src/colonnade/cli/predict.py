@@ -1,7 +1,8 @@
-"""`colonnade predict`: read ids from a file, score them together, and write the scores to a file."""
+"""`colonnade predict`: score new rows, alone with a run's model or together with the other parties."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,41 +16,89 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model")
-@click.argument("ids_file", metavar="IDS.csv", type=click.Path(path_type=Path))
-@CONFIG
-@click.option("--out", "-o", type=click.Path(path_type=Path), help="CSV or Parquet. [default: scores.csv]")
+@click.argument("model", metavar="DIR|MODEL")
+@click.argument("rows_file", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
+@click.option("--file", "files", multiple=True, metavar="PARTY=FILE", help="DIR: one file for each party.")
+@click.option("--id", "id_column", help="DIR: the column with ids. [default: as in training]")
 @click.option(
-    "--data", help="Which catalogue entry holds the rows, at every party. [default: as in training]"
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Where scores go. [default: DIR: the terminal; MODEL: scores.csv]",
 )
-def predict(model: str, ids_file: Path, config: Path, out: Path | None, data: str | None) -> None:
-    """Score the ids in IDS.csv (or .parquet) with MODEL, together with the other parties.
+@CONFIG
+@click.option(
+    "--data", help="MODEL: which catalogue entry holds the rows, at every party. [default: as in training]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, and nothing else.")
+def predict(
+    model: str,
+    rows_file: Path | None,
+    files: tuple[str, ...],
+    id_column: str | None,
+    out: Path | None,
+    config: Path,
+    data: str | None,
+    as_json: bool,
+) -> None:
+    """Score new rows, alone with the model of a run, or together with the other parties.
 
-    Run it where the label is held. The file needs the id columns; every party looks the rows up in its own
-    data. An id that is not known to all parties has an empty score.
+    DIR is the folder of `colonnade run`, which holds all shares of its model. FILE is a table with the
+    columns of all parties, found by name, or there is a --file for each of them, joined by id. Nothing else
+    runs. Writes CSV: id, score, probability, what is predicted.
+
+    MODEL is a model that this party's daemon trained with others. Run it where the label is held. FILE (CSV
+    or Parquet) needs the id columns; every party looks the rows up in its own data. An id that is not known
+    to all parties has an empty score.
 
     \b
-    Example:
+    Examples:
+      colonnade predict runs/job new.csv --out scores.csv
+      colonnade predict runs/job --file bank=bank.csv --file shop=shop.csv
       colonnade predict credit new.csv --data applicants --out scores.parquet
     """
-    from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import PredictRequest
-    from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.shares import find
     from colonnade.errors import DataError
 
-    out = out or Path("scores.csv")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise DataError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
+    if Path(model).is_dir():
+        from colonnade.cli.predict_run import predict_run
+
+        if data is not None:
+            raise DataError("--data: goes with a daemon's MODEL; a run's folder takes FILE or --file")
+        predict_run(Path(model), rows_file, files, out, id_column, as_json=as_json)
+        return
+    if files or id_column or rows_file is None:
+        raise DataError(
+            f"{model}: there is no such folder of a run; for a daemon's model give a FILE of ids, "
+            "and neither --file nor --id"
+        )
+    _predict_together(model, rows_file, config, out or Path("scores.csv"), data, as_json=as_json)
+
+
+def _predict_together(
+    model: str, ids_file: Path, config: Path, out: Path, data: str | None, *, as_json: bool
+) -> None:
+    """Score ids together with the other parties."""
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.control import PredictRequest
+    from colonnade.deploy.serving import Serving
+    from colonnade.deploy.settings import read_settings
+    from colonnade.errors import DataError
+
     if out.suffix not in (".csv", ".parquet"):
         raise DataError(f"{out}: scores are written as .csv or .parquet")
-    if not out.absolute().parent.is_dir():
-        raise DataError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
     settings = read_settings(config)
-    keys = _keys(settings, find(settings.state / "models", model).terms.parties[settings.name].data, data)
+    keys = _keys(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
     columns = _read(ids_file, keys)
-    with followed() as tell:
+    with followed(quiet=as_json) as tell:
         found = ask(settings, PredictRequest(model, columns, data), tell)
     _write(out, keys, columns, found["rows"])
     scored = sum(row is not None for row in found["rows"])
+    if as_json:
+        said = {"model": found["model"], "file": str(out), "ids": len(columns[0]), "scored": scored}
+        click.echo(json.dumps({**said, "degraded": found["degraded"]}))
+        return
     without = f", without {', '.join(found['degraded'])}" if found["degraded"] else ""
     click.echo(f"{out}: {scored} of {len(columns[0])} ids scored with {found['model']}{without}")
 

@@ -1,37 +1,105 @@
-"""Progress of a run: a bar on a terminal, one line per evaluation anywhere else. Always on standard error."""
+"""Progress of a run: a bar on a terminal, a line now and then anywhere else. Always on standard error."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from colonnade.report.summary import duration, moment_line, size
 from colonnade.result import Moment
 
-Report = Callable[[Moment], None]
+EVERY_S = 5.0  # between two lines of a log
+PATIENCE_S = 1.0  # before a log says what takes so long
+
+
+@dataclass
+class Reporter:
+    """Who is told how a run goes: what is done before training, in words, and every evaluation."""
+
+    tell: Callable[[str], None] = lambda words: None
+    moment: Callable[[Moment], None] = lambda moment: None
+
+    def __call__(self, moment: Moment) -> None:
+        """Report an evaluation."""
+        self.moment(moment)
 
 
 @contextmanager
-def progress(epochs: int, *, quiet: bool = False) -> Iterator[Report]:
-    """The function to call after every evaluation, which shows it. `quiet` drops the lines, never the bar."""
+def progress(epochs: int, *, quiet: bool = False) -> Iterator[Reporter]:
+    """The reporter of a run of so many epochs. `quiet` drops the lines, never the bar."""
     console = Console(stderr=True)
     if console.is_terminal:
         with _bar(console) as bar:
             yield _on_bar(bar, epochs)
     elif quiet:
-        yield lambda moment: None
+        yield Reporter()
     else:
-        yield lambda moment: console.print(moment_line(moment, epochs), highlight=False, soft_wrap=True)
+        lines = Lines(console, epochs)
+        try:
+            yield Reporter(lines.tell, lines.moment)
+            lines.end()
+        finally:
+            lines.hush()
+
+
+@dataclass
+class Lines:
+    """Lines of a log: the first evaluation and the last, and between them one every few seconds.
+
+    What is done before training is named once it takes longer than a moment.
+    """
+
+    console: Console
+    epochs: int
+    every: float = EVERY_S
+    patience: float = PATIENCE_S
+    _shown: float = float("-inf")
+    _waiting: Moment | None = None
+    _timer: threading.Timer | None = None
+
+    def tell(self, words: str) -> None:
+        """Name what is done now, if it goes on for a while."""
+        self.hush()
+        self._timer = threading.Timer(self.patience, self._print, [f"{words} ..."])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def hush(self) -> None:
+        """Do not name any more what was being done."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def moment(self, moment: Moment) -> None:
+        """Show an evaluation, or keep it until it is known to be the last."""
+        self.hush()
+        now = time.monotonic()
+        if now - self._shown < self.every:
+            self._waiting = moment
+            return
+        self._shown, self._waiting = now, None
+        self._print(moment_line(moment, self.epochs))
+
+    def end(self) -> None:
+        """Show the last evaluation, if it was not."""
+        if self._waiting is not None:
+            self._print(moment_line(self._waiting, self.epochs))
+            self._waiting = None
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def _bar(console: Console) -> Progress:
     """An empty progress bar."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[status]}"),
         TimeElapsedColumn(),
@@ -40,12 +108,12 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _on_bar(bar: Progress, epochs: int) -> Report:
-    """The function that shows an evaluation on the bar."""
+def _on_bar(bar: Progress, epochs: int) -> Reporter:
+    """The reporter that shows a run on the bar."""
     # no total yet: the bar pulses while data is read, the pooled model trained, the parties started
-    task = bar.add_task("reading data, starting parties", total=None, status="")
+    task: TaskID = bar.add_task("starting", total=None, status="")
 
-    def report(moment: Moment) -> None:
+    def moment(moment: Moment) -> None:
         status = f"loss {moment.loss:.6f}  {size(moment.bytes)}"
         if moment.seconds > 0:
             status += f"  {moment.rounds / moment.seconds:,.0f} rounds/s"
@@ -59,4 +127,4 @@ def _on_bar(bar: Progress, epochs: int) -> Report:
             status=status,
         )
 
-    return report
+    return Reporter(lambda words: bar.update(task, description=words), moment)

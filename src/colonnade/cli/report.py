@@ -1,4 +1,4 @@
-"""`colonnade report`: write one page about finished runs, from their result.json."""
+"""`colonnade report`: write one page about finished runs, or about a model that this party has a share of."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from colonnade.result import Result
+    from colonnade.report.dossier import Dossier
 
 
 @click.command()
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", metavar="DIR...", nargs=-1, required=True)
 @click.option(
     "--out", "-o", type=click.Path(path_type=Path), help="HTML, PNG or SVG. [default: report.html in DIR]"
 )
-def report(folders: tuple[Path, ...], out: Path | None) -> None:
+@click.option(
+    "--party",
+    "settings",
+    type=click.Path(path_type=Path),
+    help="The settings of this party's daemon; then models are named instead of folders.",
+)
+def report(runs: tuple[str, ...], out: Path | None, settings: Path | None) -> None:
     """Write one page about the run in DIR, or about several side by side.
 
-    The page needs nothing else: figures are inside it, and it loads nothing.
+    The page needs nothing else: figures are inside it, and it loads nothing. With --party it is about models
+    that were trained between daemons, as this party may see them.
 
     \b
     Example:
       colonnade report runs/first runs/second --out both.html
+      colonnade report --party party.toml credit --out credit.html
     """
     from colonnade.cli.folder import REPORT
     from colonnade.errors import DataError
+    from colonnade.report.dossier import read_run
     from colonnade.report.page import write_report
 
-    if len(folders) > 1 and out is None:
+    if len(runs) > 1 and out is None:
         raise DataError("several runs: say with --out where their page goes")
-    path = out or folders[0] / REPORT
+    path = out or (Path(runs[0]) / REPORT if settings is None else Path(f"{runs[0]}.html"))
     if not path.absolute().parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}; make it, or choose another --out")
-    runs = {str(folder): _read(folder) for folder in folders}
-    click.echo(f"written: {write_report(runs if len(runs) > 1 else runs[str(folders[0])], path)}")
+    found = {run: read_run(Path(run)) if settings is None else _of_party(settings, run) for run in runs}
+    click.echo(f"written: {write_report(found if len(found) > 1 else found[runs[0]], path)}")
 
 
-def _read(folder: Path) -> Result:
-    """The result in the folder of a run."""
-    import msgspec
+def _of_party(settings: Path, model: str) -> Dossier:
+    """What this party has to report of a model."""
+    from colonnade.deploy.dossier import party_dossier
+    from colonnade.deploy.settings import read_settings
 
-    from colonnade.cli.folder import RESULT
-    from colonnade.errors import DataError
-    from colonnade.result import read_result
-
-    path = folder / RESULT
-    if not path.is_file():
-        raise DataError(f"{folder}: there is no {RESULT}; `colonnade run JOB.toml --out {folder}` writes one")
-    try:
-        return read_result(path)
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error
+    return party_dossier(read_settings(settings), model)

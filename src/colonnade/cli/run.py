@@ -3,55 +3,102 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from colonnade.job import World
 
+if TYPE_CHECKING:
+    from colonnade.job import Job
+
 
 @click.command()
 @click.argument("job_file", metavar="JOB.toml", type=click.Path(path_type=Path))
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/JOB]")
+@click.option("--check", is_flag=True, help="Run nothing: list every problem of the job and its files.")
+@click.option("--report", is_flag=True, help="Also write report.html, a page about the run.")
 @click.option("--plot", is_flag=True, help="Also draw the loss against time, rounds and bytes.")
+@click.option("--timeline", is_flag=True, help="Also write down when each party computed and sent.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
+@click.option("--no-pooled", is_flag=True, help="Do not fit the same model on pooled columns.")
 @click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, whatever the job says.")
 @click.option("--seed", type=click.IntRange(min=0), help="Use this seed, whatever the job says.")
+@click.pass_context
 def run(
-    job_file: Path, out: Path | None, plot: bool, as_json: bool, world: World | None, seed: int | None
+    ctx: click.Context,
+    job_file: Path,
+    out: Path | None,
+    check: bool,
+    report: bool,
+    plot: bool,
+    timeline: bool,
+    as_json: bool,
+    no_pooled: bool,
+    world: World | None,
+    seed: int | None,
 ) -> None:
     """Run the federation that JOB.toml describes, all parties on this machine.
 
-    The model is compared with the same one trained on pooled data. DIR/result.json holds every number.
+    The model is compared with the same one trained on pooled data. The folder of the run holds every number
+    (result.json), each party's share of the model (models/), the scores of the test rows and the job.
+    `colonnade predict DIR new.csv` scores new rows with it.
 
     \b
     Example:
-      colonnade run job.toml --plot --out runs/first
+      colonnade run job.toml --check
+      colonnade run job.toml --report --out runs/first
     """
+    from colonnade.job import read_job
+
+    job = _changed(read_job(job_file), world, seed, no_pooled=no_pooled)
+    folder = out or Path("runs") / job_file.stem
+    if check:
+        from colonnade.cli.check import check_job
+
+        ctx.exit(check_job(job, folder, as_json=as_json))
+    _run(job, folder, report=report, plot=plot, timeline=timeline, as_json=as_json)
+
+
+def _run(job: Job, out: Path, *, report: bool, plot: bool, timeline: bool, as_json: bool) -> None:
+    """Run a job, write its folder, and show what came out."""
     import msgspec
 
-    from colonnade.cli.folder import claim, store
+    from colonnade.cli.folder import REPORT, claim, store_run
     from colonnade.cli.progress import progress
     from colonnade.cli.show import console, show_result
-    from colonnade.job import read_job
     from colonnade.run.resolve import compose
 
-    job = read_job(job_file)
-    if world is not None:
-        job = msgspec.structs.replace(job, world=world)
-    if seed is not None:
-        job = msgspec.structs.replace(job, seed=seed)
     composition = compose(job)  # what cannot work is said before anything is written
-    folder = claim(out or Path("runs") / job_file.stem)
+    folder = claim(out)
+    for key, why in composition.unused().items():
+        click.echo(f"note: {key} has no effect: {why}", err=True)
 
     from colonnade.run.federate import federate
 
-    with progress(job.train.epochs, quiet=as_json) as report:
-        done = federate(composition, progress=report, out=folder)
-    files = store(folder, done.result, plot=plot)
+    with progress(job.train.epochs, quiet=as_json) as reporter:
+        done = federate(composition, progress=reporter, out=folder, tell=reporter.tell, timeline=timeline)
+    files = store_run(folder, done, plot=plot)
+    if report:
+        from colonnade.report.dossier import read_run
+        from colonnade.report.page import write_report
+
+        files.append(write_report(read_run(folder), folder / REPORT))
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(done.result), indent=2).decode())
         return
     terminal = console()
     show_result(terminal, done.result)
     terminal.print(f"\nwritten: {', '.join(str(file) for file in files)}", soft_wrap=True)
+
+
+def _changed(job: Job, world: World | None, seed: int | None, *, no_pooled: bool) -> Job:
+    """The job with what the command line says in place of what the file says."""
+    from msgspec.structs import replace
+
+    return replace(
+        job,
+        world=job.world if world is None else world,
+        seed=job.seed if seed is None else seed,
+        compare=job.compare and not no_pooled,
+    )

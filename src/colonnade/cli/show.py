@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from colonnade.report import summary
-from colonnade.result import Result
+from colonnade.result import Described, Result
 
 WIDE = 140
 
@@ -40,6 +40,7 @@ def table(
 
 def show_result(out: Console, result: Result) -> None:
     """Print metrics beside pooled training, the cost, and what the parties learn of each other."""
+    show_data(out, result.data)
     out.print(Text(summary.headline(result), style="bold"))
     out.print()
     out.print(table(*summary.metric_table(result), right=(1, 2)))
@@ -50,3 +51,17 @@ def show_result(out: Console, result: Result) -> None:
     for note in result.privacy.notes:
         pairs.add_row(Text("note", style="bold yellow"), Text(note))
     out.print(pairs)
+
+
+def show_data(out: Console, data: Described) -> None:
+    """Print what was done to the data before training, and what its owners should look at."""
+    if not data.done and not data.warnings:
+        return
+    lines = Table.grid(padding=(0, 2, 0, 0))
+    for party, said in data.done.items():
+        for number, sentence in enumerate(said):
+            lines.add_row(Text("" if number else party, style="dim"), Text(sentence))
+    for warning in data.warnings:
+        lines.add_row(Text("look at", style="bold yellow"), Text(warning))
+    out.print(lines)
+    out.print()

@@ -36,7 +36,7 @@ def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
 
     terms = read_terms(job_file)
     if digest:
-        click.echo(terms.digest())
+        click.echo(json.dumps({"digest": terms.digest()}) if as_json else terms.digest())
         return
     from colonnade.cli.daemon import ask
     from colonnade.deploy.control import TrainRequest
@@ -56,6 +56,9 @@ def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
         click.echo(f"  {name.replace('_', ' ')}  {value:.4f}")
     if not found["metrics"]:
         click.echo("  the metrics are known where the label is")
+    if found["converged"] is not None:
+        ended = "the loss had stopped falling" if found["converged"] else "not converged; raise train.epochs"
+        click.echo(f"  {ended}")
 
 
 @contextmanager

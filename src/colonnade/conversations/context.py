@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic
 
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
+from colonnade.conversations.convergence import Ending
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Scribe
 from colonnade.data.table import Table
 from colonnade.errors import Diverged
 from colonnade.job.plan import C, Plan
-from colonnade.losses import LOSSES, Loss
+from colonnade.losses import LOSSES, Loss, Weighted, labels_of, loss_for, mean_loss
 from colonnade.models.blackbox import Model
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.network import Network
-from colonnade.regularizers import REGULARIZERS, Regularizer
+from colonnade.regularizers import REGULARIZERS, Penalty, Regularizer
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
+from colonnade.shares import Layout
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,49 @@ class Measuring:
 
 @dataclass(frozen=True, eq=False)
 class LabelHolder:
-    """The labels and the loss, at a party that holds them."""
+    """The labels and the loss, at a party that holds them.
+
+    Where rows have weights, `y` has them beside the labels and `loss` is weighted: all of this includes them.
+    """
 
     y: Floats
     loss: Loss
+
+    @property
+    def labels(self) -> Floats:
+        """The labels alone."""
+        return labels_of(self.y)
+
+    @property
+    def start(self) -> float:
+        """The intercept to begin with."""
+        return self.loss.start(self.y)
+
+    @property
+    def steepest(self) -> Floats:
+        """The largest second derivative that a row has anywhere: one for all rows, or one for each."""
+        if not isinstance(self.loss, Weighted):
+            return np.array(self.loss.smoothness)
+        most: Floats = self.loss.base.smoothness * self.y[:, 1]
+        return most
+
+    def curvature(self, z: Floats, rows: Rows) -> Floats:
+        """A bound on the second derivative of these rows at the scores z."""
+        return self.loss.curvature(self.theta(z, rows), self.y[rows])
+
+    def bend(self, theta: Floats, u: Floats, rows: Rows) -> Floats:
+        """The second derivative of these rows, whose dL/dz is theta, times u."""
+        return self.loss.bend(theta, u, self.y[rows])
+
+    def bend_most(self, theta: Floats, u: Floats, rows: Rows) -> Floats:
+        """The same with a bound on the second derivative: for any score or, if there is none, near here."""
+        most = self.steepest
+        if not np.isfinite(most).all():
+            most = self.loss.curvature(theta, self.y[rows])
+        elif most.ndim:
+            most = most[rows]
+        bent: Floats = (most[:, None] if most.ndim and u.ndim > 1 else most) * u
+        return bent
 
     def theta(self, z: Floats, rows: Rows, number: int = 0) -> Floats:
         """dL/dz of these rows; `number` is the round that an error names."""
@@ -69,7 +111,7 @@ class Context(Generic[C]):
     train: Table
     test: Table | None = None
     target_loss: float | None = None
-    progress: Callable[[Moment], None] = lambda moment: None
+    progress: Callable[[Moment], object] = lambda moment: None
     models: GivenModels = NO_MODELS
 
     @property
@@ -90,15 +132,27 @@ class Context(Generic[C]):
         return REGULARIZERS[self.plan.objective.regularizer]
 
     @property
+    def penalty(self) -> Penalty:
+        """The penalty of a linear model's weights, one row for every column of this party."""
+        objective = self.plan.objective
+        return Penalty(self.regularizer, objective.l2, objective.l1, self.train.free)
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether the evaluator may end the run before its last epoch."""
+        return self.plan.pace.open or self.target_loss is not None
+
+    @property
     def holds_label(self) -> bool:
         return self.me in self.plan.label_holders
 
-    @property
+    @cached_property
     def label_holder(self) -> LabelHolder:
         """The labels of this party; an error at a party that holds none."""
-        if not self.holds_label or self.train.y is None:
+        y = self.train.labels
+        if not self.holds_label or y is None:
             raise RuntimeError(f"{self.me} holds no label and was asked for one")
-        return LabelHolder(self.train.y, self.loss)
+        return LabelHolder(y, loss_for(self.loss, y))
 
     def rng(self, purpose: int) -> np.random.Generator:
         """This party's random generator for a purpose; another purpose has another generator."""
@@ -113,8 +167,12 @@ class Context(Generic[C]):
         """This party's part in measuring the model."""
         scribe = None
         if self.me == self.evaluator:
-            y_test = self.test.y if self.test is not None else None
-            scribe = Scribe(self.loss, self.label_holder.y, y_test, self.net.clock, self.progress)
+            y_test = self.test.labels if self.test is not None else None
+            y, loss = self.label_holder.y, self.loss
+            start = mean_loss(loss, np.zeros((len(y), *self.plan.objective.shape)), y)
+            strict = self.plan.privacy.mechanism == "none"
+            ending = Ending(self.plan.pace, self.target_loss, start, strict)
+            scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)
         measuring = self.measuring
         return Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
 
@@ -130,3 +188,5 @@ class Outcome:
     evaluation: Evaluation
     delays: Counter[int] = field(default_factory=Counter)
     epsilon: float | None = None  # spent by private replies
+    converged: bool | None = None  # None: nobody asked, or this party cannot know
+    tensors: Mapping[str, Layout] = field(default_factory=dict)  # in the vectors of `weights`, by its names

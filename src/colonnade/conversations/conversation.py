@@ -13,7 +13,7 @@ from typing import Generic, Literal
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.conversations.predict import ShareKind
-from colonnade.job import Job, LossName
+from colonnade.job import Job, LossName, PrivacyTerms
 from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
@@ -23,8 +23,6 @@ Leak = Literal["labels", "scores", "shares", "outputs", "similarity", "two-parti
 
 Trait = Literal[
     "labels-everywhere",  # all parties hold the label, or the first `train.labels_at`; only these train
-    "intercept",  # a column of ones is added where the columns need one
-    "no-intercept",  # a column of ones would be of no use
     "server",  # the first label holder may hold no columns
     "no-sum",  # nothing is summed securely
     "counts-classes",  # how many classes there are may be counted, where the job does not say
@@ -38,8 +36,16 @@ def _nothing(job: Job, preset: Preset) -> None:
     """Refuse no combination."""
 
 
+def _no_intercept(job: Job) -> bool:
+    return False
+
+
 def _usual_batch(job: Job, preset: Preset, rows: int) -> int:
     return USUAL_BATCH
+
+
+def _never(job: Job, preset: Preset) -> bool:
+    return False
 
 
 def _one_at_a_time(job: Job, label_holders: int) -> int:
@@ -59,7 +65,9 @@ class Conversation(Generic[C]):
     - `settings` is the type of its own settings, and `choose` makes them from a job;
     - `losses` are its losses for each kind of label, where the job names none;
     - `usual_batch` is the batch for so many rows, where the job names none;
-    - `ahead` is how many batches are in flight, for so many label holders.
+    - `fades` says whether steps fall to nothing over all epochs, so that a run makes them all;
+    - `ahead` is how many batches are in flight, for so many label holders;
+    - `intercept` is whether one party gets a column of ones, where the job does not say.
 
     What a job may say, and what a run gives away:
     - `check` refuses a job whose choices it cannot combine;
@@ -75,10 +83,12 @@ class Conversation(Generic[C]):
     pooled: Callable[[Plan[C], AllColumns], Pooled]
     share: ShareKind
     notes: Callable[[Plan[C]], list[str]]
-    leaks: Callable[[Job], tuple[Leak, ...]]
+    leaks: Callable[[PrivacyTerms], tuple[Leak, ...]]
     losses: Mapping[Task, LossName] = field(default_factory=lambda: LOSSES)
     check: Callable[[Job, Preset], None] = _nothing
     understands: frozenset[str] = frozenset()
     usual_batch: Callable[[Job, Preset, int], int] = _usual_batch
     ahead: Callable[[Job, int], int] = _one_at_a_time
+    fades: Callable[[Job, Preset], bool] = _never
+    intercept: Callable[[Job], bool] = _no_intercept
     traits: frozenset[Trait] = frozenset()

@@ -16,9 +16,10 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers
+from colonnade.conversations.convergence import Ending
 from colonnade.conversations.schedule import Schedule
 from colonnade.conversations.window import Window
-from colonnade.losses import Loss
+from colonnade.losses import Loss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.net.network import Clock, Network
@@ -26,7 +27,7 @@ from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
 
 # bytes travel in the same fixed-point sum as the scores; as megabytes they stay in its range
-_MEGA = 1e6
+MEGA = 1e6
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,17 @@ class Scribe:
     y_train: Floats
     y_test: Floats | None
     clock: Clock
-    progress: Callable[[Moment], None] = lambda moment: None
+    ending: Ending
+    progress: Callable[[Moment], object] = lambda moment: None  # True: enough, the run may end
     history: list[Moment] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
+    test_scores: Numbers | None = None  # of the test rows, once the run is over
     started: float = field(default_factory=time.perf_counter)
 
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
         """Add one moment to the history and return its loss; z are the scores of training and test rows."""
-        loss = float(self.loss.value(z[0], self.y_train).mean() + penalty)
+        loss = float(mean_loss(self.loss, z[0], self.y_train) + penalty)
+        self.ending.check(loss, final=mark.final)
         virtual, test = self.clock.virtual, {}
         if self.y_test is not None and len(z) > 1:
             test = metrics_of(self.loss, z[1], self.y_test, penalty)
@@ -68,13 +72,16 @@ class Scribe:
         )
         if mark.final:
             self.metrics |= {"train_loss": loss, **test}
+            self.test_scores = z[1] if test else None
         if mark.final and self.history and self.history[-1].rounds == mark.rounds:
             # a target met at a mark ended the run there: both are one moment, at the time it was reached
             known = self.history[-1]
             self.history[-1] = msgspec.structs.replace(known, loss=loss, test=test)
         else:
             self.history.append(moment)
-            self.progress(moment)
+            self.ending.stopped |= self.progress(moment) is True
+        if mark.final:
+            self.ending.close([(known.epoch, known.loss) for known in self.history])
         return loss
 
 
@@ -90,31 +97,44 @@ class Evaluation:
     _number: int = 0
 
     async def measure(
-        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float | None = None
+        self,
+        scores: Callable[[], Sequence[Floats]],
+        penalty: float,
+        mark: Mark,
+        when: float | None = None,
+        unit: float = 1.0,
     ) -> float | None:
         """Sum all parties' scores securely; returns the loss at the evaluator, None elsewhere.
 
         `scores` gives this party's share of the scores of the training rows and, at the last mark, of the
-        test rows. `when` is the time of the moment that is measured, if that was before now.
+        test rows. `when` is the time of the moment that is measured, if that was before now. Scores are
+        counted in `unit`, and the penalty in its square, while they are summed.
         """
         clock = self.net.clock
-        return await clock.beside(self._measure(scores, penalty, mark, clock.now() if when is None else when))
+        when = clock.now() if when is None else when
+        return await clock.beside(self._measure(scores, penalty, mark, when, unit))
 
     async def _measure(
-        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float
+        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float, unit: float
     ) -> float | None:
-        shares = scores()
-        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / _MEGA]])
+        shares = scores() if unit == 1 else [share / unit for share in scores()]
+        penalty /= unit**2
+        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / MEGA]])
         if self.scribe is None:
             await self.sum.give(piece, root=self.root, tag=self.next_tag())
             return None
         total = await self.sum.collect(piece, tag=self.next_tag())
         ends = np.cumsum([share.size for share in shares])
-        z = [part.reshape(share.shape) for part, share in zip(np.split(total, ends), shares, strict=False)]
+        parts = np.split(unit * total, ends)
+        z = [part.reshape(share.shape) for part, share in zip(parts, shares, strict=False)]
         # in virtual time the moment is when the last party's share is there; in real time, when we began
         clock = self.net.clock
         when = clock.now() if clock.virtual else when
-        return self.scribe.record(z, float(total[-2]), round(total[-1] * _MEGA), when, mark)
+        return self.scribe.record(z, unit**2 * float(total[-2]), round(total[-1] * MEGA), when, mark)
+
+    def over(self, loss: float | None, epoch: float) -> bool:
+        """Whether the run is over at this loss; only the evaluator has one, and knows."""
+        return loss is not None and self.scribe is not None and self.scribe.ending.over(loss, epoch)
 
     def next_tag(self) -> int:
         """A tag that no measurement has used yet; all parties count alike."""
@@ -124,20 +144,23 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Marks:
-    """When to measure: after every `every` rounds and at the end. A loss of `target_loss` ends the run."""
+    """When to measure: after every `every` rounds, of which an epoch has `per_epoch`, and at the end."""
 
     every: int
-    target_loss: float | None
+    per_epoch: int
 
     @staticmethod
-    def of(evaluate_every: float, per_epoch: int, rounds: int, target_loss: float | None) -> Marks:
+    def of(evaluate_every: float, schedule: Schedule) -> Marks:
         """Marks every `evaluate_every` epochs, which may be a part of one; 0: at the end only."""
-        every = max(1, round(evaluate_every * per_epoch)) if evaluate_every else rounds
-        return Marks(every, target_loss)
+        per_epoch = schedule.per_epoch
+        return Marks(
+            max(1, round(evaluate_every * per_epoch)) if evaluate_every else schedule.rounds, per_epoch
+        )
 
 
 async def measure_at_marks(
     net: Network,
+    evaluation: Evaluation,
     marks: Marks,
     schedule: Schedule,
     window: Window,
@@ -146,16 +169,16 @@ async def measure_at_marks(
     """Measure the model at every mark and at the end of the run.
 
     `measure` takes the rounds that are finished and whether it is the last time; at the evaluator it
-    gives the loss, and a loss within the target ends the run.
+    gives the loss, and a loss that has reached its target, or stopped falling, ends the run.
     """
-    target = marks.target_loss
     mark, final = 0, False
     while not final:
         mark = min(mark + marks.every, schedule.rounds)
         reached = await window.reaches(mark)
         final = not reached or mark == schedule.rounds
         loss = await measure(mark if reached else window.base, final)
-        if loss is not None and target is not None and loss <= target and not final:
+        # at the last mark nothing is left to stop, but whether the loss has settled is still of interest
+        if reached and evaluation.over(loss, mark / marks.per_epoch) and not final:
             # no theta of a round that we have not begun can exist, so nobody is past this one
             stop = min(window.begun + window.ahead, schedule.rounds)
             window.stop_at(stop)

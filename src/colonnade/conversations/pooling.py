@@ -5,17 +5,17 @@ No party takes part in this. It is made by whoever launches the run, and `compar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from colonnade.arrays import Floats, Matrix, Numbers
-from colonnade.data.table import Table
+from colonnade.data.table import INTERCEPT, Table
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, Loss
 from colonnade.metrics import metrics_of
 from colonnade.models.blackbox import Model
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,13 @@ class AllColumns:
     models: Mapping[str, Model] = field(default_factory=dict)
     head: Model | None = None
 
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The places of intercepts among all columns."""
+        return free_columns(self.train.values())
+
     def pooled(self) -> tuple[Matrix, Floats]:
-        """The training rows' columns side by side, and their labels."""
+        """The training rows' columns side by side, and their labels with the weights that they have."""
         return self._pooled(self.train)
 
     def measured(
@@ -51,7 +56,7 @@ class AllColumns:
         return Pooled(train_loss, metrics)
 
     def _pooled(self, tables: dict[str, Table]) -> tuple[Matrix, Floats]:
-        y = tables[self.label_holder].y
+        y = tables[self.label_holder].labels
         if y is None:
             raise RuntimeError(f"{self.label_holder} holds no label")
         from colonnade.baselines.pooled import pool
@@ -59,11 +64,18 @@ class AllColumns:
         return pool([table.X for table in tables.values()]), y
 
 
+def free_columns(tables: Iterable[Table]) -> tuple[int, ...]:
+    """The places of columns that are not penalised, where the tables' columns lie side by side."""
+    names = [column for table in tables for column in table.columns]
+    return tuple(place for place, column in enumerate(names) if column == INTERCEPT)
+
+
 def pooled_optimum(plan: Plan[Any], columns: AllColumns) -> Pooled:
     """The linear model at its optimum on pooled columns."""
     from colonnade.baselines.pooled import fit_pooled  # brings SciPy's optimisers, which no party needs
 
     objective, (X, y) = plan.objective, columns.pooled()
-    loss, regularizer = LOSSES[objective.loss], REGULARIZERS[objective.regularizer]
-    fit = fit_pooled(X, y, loss, regularizer, objective.l2, classes=objective.classes or None)
-    return columns.measured(loss, fit.scores, fit.loss, objective.l2 * regularizer.value(fit.w))
+    loss = LOSSES[objective.loss]
+    penalty = Penalty(REGULARIZERS[objective.regularizer], objective.l2, objective.l1, columns.free)
+    fit = fit_pooled(X, y, loss, penalty, classes=objective.classes or None)
+    return columns.measured(loss, fit.scores, fit.loss, penalty.value(fit.w))

@@ -72,7 +72,7 @@ class ShareKind(Protocol):
         """What scores this party's rows with its share, in a session with the other parties."""
         ...
 
-    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
+    def together(self, holdings: Mapping[str, Holding]) -> Floats:
         """The scores where one process holds all shares and all columns, as in an experiment."""
         ...
 

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from colonnade.arrays import Floats
 from colonnade.data.catalogue import Defaults
 from colonnade.data.datasets import known_dataset, read
+from colonnade.data.dialect import Dialect
 from colonnade.data.formats import plain_name
-from colonnade.data.labels import Labels, Task
+from colonnade.data.labels import Labels, Task, guessed_task
 from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.split import (
     Split,
@@ -27,8 +26,10 @@ from colonnade.data.split import (
     train_test_rows,
 )
 from colonnade.data.table import Column, RawTable
+from colonnade.data.weights import take_weights, training_weights
 from colonnade.errors import DataError, suggest
 from colonnade.job import SERVER, Data
+from colonnade.job.sections import ClassWeight
 
 PartyTables = dict[str, RawTable]  # every party's raw columns, of the same rows
 
@@ -41,6 +42,7 @@ class Assigned:
     parties: dict[str, PartyData]
     label_holders: tuple[str, ...]
     labels: Labels
+    guessed: bool = False  # what the labels are, nobody said
 
     def __post_init__(self) -> None:
         widths = {party: data.columns for party, data in self.parties.items()}
@@ -48,12 +50,18 @@ class Assigned:
 
 
 def assign(
-    data: Data, *, label_holders: tuple[str, ...], task: Task | None, intercept: bool | None, seed: int
+    data: Data,
+    *,
+    label_holders: tuple[str, ...],
+    task: Task | None,
+    intercept: bool,
+    seed: int,
+    class_weight: ClassWeight = None,
 ) -> Assigned:
     """Read the job's files and give every party its data.
 
-    `task` None is found out from the data. `intercept` says whether the first label holder gets a column
-    of ones; None means where the model needs one.
+    `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
+    first label holder, or the first other party where that has no columns.
     """
     if data.files is not None:
         train, test = _from_party_files(data, data.files, label_holders)
@@ -63,23 +71,27 @@ def assign(
         dataset, known = plain_name(Path(data.train)), known_dataset(data.train)
     else:
         raise DataError("data.train: name a file or a data set, or give every party its file in data.files")
+    first, defaults = label_holders[0], None if known is None else known.defaults
+    # of all rows where one file has them all: chance may put a rare class into the test rows alone
+    labels = _labels(train[first], task, data, defaults)
     if test is None:
         train, test = _train_test(train, data.test_fraction, seed)
-    first, defaults = label_holders[0], None if known is None else known.defaults
-    labels = _labels(train[first], task, data, defaults)
+    _check_categorical(data, train)
     y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
     recipe = _recipe(data, defaults)
-    ones = _needs_intercept(recipe, labels.task) if intercept is None else intercept
+    weight = training_weights(train[first], labels, class_weight)
+    ones = next((party for party in (first, *train) if train[party].columns), first)
     parties = {
         party: PartyData(
             party,
-            replace(train[party], y=y if party in label_holders else None),
-            replace(test[party], y=y_test if party in label_holders else None),
-            replace(recipe, intercept=ones and party == first),
+            _held(train[party], party in label_holders, y, weight),
+            _held(test[party], party in label_holders, y_test, test[first].weight),
+            replace(recipe, intercept=intercept and party == ones),
         )
         for party in train
     }
-    return Assigned(dataset, parties, label_holders, labels)
+    guessed = task is None and known is None and data.positive is None
+    return Assigned(dataset, parties, label_holders, labels, guessed)
 
 
 def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str, ...]:
@@ -108,8 +120,15 @@ def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str,
 def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, PartyTables | None]:
     """Every party's training and test rows, from one table whose columns are split over the parties."""
     train, test = read(
-        source, data.test, label=data.label, id=data.id, categorical=tuple(data.categorical or ())
+        source,
+        data.test,
+        label=data.label,
+        id=data.id,
+        keys=data.keys,
+        categorical=tuple(data.categorical or ()),
+        dialect=_dialect(data),
     )
+    train, test = _weighted(train, data.weight), None if test is None else _weighted(test, data.weight)
     train = _without(train, data.drop)
     split = _split(train.columns, data, seed)
     return _columns(train, split), None if test is None else _columns(_without(test, data.drop), split)
@@ -150,13 +169,31 @@ def _from_party_files(
         tables = load_party_files(
             paths,
             id=id_column,
+            keys=data.keys,
             label=label,
             label_at=label_holders,
             categorical=tuple(data.categorical or ()),
+            dialect=_dialect(data),
         )
+        for party in label_holders:  # the first must have the weights, others may
+            if party == label_holders[0] or data.weight in tables[party].columns:
+                tables[party] = _weighted(tables[party], data.weight)
         return _without_in_any(tables, data.drop or ())
 
     return load(files), None if data.test_files is None else load(data.test_files)
+
+
+def _check_categorical(data: Data, tables: PartyTables) -> None:
+    """Refuse categorical columns that no party has."""
+    held = [column for raw in tables.values() for column in raw.columns]
+    for column in data.categorical or ():
+        if column not in held:
+            raise DataError(f"data.categorical: no party has a column {column!r}; {suggest(column, held)}")
+
+
+def _dialect(data: Data) -> Dialect:
+    """How the job says that its files are written."""
+    return Dialect(data.separator, data.decimal, data.thousands, data.encoding)
 
 
 def _without_in_any(tables: PartyTables, drop: Sequence[str]) -> PartyTables:
@@ -178,6 +215,16 @@ def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyT
     )
 
 
+def _weighted(raw: RawTable, column: str | None) -> RawTable:
+    """The table with its weight column, if one is named, no longer among its features."""
+    return raw if column is None else take_weights(raw, column)
+
+
+def _held(raw: RawTable, holds_label: bool, y: Floats, weight: Floats | None) -> RawTable:
+    """A party's table, with labels and weights only where it holds the label."""
+    return replace(raw, y=y if holds_label else None, weight=weight if holds_label else None)
+
+
 # --- labels and recipe ------------------------------------------------------------------------------
 
 
@@ -193,18 +240,12 @@ def _labels(train: RawTable, task: Task | None, data: Data, defaults: Defaults |
 
 
 def _task(train: RawTable, data: Data, defaults: Defaults | None) -> Task:
-    """What the label is, where the job does not say: two different labels are classes."""
+    """What the label is, where the job does not say."""
     if data.positive is not None:
         return "binary"
     if defaults is not None:
         return defaults.task
-    kinds = len(np.unique(np.asarray(train.y, dtype=str)))
-    if kinds <= 2:
-        return "binary"  # one alone is refused with the labels
-    raise DataError(
-        f"{train.name}: the label has {kinds} different values; say what is meant with train.loss "
-        "(squared for a number, softmax for classes, logistic with data.positive = [...] for two of them)"
-    )
+    return guessed_task(_raw_labels(train), train.name)
 
 
 def _coded(labels: Labels, raw: RawTable) -> Floats:
@@ -223,17 +264,10 @@ def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
     """How parties prepare their columns: as the job says, else as is best for a known data set."""
     usual = Recipe()
     if defaults is not None:
-        usual = Recipe(defaults.scale, defaults.categorical, defaults.missing)
+        usual = Recipe(defaults.scale, defaults.categorical, defaults.missing, defaults.rare)
     return Recipe(
-        scale=data.scale or usual.scale,
+        scale=data.scale or ("none" if data.woe else usual.scale),
         categorical=usual.categorical if data.categorical is None else tuple(data.categorical),
         missing=data.missing or usual.missing,
+        rare=usual.rare if data.rare is None else data.rare,
     )
-
-
-def _needs_intercept(recipe: Recipe, task: Task) -> bool:
-    """Whether a linear model needs a column of ones.
-
-    Centred columns cannot carry the label's mean, nor can a regression do without it.
-    """
-    return recipe.scale == "zscore" or task == "regression"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from colonnade.data.labels import Task
-from colonnade.data.prepare import Missing
+from colonnade.data.prepare import Missing, Rare
 from colonnade.data.scaling import Scale
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
@@ -29,6 +29,7 @@ class Defaults:
     scale: Scale | float = "none"
     categorical: tuple[str, ...] = ()
     missing: Missing = "error"
+    rare: Rare = 0
     positive: tuple[int, ...] | None = None
 
 

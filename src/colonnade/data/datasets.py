@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,9 +18,11 @@ from scipy.sparse import csr_array
 
 from colonnade.data import cifar, formats
 from colonnade.data.catalogue import DATASETS, SHA256, Bundled, Dataset, Files, RowChanges
-from colonnade.data.files import load
+from colonnade.data.dialect import Dialect
+from colonnade.data.files import AS_FOUND, load
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
+from colonnade.job import Key
 
 IMAGES = ("mnist", "fashion-mnist")
 
@@ -41,10 +44,25 @@ def read(
     test: str | Path | None = None,
     *,
     label: str | None = None,
-    id: str | None = None,  # noqa: A002
+    id: str | Sequence[str] | None = None,  # noqa: A002
+    keys: Sequence[Key] | None = None,
     categorical: tuple[str, ...] = (),
+    dialect: Dialect = AS_FOUND,
 ) -> TrainTest:
     """Read what a job's [data] names: files, or a data set from the catalogue where there is no such file."""
+
+    def open_file(path: str | Path, n_features: int | None = None) -> RawTable:
+        """A file of the job; a test file is as wide as the training file."""
+        return load(
+            path,
+            label=label,
+            id=id,
+            keys=keys,
+            categorical=categorical,
+            n_features=n_features,
+            dialect=dialect,
+        )
+
     dataset = known_dataset(train)
     if dataset is not None:
         named = load_dataset(dataset.name)
@@ -53,14 +71,13 @@ def read(
         # another test file of a known set has the same columns as the known ones
         if isinstance(dataset.stored, Files):
             label, id = label or dataset.stored.label, dataset.stored.id if id is None else id  # noqa: A001
-        return TrainTest(
-            named.train, _test(named.train, test, label, id, categorical or dataset.defaults.categorical)
-        )
+        categorical = categorical or dataset.defaults.categorical
+        return TrainTest(named.train, open_file(test, len(named.train.columns)))
     path = Path(train)
     if not path.exists() and path.parent == Path() and "." not in path.name:
         raise DataError(f"{train}: no such file or data set; {suggest(str(train), DATASETS)}")
-    raw = load(path, label=label, id=id, categorical=categorical)
-    return TrainTest(raw, None if test is None else _test(raw, test, label, id, categorical))
+    raw = open_file(path)
+    return TrainTest(raw, None if test is None else open_file(test, len(raw.columns)))
 
 
 def load_dataset(name: str) -> TrainTest:
@@ -199,13 +216,6 @@ def _bundled(name: str, stored: Bundled) -> RawTable:
     bunch = getattr(sklearn.datasets, f"load_{stored.loader}")()
     columns = tuple(str(c) for c in bunch.feature_names)
     return RawTable(name, columns, np.ascontiguousarray(bunch.data), y=bunch.target.astype(np.float64))
-
-
-def _test(
-    train: RawTable, test: str | Path, label: str | None, id_column: str | None, categorical: tuple[str, ...]
-) -> RawTable:
-    """The rows of a test file, which is as wide as the training file."""
-    return load(test, label=label, id=id_column, n_features=len(train.columns), categorical=categorical)
 
 
 def _sha256(path: Path) -> str:

@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import lzma
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from colonnade.data import formats
+from colonnade.data.dialect import Dialect
+from colonnade.data.formats import Wanted
 from colonnade.data.idx import read_idx
+from colonnade.data.keys import identified
 from colonnade.data.libsvm import read_libsvm
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
+from colonnade.job import Key
+
+NO_LABEL = "no label"
+AS_FOUND = Dialect()  # how a file is written is found out
 
 
 def load(
     path: str | Path,
     *,
     label: str | None = None,
-    id: str | None = None,  # noqa: A002
+    id: str | Sequence[str] | None = None,  # noqa: A002
+    keys: Sequence[Key] | None = None,
     n_features: int | None = None,
     categorical: Sequence[str] = (),
     bare: bool = False,
+    dialect: Dialect = AS_FOUND,
 ) -> RawTable:
-    """Read LIBSVM, CSV, TSV, Parquet or IDX, plain or packed as .gz, .xz or .bz2.
+    """Read LIBSVM, CSV, TSV, Parquet, Excel or IDX, plain or packed as .gz, .xz or .bz2.
 
-    `label` and `id` name columns of CSV and Parquet files. `n_features` is for LIBSVM, where a file
-    cannot say how many columns there are beyond the last one it uses: give a test file its training
-    file's number. `categorical` columns are read as text, letter by letter. A file with nothing but label
-    and id is refused unless it may be `bare`.
+    `label` and `id` name columns of files that name theirs; several are an id together, and `keys` say how
+    each is brought into one form. `n_features` is for LIBSVM, where a file cannot say how many columns there
+    are beyond the last one it uses: give a test file its training file's number. `categorical` columns are
+    read as text, letter by letter. A file with nothing but label and id is refused unless it may be `bare`.
+
+    Rows without an id or a label, and rows that are there twice, are left out and counted.
     """
     path = Path(path)
     if path.is_dir():
@@ -38,42 +50,53 @@ def load(
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         hint = suggest(path.name, sorted(siblings)) if siblings else "give the path of a data file"
         raise DataError(f"{path}: no such file; {hint}")
+    ids = () if id is None else (id,) if isinstance(id, str) else tuple(id)
     try:
-        raw = _read(path, label, id, n_features, categorical)
+        raw = _read(path, Wanted(label, ids, tuple(categorical)), n_features, dialect)
     except PermissionError:
         raise DataError(f"{path}: not allowed to read this file") from None
     except (OSError, EOFError, lzma.LZMAError) as problem:
         raise DataError(f"{path}: damaged or not a {path.suffix} file ({problem})") from None
     if not raw.columns and not bare:
         raise DataError(f"{path}: no columns besides the label and the id")
-    _check_labels(raw)
-    return raw
+    return _labelled(identified(raw, keys or [Key()] * len(ids), ids))
 
 
-def _read(
-    path: Path, label: str | None, id_column: str | None, n_features: int | None, categorical: Sequence[str]
-) -> RawTable:
+def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) -> RawTable:
     """Read the file with the reader of its format."""
     name = formats.plain_name(path).lower()
     match Path(name).suffix:
         case ".csv" | ".tsv":
-            return formats.read_csv(path, label, id_column, categorical)
+            return formats.read_csv(path, wanted, dialect)
         case ".parquet" | ".pq":
-            return formats.read_parquet(path, label, id_column)
-        case ".zip" | ".7z" | ".tar" | ".xls" | ".xlsx" | ".json" | ".npy" | ".npz" | ".pkl" as other:
-            raise DataError(f"{path}: {other} files are not read; use CSV, TSV, Parquet, LIBSVM or IDX")
+            return formats.read_parquet(path, wanted, dialect)
+        case ".xlsx" | ".xlsm":
+            return formats.read_excel(path, wanted)
+        case ".zip" | ".7z" | ".tar" | ".xls" | ".json" | ".npy" | ".npz" | ".pkl" as other:
+            raise DataError(
+                f"{path}: {other} files are not read; use CSV, TSV, Parquet, Excel (.xlsx), LIBSVM or IDX"
+            )
         case _ if "-images-idx3" in name:
             return read_idx(path)
         case _:  # LIBSVM files end in .libsvm, .svm, .txt, .t, .binary, .scale or nothing at all
             return read_libsvm(path, n_features)
 
 
-def _check_labels(raw: RawTable) -> None:
-    """Refuse labels of which one is missing or infinite."""
+def _labelled(raw: RawTable) -> RawTable:
+    """The rows that have a label, where labels were read; infinite ones are refused."""
     if raw.y is None:
-        return
-    gaps = raw.y == "" if raw.y.dtype == object else ~np.isfinite(raw.y.astype(np.float64))
-    if gaps.any():
-        raise DataError(
-            f"{raw.name}: the label of row {raw.row_number(int(gaps.argmax()))} is missing or infinite"
-        )
+        return raw
+    if raw.y.dtype == object:
+        gaps = raw.y == ""
+    else:
+        numbers = raw.y.astype(np.float64)
+        gaps = np.isnan(numbers)
+        if np.isinf(numbers).any():
+            row = raw.row_number(int(np.isinf(numbers).argmax()))
+            raise DataError(f"{raw.name}: the label of row {row} is infinite; correct it")
+    if gaps.all():
+        raise DataError(f"{raw.name}: no row has a label")
+    if not gaps.any():
+        return raw
+    kept = raw.take(np.flatnonzero(~gaps))
+    return replace(kept, reading=kept.reading.and_left_out(int(gaps.sum()), NO_LABEL))

@@ -1,7 +1,8 @@
-"""Files with named columns (CSV, TSV, Parquet), with errors that name the file, the column and the row.
+"""Files with named columns (CSV, TSV, Parquet, Excel), with errors that name file, column and row.
 
 The parser is pyarrow's. It is fast but says little about what is wrong where, so when it gives up the
-file is read a second time, slowly, to find the line.
+file is read a second time, slowly, to find the lines. What it leaves as text may still mean numbers or
+dates: `recognise` sees to that.
 
 pyarrow is imported on use: it costs more to import than most commands take to run.
 """
@@ -13,14 +14,18 @@ import csv
 import gzip
 import io
 import lzma
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.data.table import Column, RawTable, stack
+from colonnade.data.dialect import GAPS, Dialect, sniffed
+from colonnade.data.recognise import Recognised, recognise
+from colonnade.data.table import RawTable, Reading, stack
 from colonnade.errors import DataError, suggest
 
 COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -37,40 +42,101 @@ def plain_name(path: Path) -> str:
     return path.name.removesuffix(path.suffix) if path.suffix in COMPRESSED else path.name
 
 
-def read_csv(path: Path, label: str | None, id_column: str | None, categorical: Sequence[str]) -> RawTable:
-    """Read a CSV file with a header, or a TSV file if its name says so."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a file: label and ids apart from the other columns, and some columns verbatim.
+
+    `ids` is one column or several that are an id together. An id or a category is its spelling: 007 is not 7.
+    """
+
+    label: str | None = None
+    ids: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+
+
+MICROSECONDS = 86_400e6  # of a day
+ID_MARK = "\x1f"  # between the columns of an id
+
+
+def read_csv(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
+    """Read a CSV file with a header, in whatever way it is written."""
+    with open_bytes(path) as stream:
+        content = stream.read()
+    plain, dialect = sniffed(content, given, plain_name(path))
+    return _parsed(path, plain, wanted, dialect, tuple(dialect.said()))
+
+
+def _parsed(path: Path, plain: bytes, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
+    """CSV in UTF-8 as a table."""
     import pyarrow as pa
     import pyarrow.csv
 
-    delimiter = "\t" if plain_name(path).lower().endswith(".tsv") else ","
-    # an id or a category is its spelling: 007 is not 7
-    verbatim = {c: pa.string() for c in (*categorical, *([] if id_column is None else [id_column]))}
+    verbatim = {c: pa.string() for c in (*wanted.categorical, *wanted.ids)}
     try:
-        with open_bytes(path) as stream:
-            table = pa.csv.read_csv(
-                stream,
-                parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=pa.csv.ConvertOptions(column_types=verbatim),
-            )
+        table = pa.csv.read_csv(
+            pa.BufferReader(plain),
+            parse_options=pa.csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=verbatim,
+                null_values=list(GAPS),
+                strings_can_be_null=True,
+                decimal_point=dialect.decimal,
+            ),
+        )
     except pa.ArrowInvalid as problem:
-        raise DataError(f"{path}: {_csv_fault(path, delimiter) or problem}") from None
-    return _raw_table(path, table, label, id_column)
+        raise DataError(f"{path}: {_csv_fault(plain, str(dialect.separator)) or problem}") from None
+    return _raw_table(path, table, wanted, dialect, said)
 
 
-def _csv_fault(path: Path, delimiter: str) -> str | None:
-    """What is wrong with the file and on which line, or None if nothing is found."""
-    with io.TextIOWrapper(open_bytes(path), "utf-8", errors="replace", newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter)
-        header = next((row for row in reader if row), None)
-        if header is None:
-            return "the file is empty"
-        for row in reader:
-            if row and len(row) != len(header):
-                return f"line {reader.line_num} has {len(row)} fields, the header has {len(header)}"
-    return None
+def _csv_fault(plain: bytes, separator: str) -> str | None:
+    """What is wrong with the file, on how many lines and which is the first; None if nothing is found."""
+    reader = csv.reader(io.StringIO(plain.decode(errors="replace"), newline=""), delimiter=separator)
+    header = next((row for row in reader if row), None)
+    if header is None:
+        return "the file is empty"
+    faults = [(reader.line_num, len(row)) for row in reader if row and len(row) != len(header)]
+    if not faults:
+        return None
+    (line, width), more = faults[0], len(faults) - 1
+    others = f" ({more:,} more lines differ, too)" if more else ""
+    return (
+        f"line {line} has {width} fields, the header has {len(header)}{others}; "
+        f"fields are separated by {separator!r}: quote those that contain it, or set separator"
+    )
 
 
-def read_parquet(path: Path, label: str | None, id_column: str | None) -> RawTable:
+def read_excel(path: Path, wanted: Wanted) -> RawTable:
+    """Read the first sheet of an Excel file, whose first row has the names."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise DataError(
+            f"{path}: Excel files need the extra 'excel' (pip install 'colonnade[excel]'); "
+            "or save the sheet as CSV (UTF-8)"
+        ) from None
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+        BadZipFile,
+        openpyxl.utils.exceptions.InvalidFileException,
+    ) as problem:
+        raise DataError(f"{path}: not a readable Excel file ({problem}); save it as CSV (UTF-8)") from None
+    plain = io.StringIO(newline="")
+    writer = csv.writer(plain)
+    for row in book.worksheets[0].iter_rows(values_only=True):
+        if any(cell is not None for cell in row):
+            writer.writerow(["" if cell is None else cell for cell in row])
+    sheets, first = len(book.sheetnames), book.sheetnames[0]
+    book.close()
+    said = (f"read the first of {sheets} sheets, '{first}'",) if sheets > 1 else ()
+    written = Dialect(separator=",", decimal=".", encoding="utf-8", sure=True)
+    return _parsed(path, plain.getvalue().encode(), wanted, written, said)
+
+
+def read_parquet(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
     """Read a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet
@@ -81,75 +147,100 @@ def read_parquet(path: Path, label: str | None, id_column: str | None) -> RawTab
         table = pa.parquet.read_table(path)
     except pa.ArrowException as problem:
         raise DataError(f"{path}: not a readable Parquet file ({str(problem).splitlines()[0]})") from None
-    return _raw_table(path, table, label, id_column)
+    return _raw_table(path, table, wanted, given, ())
 
 
-def _raw_table(path: Path, table: Any, label: str | None, id_column: str | None) -> RawTable:
-    """A pyarrow table as a `RawTable`: the label and the id apart from the other columns."""
+def _raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
+    """A pyarrow table as a `RawTable`: the label and the ids apart from the other columns."""
     names: list[str] = table.column_names
-    twice = next((c for c in names if names.count(c) > 1), None)
-    if twice is not None:
-        raise DataError(f"{path}: two columns are named '{twice}'; rename one")
-    for role, wanted in (("label", label), ("id", id_column)):
-        if wanted is not None and wanted not in names:
-            raise DataError(f"{path}: no {role} column '{wanted}'; {suggest(wanted, names)}")
+    twice = sorted({c for c in names if names.count(c) > 1})
+    if twice:
+        raise DataError(f"{path}: two columns are named '{twice[0]}'; rename one")
+    roles = [("label", wanted.label), *(("id", c) for c in wanted.ids)]
+    for role, name in roles:
+        if name is not None and name not in names:
+            raise DataError(f"{path}: no {role} column '{name}'; {suggest(name, names)}")
     if table.num_rows == 0:
         raise DataError(f"{path}: the file has a header but no rows")
-    features = tuple(c for c in names if c not in (label, id_column))
+    features = tuple(c for c in names if c != wanted.label and c not in wanted.ids)
+    read = {c: column_of(path, c, table[c], dialect, c in wanted.categorical) for c in features}
+    y = (
+        None
+        if wanted.label is None
+        else column_of(path, wanted.label, table[wanted.label], dialect, dates=False)
+    )
+    each = [*read.values(), *([] if y is None else [y])]
+    reading = Reading(
+        said=(*said, *(column.said for column in each if column.said)),
+        warned=tuple(column.warned for column in each if column.warned),
+        dates={c: column.date for c, column in read.items() if column.date},
+    )
     return RawTable(
         path.name,
         features,
-        stack([_column(path, c, table[c]) for c in features], table.num_rows),
-        None if id_column is None else _ids(path, id_column, table[id_column]),
-        None if label is None else _column(path, label, table[label]),
+        stack([column.values for column in read.values()], table.num_rows),
+        _ids(table, wanted.ids) if wanted.ids else None,
+        None if y is None else y.values,
+        reading=reading,
     )
 
 
-def _column(path: Path, name: str, column: Any) -> Column:
+def column_of(
+    path: Path | str, name: str, column: Any, dialect: Dialect, verbatim: bool = False, *, dates: bool = True
+) -> Recognised:
     """A pyarrow column as float64 (gaps are NaN), or as text (gaps are empty)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _column(path, name, column.cast(kind.value_type))
+        return column_of(path, name, column.cast(kind.value_type), dialect, verbatim, dates=dates)
     if pa.types.is_binary(kind) or pa.types.is_nested(kind):
         fault = "is not UTF-8 text" if pa.types.is_binary(kind) else f"holds {kind}, not one value a row"
         raise DataError(f"{path}: column '{name}' {fault}; convert it to numbers or UTF-8 text")
-    numeric = (
-        pa.types.is_null,
-        pa.types.is_boolean,
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_decimal,
-    )
-    if not any(test(kind) for test in numeric):
-        text: NDArray[np.object_] = pc.fill_null(column.cast(pa.string()), "").to_numpy().astype(object)
-        return text
+    if verbatim:
+        texts = pc.utf8_trim_whitespace(pc.fill_null(column.cast(pa.string()), ""))
+        return Recognised(texts.to_numpy().astype(object))
+    if pa.types.is_temporal(kind):
+        days = _days(column)
+        return Recognised(days, f"column '{name}': dates became days since 1970", date="ymd")
+    if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
+        return recognise(name, column, dialect, dates=dates)
     numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
     if np.isinf(numbers).any():
         raise DataError(
             f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite; correct it"
         )
-    return numbers
+    return Recognised(numbers)
 
 
-def _ids(path: Path, name: str, column: Any) -> NDArray[np.str_]:
-    """A pyarrow column as ids: text without blanks around it, nowhere empty, no two the same."""
+def _days(column: Any) -> NDArray[np.float64]:
+    """A pyarrow column of dates, times or durations in days."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us"), safe=False)
+    else:
+        column = column.cast(pa.time64("us") if pa.types.is_time(kind) else pa.duration("us"), safe=False)
+    whole: NDArray[np.float64] = column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy()
+    return whole / MICROSECONDS
+
+
+def _ids(table: Any, names: tuple[str, ...]) -> NDArray[np.str_]:
+    """The id of every row as it is written, "" where a part of it is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ids: NDArray[np.str_] = (
-        pc.utf8_trim_whitespace(pc.fill_null(column.cast(pa.string()), "")).to_numpy().astype(np.str_)
-    )
-    if (ids == "").any():
-        raise DataError(f"{path}: id column '{name}', row {int((ids == '').argmax()) + 1} is empty")
-    order = np.argsort(ids, kind="stable")
-    same = ids[order][1:] == ids[order][:-1]
-    if same.any():
-        k = int(same.argmax())
-        first, second = int(order[k]) + 1, int(order[k + 1]) + 1
-        raise DataError(
-            f"{path}: id '{ids[order[k]]}' is in row {first} and again in row {second}; ids must be unique"
-        )
-    return ids
+    parts: list[NDArray[np.str_]] = []
+    for name in names:
+        column = table[name]
+        if pa.types.is_floating(column.type) and pc.all(pc.equal(column, pc.floor(column))).as_py():
+            column = column.cast(pa.int64())  # a whole number has no decimals
+        parts.append(pc.fill_null(column.cast(pa.string()), "").to_numpy().astype(np.str_))
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = np.strings.add(np.strings.add(joined, ID_MARK), part)
+    for part in parts:
+        joined = np.where(np.strings.strip(part) == "", "", joined).astype(np.str_)
+    return joined

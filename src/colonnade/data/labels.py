@@ -5,7 +5,7 @@ A category is known by its text: 2, 2.0 and "2" are the same one, whichever way 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Rows
-from colonnade.data.table import Column, row_number
+from colonnade.data.recognise import numbers_of
+from colonnade.data.table import Column, row_number, some
 from colonnade.errors import DataError
+from colonnade.losses import Loss
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -30,6 +32,20 @@ class Labels:
     task: Task
     classes: tuple[str, ...] = ()
     positive: tuple[str, ...] = ()
+
+    @property
+    def negative(self) -> tuple[str, ...]:
+        """The labels that count as -1, where there are two kinds."""
+        return tuple(c for c in self.classes if c not in self.positive) if self.task == "binary" else ()
+
+    def said(self) -> str:
+        """What the labels are, in words."""
+        match self.task:
+            case "binary":
+                return f"two classes: {some(self.positive)} is positive, {some(self.negative)} is not"
+            case "multiclass":
+                return f"{len(self.classes)} classes: {some(self.classes)}"
+        return "a number to predict"
 
     @staticmethod
     def fit(
@@ -53,7 +69,7 @@ class Labels:
             return Labels(task, classes)
         if positive is None and len(classes) > 2:
             raise DataError(
-                f"{name}: {len(classes)} different labels ({_some(classes)}) where two are needed; list "
+                f"{name}: {len(classes)} different labels ({some(classes)}) where two are needed; list "
                 "those that count as +1 in positive = [...], or use loss = 'softmax'"
             )
         chosen = classes[1:] if positive is None else tuple(_text(v) for v in positive)
@@ -64,7 +80,7 @@ class Labels:
                 if unknown
                 else "positive must be some labels, not all"
             )
-            raise DataError(f"{name}: {fault}; the labels are {_some(classes)}")
+            raise DataError(f"{name}: {fault}; the labels are {some(classes)}")
         return Labels(task, classes, chosen)
 
     def transform(self, y: Column, *, name: str = "labels", origin: Rows | None = None) -> Floats:
@@ -77,7 +93,7 @@ class Labels:
             row = int((codes < 0).argmax())
             raise DataError(
                 f"{name}: label {_text(y[row])} in row {row_number(row, origin)} is out of range; "
-                f"the training rows have {_some(self.classes)}"
+                f"the training rows have {some(self.classes)}"
             )
         if self.task == "multiclass":
             return codes.astype(np.float64)
@@ -92,6 +108,37 @@ class Labels:
     def from_dict(plain: dict[str, Any]) -> Labels:
         """The labels that `to_dict` described, also after a journey through JSON."""
         return Labels(plain["task"], tuple(plain["classes"]), tuple(plain["positive"]))
+
+
+def check_labels(loss: Loss, y: Floats, name: str, origin: Rows | None = None) -> None:
+    """Refuse labels, as numbers, that the loss is not for."""
+    fits = loss.admits(y)
+    if not fits.all():
+        row = int((~fits).argmax())
+        raise DataError(
+            f"{name}: the label of row {row_number(row, origin)} is {y[row]:g}, and loss = {loss.name!r} is "
+            f"for labels {'>= 0' if loss.name == 'poisson' else '> 0'}; use loss = 'squared'"
+        )
+
+
+FEW_NUMBERS, FEW_TEXTS = 20, 200  # more different numbers are no classes; nor are more texts
+
+
+def guessed_task(y: Column, name: str) -> Task:
+    """What labels are, where nobody says: two different ones, a few texts or whole numbers, or numbers."""
+    names = category_names(y)
+    if len(names) <= 2:
+        return "binary"  # one alone is refused with the labels
+    numbers = numbers_of(np.asarray(y, dtype=object)) if y.dtype.kind in "OUS" else y.astype(np.float64)
+    if numbers is None and len(names) <= min(FEW_TEXTS, len(y) / 2):
+        return "multiclass"
+    if numbers is None:
+        raise DataError(
+            f"{name}: the label has {len(names):,} different texts in {len(y):,} rows ({some(names, 3)}); "
+            "that is neither classes nor a number: name another column as label, or correct them"
+        )
+    whole = bool(np.array_equal(numbers, np.floor(numbers)))
+    return "multiclass" if whole and len(names) <= min(FEW_NUMBERS, len(y) / 2) else "regression"
 
 
 def category_names(values: Column) -> tuple[str, ...]:
@@ -148,9 +195,3 @@ def _parsed(y: NDArray[Any], name: str, origin: Rows | None) -> Floats:
                 "as regression needs"
             ) from None
     return numbers
-
-
-def _some(names: Iterable[str]) -> str:
-    """The first six names, for an error text."""
-    shown = list(names)
-    return ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")

@@ -6,15 +6,16 @@ left to the party, so that in a real deployment the same code runs where the col
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.prepare import Missing, Preparation
+from colonnade.data.prepare import Missing, Preparation, Rare
 from colonnade.data.scaling import Scale
 from colonnade.data.table import RawTable, Table
+from colonnade.data.woe import Weighed
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,14 @@ class Recipe:
     recipe says nothing.
     """
 
-    scale: Scale | float = "none"
+    scale: Scale | float = "auto"
     categorical: tuple[str, ...] = ()
-    missing: Missing = "error"
+    missing: Missing = "auto"
+    rare: Rare = "auto"
     intercept: bool = False
+    woe: tuple[
+        Weighed, ...
+    ] = ()  # every column as its weight of evidence, which is then prepared as numbers are
     ready: bool = False
 
 
@@ -39,23 +44,32 @@ class Prepared(NamedTuple):
     train: Table
     test: Table | None
 
+    def plain(self) -> dict[str, Any] | None:
+        """What was learnt, as plain data; None if the columns were ready."""
+        return None if self.preparation is None else self.preparation.to_dict()
+
 
 @dataclass(frozen=True, eq=False)
 class PartyData:
     """One party's raw columns, training and test rows, and how to prepare them.
 
-    Labels, coded as numbers, are `train.y` and `test.y`. They are None at a party that does not hold them.
+    Labels, coded as numbers, are `train.y` and `test.y`, and weights of rows are `train.weight` and
+    `test.weight`. They are None at a party that does not hold the label.
     """
 
     party: str
     train: RawTable
     test: RawTable | None
     recipe: Recipe
+    preparation: Preparation | None = None  # by which columns that are ready were made so
 
     @staticmethod
-    def of(party: str, train: Table, test: Table | None = None) -> PartyData:
+    def of(
+        party: str, train: Table, test: Table | None = None, preparation: Preparation | None = None
+    ) -> PartyData:
         """Data that is ready: `prepare` gives the same arrays back."""
-        return PartyData(party, _raw(train), None if test is None else _raw(test), Recipe(ready=True))
+        raw_test = None if test is None else _raw(test)
+        return PartyData(party, _raw(train), raw_test, Recipe(ready=True), preparation)
 
     @property
     def columns(self) -> int:
@@ -71,38 +85,45 @@ class PartyData:
         """The same data with its columns prepared."""
         if self.recipe.ready:
             return self
-        _, train, test = self.prepare()
-        return PartyData.of(self.party, train, test)
+        preparation, train, test = self.prepare()
+        return PartyData.of(self.party, train, test, preparation)
 
     def prepare(self) -> Prepared:
         """The columns as numbers. Statistics come from this party's training rows alone."""
         recipe, train, test = self.recipe, self.train, self.test
         if recipe.ready:
-            return Prepared(None, _ready(train), None if test is None else _ready(test))
+            return Prepared(self.preparation, _ready(train), None if test is None else _ready(test))
         preparation = Preparation.fit(
             train,
             scale=recipe.scale,
             categorical=[c for c in recipe.categorical if c in train.columns],
             missing=recipe.missing,
+            rare=recipe.rare,
             intercept=recipe.intercept,
+            woe=recipe.woe,
         )
         return Prepared(
             preparation,
-            preparation.transform(train, _coded(train)),
-            None if test is None else preparation.transform(test, _coded(test)),
+            _prepared(preparation, train),
+            None if test is None else _prepared(preparation, test),
         )
+
+
+def _prepared(preparation: Preparation, raw: RawTable) -> Table:
+    """Columns as numbers, with the labels and weights of the rows."""
+    return replace(preparation.transform(raw, _coded(raw)), weight=raw.weight)
 
 
 def _raw(table: Table) -> RawTable:
     """The same arrays as a raw table."""
-    return RawTable(table.name, table.columns, table.X, table.ids, table.y)
+    return RawTable(table.name, table.columns, table.X, table.ids, table.y, weight=table.weight)
 
 
 def _ready(raw: RawTable) -> Table:
     """The same arrays as a table."""
     if isinstance(raw.values, tuple):
         raise TypeError(f"{raw.name}: columns that are ready are one matrix, not text")
-    return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids)
+    return Table(raw.name, raw.columns, raw.values, _coded(raw), raw.ids, raw.weight)
 
 
 def _coded(raw: RawTable) -> Floats | None:

@@ -11,145 +11,187 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.data import scaling
-from colonnade.data.labels import category_codes, category_names
+from colonnade.data.categories import MISSING, codes_in, gaps_in
 from colonnade.data.scaling import Scale
-from colonnade.data.table import RawTable, Table, int32_indices, stored_values
+from colonnade.data.table import INTERCEPT, RawTable, Table, int32_indices, stored_values
+from colonnade.data.woe import Weighed, weigh_columns
 from colonnade.errors import DataError
 
-Missing = Literal["error", "zero", "mean"]
+Missing = Literal["auto", "error", "zero", "mean"]
+Rare = int | Literal["auto"]
 
-INTERCEPT = "(intercept)"
 WIDE, FILLED = 256, 0.25  # one-hot columns beyond this width and below this fill are kept sparse
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Number columns: x becomes (x - shift) / divisor, after outliers were capped and gaps filled.
+
+    The other tuples have one entry for each of `names`; `low` and `high` are empty where outliers stay.
+    """
+
+    names: tuple[str, ...]
+    fill: tuple[float, ...]
+    shift: tuple[float, ...]
+    divisor: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+    def of(self, raw: RawTable, dates: dict[str, str], missing: Missing, zero: tuple[str, ...]) -> Matrix:
+        """These columns of any rows; those in `zero` become 0."""
+        X = scaling.numbers(raw, list(self.names), dates)
+        if missing == "error":
+            refuse_gaps(raw, self.names, X)
+        if self.low:
+            np.clip(X, self.low, self.high, out=X)
+        scaling.fill_gaps(X, np.array(self.fill))
+        keep = np.array([c not in zero for c in self.names], dtype=bool)
+        scaling.apply(X, np.array(self.shift), np.array(self.divisor), keep)
+        if not np.isfinite(stored_values(X)).all():
+            raise DataError(f"{raw.name}: values too large to scale; look for outliers or use scale = 'none'")
+        return X
 
 
 @dataclass(frozen=True)
 class Preparation:
     """How raw columns become numbers, as learnt from training rows.
 
-    A number x becomes (x - shift) / divisor. A categorical column becomes one column per category.
-    `shift`, `divisor` and `fill` (what takes the place of a gap) have one entry per number column. The
-    columns in `constant` had one value in all training rows: they teach nothing and become 0. A gap or
-    an unknown value in a categorical column is 0 in all its columns.
+    A categorical column becomes one column per category, a gap or an unknown value the category for it, if
+    there is one. `gaps` are number columns of which one more column says where they had no value. The columns
+    in `constant` had one value in all training rows: they teach nothing and become 0 or are left out.
+    A column that is in neither `numbers` nor `categories` nor `gaps` is left out.
     """
 
     columns: tuple[str, ...]
-    scale: Scale | float
     missing: Missing
-    categories: dict[str, tuple[str, ...]]
-    shift: tuple[float, ...]
-    divisor: tuple[float, ...]
-    fill: tuple[float, ...]
-    constant: tuple[str, ...]
-    sparse: bool
     intercept: bool
+    sparse: bool
+    numbers: Numbers
+    categories: dict[str, tuple[str, ...]]
+    gaps: tuple[str, ...]
+    constant: tuple[str, ...]
+    dates: dict[str, str]
+    sentences: dict[str, tuple[str, ...]]  # what was "done", and "warnings"
+    woe: tuple[Weighed, ...] = ()  # what each column becomes before it is prepared as a number
 
     @staticmethod
     def fit(
         raw: RawTable,
         *,
-        scale: Scale | float = "none",
+        scale: Scale | float = "auto",
         categorical: Sequence[str] = (),
-        missing: Missing = "error",
+        missing: Missing = "auto",
+        rare: Rare = "auto",
         intercept: bool = False,
+        woe: tuple[Weighed, ...] = (),
     ) -> Preparation:
-        """Learn the preparation from training rows. If `scale` is a number, every column is divided by it."""
-        _check_options(raw, scale, missing, categorical)
-        for c in categorical:
-            _check_gaps(raw, c, missing)
-        categories = {c: category_names(raw.column(c)) for c in raw.columns if c in categorical}
-        numeric = [c for c in raw.columns if c not in categories]
-        X = _numbers(raw, numeric, missing)
-        fill = scaling.means(X) if missing == "mean" else np.zeros(len(numeric))
-        scaling.fill_gaps(X, fill)
-        shift, divisor, flat = scaling.statistics(X, scale, raw, numeric)
-        constant = {c for c, one_value in zip(numeric, flat, strict=True) if one_value}
-        constant |= {c for c, names in categories.items() if len(names) < 2}
-        if raw.columns and len(constant) == len(raw.columns):
-            shown = ", ".join(raw.columns[:4]) + (", ..." if len(raw.columns) > 4 else "")
-            raise DataError(
-                f"{raw.name}: every column ({shown}) is constant in the training rows; "
-                "this party has nothing to learn from, give it other columns"
-            )
-        return Preparation(
-            columns=raw.columns,
-            scale=scale,
-            missing=missing,
-            categories=categories,
-            shift=tuple(shift.tolist()),
-            divisor=tuple(divisor.tolist()),
-            fill=tuple(fill.tolist()),
-            constant=tuple(c for c in raw.columns if c in constant),
-            sparse=raw.sparse,
-            intercept=intercept,
-        )
+        """Learn the preparation from training rows. If `scale` is a number, every column is divided by it.
+
+        "auto" scales dense columns to mean 0 and deviation 1 with outliers capped, sparse ones to at most 1,
+        and leaves constant columns out; any other scale keeps them, as 0, so that an image keeps its pixels.
+        Categories of fewer rows than `rare` are joined. Labels in `raw` are only looked at for warnings.
+        With `woe` every column is its weight of evidence first: a number, whatever it was.
+        """
+        from colonnade.data.learn import learn
+
+        if woe:
+            raw, categorical = weigh_columns(raw, woe), ()
+            scale = "none" if scale == "auto" else scale  # WOE has a scale of its own
+        check_options(raw, scale, missing, categorical)
+        return replace(learn(raw, scale, tuple(categorical), missing, rare, intercept), woe=woe)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the prepared columns; that of a category is column=value."""
         names: list[str] = []
+        numbers, gaps = set(self.numbers.names), set(self.gaps)
         for c in self.columns:
-            names += [f"{c}={value}" for value in self.categories[c]] if c in self.categories else [c]
+            names += [c] if c in numbers else []
+            names += [f"{c}={value}" for value in self.categories.get(c, ())]
+            names += [f"{c} {MISSING}"] if c in gaps else []
         return (*names, INTERCEPT) if self.intercept else tuple(names)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The raw columns that are used; the others may be absent."""
+        used = {*self.numbers.names, *self.categories, *self.gaps}
+        return tuple(c for c in self.columns if c in used)
+
+    def done(self) -> list[str]:
+        """What was done to the columns, in sentences that name this party's own columns."""
+        return list(self.sentences["done"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What should be looked at: columns that look like ids or like the label."""
+        return list(self.sentences["warnings"])
 
     def transform(self, raw: RawTable, y: Floats | None = None) -> Table:
         """Any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held here."""
-        if raw.columns != self.columns:
-            raw = raw.select(self.columns)
+        if self.woe:
+            raw = weigh_columns(raw, self.woe)
+        if raw.columns != self.needed:
+            raw = raw.select(self.needed)
         # the training file decides whether columns are sparse; a test file may be emptier or fuller
-        if raw.sparse != self.sparse:
+        if raw.sparse != self.sparse and not isinstance(raw.values, tuple):
             sparse = csr_array(raw.values)
             raw = replace(raw, values=sparse if self.sparse else sparse.toarray())
-        numeric = [c for c in self.columns if c not in self.categories]
-        X = _numbers(raw, numeric, self.missing)
-        scaling.fill_gaps(X, np.array(self.fill))
-        constant = set(self.constant)
-        keep = np.array([c not in constant for c in numeric], dtype=bool)
-        scaling.apply(X, np.array(self.shift), np.array(self.divisor), keep)
-        if not np.isfinite(stored_values(X)).all():
-            raise DataError(f"{raw.name}: values too large to scale; look for outliers or use scale = 'none'")
+        X = self.numbers.of(raw, self.dates, self.missing, self.constant)
         if self.sparse and self.intercept:
             X = int32_indices(csr_array(hstack([X, np.ones((raw.rows, 1))], format="csr")))
-        elif self.categories or self.intercept:
+        elif self.categories or self.gaps or self.intercept:
             X = self._assemble(raw, X)
         return Table(raw.name, self.outputs, X, y, raw.ids)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain lists, numbers and text, for JSON."""
-        return asdict(self)
+        return {**asdict(self), "woe": msgspec.to_builtins(self.woe)}
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Preparation:
         """The preparation that `to_dict` described, also after a journey through JSON."""
-        lists = ("columns", "shift", "divisor", "fill", "constant")
-        categories = {c: tuple(names) for c, names in plain["categories"].items()}
-        return Preparation(**{**plain, **{k: tuple(plain[k]) for k in lists}, "categories": categories})
+        lists = {key: tuple(plain[key]) for key in ("columns", "gaps", "constant")}
+        texts = {
+            key: {name: tuple(values) for name, values in plain[key].items()}
+            for key in ("categories", "sentences")
+        }
+        numbers = Numbers(**{key: tuple(values) for key, values in plain["numbers"].items()})
+        woe = msgspec.convert(plain.get("woe", ()), tuple[Weighed, ...])
+        return Preparation(**{**plain, **lists, **texts, "numbers": numbers, "woe": woe})
 
     def _assemble(self, raw: RawTable, numbers: Floats) -> Matrix:
         """One matrix of number columns, one-hot columns and the intercept, in the order of `outputs`."""
-        rows = np.arange(raw.rows)
+        rows, names, gaps = np.arange(raw.rows), set(self.numbers.names), set(self.gaps)
         places: list[int] = []  # of the number columns
         i, j = [rows[:0]], [rows[:0]]  # where the ones go
         width = 0
-        for c in self.columns:
-            if c not in self.categories:
+
+        def put(where: NDArray[np.bool_], columns: Rows | int, more: int) -> None:
+            nonlocal width
+            i.append(rows[where])
+            j.append(np.broadcast_to(width + np.asarray(columns), where.shape)[where])
+            width += more
+
+        for c in raw.columns:
+            if c in names:
                 places.append(width)
                 width += 1
-                continue
-            _check_gaps(raw, c, self.missing)
-            code = category_codes(raw.column(c), self.categories[c])
-            known = (code >= 0) & (c not in self.constant)
-            i.append(rows[known])
-            j.append(width + code[known])
-            width += len(self.categories[c])
+            if c in self.categories:
+                if self.missing == "error":
+                    refuse_missing(raw, c)
+                code = codes_in(raw.column(c), self.categories[c])
+                put((code >= 0) & (c not in self.constant), code, len(self.categories[c]))
+            if c in gaps:
+                put(gaps_in(raw.column(c)), 0, 1)
         if self.intercept:
-            i.append(rows)
-            j.append(np.full(raw.rows, width))
-            width += 1
+            put(np.ones(raw.rows, dtype=bool), 0, 1)
         ones = np.concatenate(i), np.concatenate(j)
         if width > WIDE and len(places) + len(self.categories) + self.intercept < FILLED * width:
             return _sparse(numbers, places, ones, (raw.rows, width))
@@ -159,7 +201,7 @@ class Preparation:
         return X
 
 
-def _check_options(raw: RawTable, scale: Scale | float, missing: Missing, categorical: Sequence[str]) -> None:
+def check_options(raw: RawTable, scale: Scale | float, missing: Missing, categorical: Sequence[str]) -> None:
     """Refuse options that are not known or do not go with this table."""
     divides = not isinstance(scale, str) and np.isfinite(scale) and scale > 0
     if scale not in get_args(Scale) and not divides:
@@ -177,22 +219,20 @@ def _check_options(raw: RawTable, scale: Scale | float, missing: Missing, catego
             f"{raw.name}: scale = 'zscore' would fill every zero of a sparse file; "
             "use 'maxabs', or 'minmax' where no value is negative"
         )
+    raw.positions(categorical)  # an error that names a column which is not there
 
 
-def _numbers(raw: RawTable, numeric: list[str], missing: Missing) -> Matrix:
-    """The number columns as a fresh matrix; a gap is NaN, or refused where `missing` is "error"."""
-    X = scaling.numbers(raw, numeric)
-    gap = scaling.first_gap(X) if missing == "error" else None
+def refuse_gaps(raw: RawTable, columns: Sequence[str], X: Matrix) -> None:
+    """Refuse a gap in a number column."""
+    gap = scaling.first_gap(X)
     if gap is not None:
-        raise _gap(raw, numeric[gap[1]], gap[0])
-    return X
+        raise _gap(raw, columns[gap[1]], gap[0])
 
 
-def _check_gaps(raw: RawTable, categorical: str, missing: Missing) -> None:
-    """Refuse a gap in a categorical column where `missing` is "error"."""
-    values = raw.column(categorical)
-    gaps = values == "" if values.dtype == object else np.isnan(values.astype(np.float64))
-    if missing == "error" and gaps.any():
+def refuse_missing(raw: RawTable, categorical: str) -> None:
+    """Refuse a gap in a categorical column."""
+    gaps = gaps_in(raw.column(categorical))
+    if gaps.any():
         raise _gap(raw, categorical, int(gaps.argmax()))
 
 
@@ -200,7 +240,7 @@ def _gap(raw: RawTable, column: str, row: int) -> DataError:
     """The error that names a gap."""
     return DataError(
         f"{raw.name}: column '{column}', row {raw.row_number(row)} has no value; "
-        "fill it in, or set missing = 'mean' or 'zero'"
+        "fill it in, or set missing = 'auto', 'mean' or 'zero'"
     )
 
 

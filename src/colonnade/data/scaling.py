@@ -1,10 +1,11 @@
-"""Number columns: finding gaps, filling them, and scaling.
+"""Number columns: finding gaps, filling them, capping outliers, and scaling.
 
 Everything here works on a dense matrix and on a sparse one without filling its zeros.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -12,38 +13,75 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from colonnade.arrays import Floats, Matrix
+from colonnade.data.recognise import days_of, number_of
 from colonnade.data.table import RawTable, first_place, int32_indices, stored_values
 from colonnade.errors import DataError
 
-Scale = Literal["none", "zscore", "minmax", "maxabs"]
+Scale = Literal["auto", "none", "zscore", "minmax", "maxabs"]
+
+# A value is an outlier if it lies further beyond the 5% or the 95% quantile than these are from each other.
+# Chosen on held-back training rows of eight sets (two of credit, Adult, cod-rna, four small ones) among
+# twenty rules: where tails are heavy it is worth fifteen points of AUC (GiveMeSomeCredit: 0.856, not 0.701),
+# and it leaves columns without outliers as they are; caps at quantiles or at a number of deviations do not.
+TAIL, REACH = 0.05, 1.0
+SPARE_TAIL = 0.01  # where nine of ten values are the same
+SAMPLE = 50_000  # rows are enough for quantiles
 
 
-def numbers(raw: RawTable, columns: list[str]) -> Matrix:
-    """These columns as a fresh float64 matrix that may be changed in place."""
+def numbers(raw: RawTable, columns: list[str], dates: Mapping[str, str]) -> Matrix:
+    """These columns as a fresh float64 matrix that may be changed in place.
+
+    `dates` are columns of dates with the pattern that they are written in, where a table has them as text.
+    """
     if raw.sparse:
-        return int32_indices(csr_array(raw.values, dtype=np.float64, copy=True))
+        chosen = raw.values if len(columns) == len(raw.columns) else raw.select(columns).values
+        return int32_indices(csr_array(chosen, dtype=np.float64, copy=True))
     if not isinstance(raw.values, tuple):
         values = raw.values if len(columns) == len(raw.columns) else raw.values[:, raw.positions(columns)]
         return np.array(values, dtype=np.float64, order="C")
     X = np.empty((raw.rows, len(columns)))
     for j, c in enumerate(columns):
         values = raw.column(c)
-        X[:, j] = _from_text(raw, c, values) if values.dtype == object else values
+        X[:, j] = _from_text(raw, c, values, dates.get(c)) if values.dtype == object else values
     return X
 
 
-def _from_text(raw: RawTable, column: str, values: NDArray[Any]) -> Floats:
-    """A text column as numbers, gaps as NaN."""
-    parsed = np.empty(len(values))
-    for row, text in enumerate(values):
-        try:
-            parsed[row] = float(text) if text else np.nan
-        except ValueError:
+def _from_text(raw: RawTable, column: str, values: NDArray[Any], date: str | None) -> Floats:
+    """A text column as numbers, gaps as NaN; it was a column of numbers or dates in the training rows."""
+    parsed = np.full(len(values), np.nan)
+    for row, value in enumerate(values):
+        text = str(value).strip()
+        number = days_of(text, date) if date else number_of(text)
+        if text and (number is None or np.isnan(number)):
             raise DataError(
                 f"{raw.name}: column '{column}', row {raw.row_number(row)} holds '{text[:40]}', which is not "
-                "a number; correct it, list the column under categorical, or leave it out"
-            ) from None
+                f"a {'date' if date else 'number'} as in the training rows; correct it"
+            )
+        parsed[row] = np.nan if number is None else number
     return parsed
+
+
+def caps(X: Floats) -> tuple[Floats, Floats]:
+    """The least and the greatest value of each column that is no outlier; gaps do not count."""
+    low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    step = -(-len(X) // SAMPLE)
+    for j in range(X.shape[1]):
+        there = X[~np.isnan(X[:, j]), j]
+        if not len(there):
+            continue
+        low[j], high[j] = there.min(), there.max()
+        for tail in (TAIL, SPARE_TAIL):
+            lower, upper = np.quantile(there[::step], [tail, 1 - tail])
+            if upper > lower:
+                reach = REACH * (upper - lower)
+                low[j], high[j] = max(low[j], lower - reach), min(high[j], upper + reach)
+                break
+    return low, high
+
+
+def outliers(X: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
+    """How many values of each column lie beyond its caps."""
+    return np.asarray(((low > X) | (high < X)).sum(axis=0), dtype=np.int64)
 
 
 def first_gap(X: Matrix) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
     party.json                      its name, the names of its columns, how to prepare them
     train.parquet or train.npz      training rows: numbers and text are Parquet, sparse columns SciPy's npz
     train.labels.npy                their labels, at a party that holds them
+    train.weights.npy               how much every row counts, if that is said, at the same party
     test.*                          the same of test rows
 
 None of these formats can carry code. Reading needs neither scikit-learn nor, for sparse columns, pyarrow.
@@ -17,8 +18,9 @@ import msgspec
 import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
 
+from colonnade.arrays import Floats
 from colonnade.data.party_data import PartyData, Recipe
-from colonnade.data.table import Column, RawTable, Values, stack
+from colonnade.data.table import Column, RawTable, Reading, Values, stack
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -27,12 +29,13 @@ class _Header(msgspec.Struct, frozen=True):
     party: str
     recipe: Recipe
     columns: tuple[str, ...]
+    reading: Reading = Reading()
 
 
 def save(folder: Path, data: PartyData) -> None:
     """Write a party's data into its folder, which is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
-    header = _Header(data.party, data.recipe, data.train.columns)
+    header = _Header(data.party, data.recipe, data.train.columns, data.train.reading)
     (folder / "party.json").write_bytes(msgspec.json.encode(header))
     _save(folder / "train", data.train)
     if data.test is not None:
@@ -60,12 +63,13 @@ def _save(path: Path, raw: RawTable) -> None:
         pq.write_table(pa.table(arrays), path.with_suffix(".parquet"))
     if raw.y is not None:
         np.save(path.with_suffix(".labels.npy"), raw.y, allow_pickle=False)
+    if raw.weight is not None:
+        np.save(path.with_suffix(".weights.npy"), raw.weight, allow_pickle=False)
 
 
 def _load(path: Path, header: _Header) -> RawTable:
     """Read what `_save` wrote."""
-    labels = path.with_suffix(".labels.npy")
-    y = np.load(labels, allow_pickle=False) if labels.exists() else None
+    y, weight = (_array(path.with_suffix(suffix)) for suffix in (".labels.npy", ".weights.npy"))
     values: Values
     if path.with_suffix(".npz").exists():
         values = csr_array(load_npz(path.with_suffix(".npz")))
@@ -78,7 +82,12 @@ def _load(path: Path, header: _Header) -> RawTable:
         # a file without columns has no rows to count; who holds nothing else holds the labels
         rows = table.num_rows if header.columns or y is None else len(y)
         values = stack([_column(column) for column in table.columns], rows)
-    return RawTable(header.party, header.columns, values, y=y)
+    return RawTable(header.party, header.columns, values, y=y, weight=weight, reading=header.reading)
+
+
+def _array(path: Path) -> Floats | None:
+    """An array, or None where there is no such file."""
+    return np.load(path, allow_pickle=False) if path.exists() else None
 
 
 def _column(column: Any) -> Column:

@@ -7,7 +7,7 @@ file to the model; it is never made dense.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -17,21 +17,30 @@ from scipy.sparse import csr_array, issparse
 
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.errors import DataError, suggest
+from colonnade.losses import with_weights
 
 Column: TypeAlias = Floats | NDArray[np.object_]  # numbers, a gap is NaN; or text, a gap is ""
 # One matrix when every column is a number (pixels stay bytes), else one array per column.
 Values: TypeAlias = "Matrix | NDArray[np.uint8] | tuple[Column, ...]"
 
 
+INTERCEPT = "(intercept)"  # the name of a column of ones, whose weight is never penalised
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One party's columns in their final numeric form. A passive party's `y` is None."""
+    """One party's columns in their final numeric form.
+
+    A passive party's `y` is None, and so is its `weight`: how much every row counts, 1 on average over the
+    training rows; None where all count alike.
+    """
 
     name: str
     columns: tuple[str, ...]
     X: Matrix
     y: Floats | None = None
     ids: NDArray[np.str_] | None = None
+    weight: Floats | None = None
 
     @property
     def rows(self) -> int:
@@ -43,9 +52,47 @@ class Table:
         """The number of columns."""
         return int(self.X.shape[1])
 
+    @property
+    def labels(self) -> Floats | None:
+        """The labels, with the weights of the rows beside them if they have some (`losses.with_weights`)."""
+        return None if self.y is None else with_weights(self.y, self.weight)
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The places of columns whose weights are not penalised: that of the intercept, if it is here."""
+        return tuple(place for place, column in enumerate(self.columns) if column == INTERCEPT)
+
     def take(self, rows: Rows) -> Table:
         """The given rows, in the given order."""
-        return replace(self, X=self.X[rows], y=_pick(self.y, rows), ids=_pick(self.ids, rows))
+        return replace(
+            self,
+            X=self.X[rows],
+            y=_pick(self.y, rows),
+            ids=_pick(self.ids, rows),
+            weight=_pick(self.weight, rows),
+        )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What reading a file did to it, in words for its owner: beyond taking numbers and text as they stand.
+
+    `left_out` counts rows by the reason why they were left out. `dates` are the columns of dates, which
+    became days, with the pattern that they were written in.
+    """
+
+    said: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
+    dates: dict[str, str] = field(default_factory=dict)
+
+    def and_left_out(self, rows: int, why: str, remark: str = "") -> Reading:
+        """The same, with some more rows left out."""
+        if not rows:
+            return self
+        said = f"{count(rows, 'row')} left out: {why}{remark}"
+        left_out = {**self.left_out, why: self.left_out.get(why, 0) + rows}
+        return replace(self, said=(*self.said, said), left_out=left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +109,8 @@ class RawTable:
     ids: NDArray[np.str_] | None = None
     y: Column | None = None
     origin: Rows | None = field(default=None, repr=False)
+    weight: Floats | None = field(default=None, repr=False)
+    reading: Reading = field(default_factory=Reading, repr=False)
 
     @property
     def rows(self) -> int:
@@ -117,8 +166,26 @@ class RawTable:
             values=tuple(c[rows] for c in values) if isinstance(values, tuple) else values[rows],
             ids=_pick(self.ids, rows),
             y=_pick(self.y, rows),
+            weight=_pick(self.weight, rows),
             origin=np.asarray(rows, dtype=np.int64) if self.origin is None else self.origin[rows],
         )
+
+
+def count(number: int, thing: str) -> str:
+    """So many of a thing, in words.
+
+    >>> count(1, "row"), count(1200, "row"), count(3, "category")
+    ('1 row', '1,200 rows', '3 categories')
+    """
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number:,} {thing.removesuffix('y') + 'ies' if thing.endswith('ry') else thing + 's'}"
+
+
+def some(names: Iterable[str], most: int = 6) -> str:
+    """The first few names, for a sentence."""
+    shown = list(names)
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
 
 
 def row_number(row: int, origin: Rows | None) -> int:

@@ -1,47 +1,89 @@
-"""What `colonnade party --check` says a party offers: entries, rows, columns, gaps, models, budget."""
+"""What `colonnade party --check` finds: what a party offers, and everything that would fail later.
+
+All problems are found at once: certificates, files of data, extras that the settings need and that are not
+installed, tokens, code that is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 
+import msgspec
 import numpy as np
 
 from colonnade.data.table import RawTable
 from colonnade.deploy.ledger import Ledger
 from colonnade.deploy.rows import read_with_ids
-from colonnade.deploy.settings import Settings
-from colonnade.deploy.terms import Key
-from colonnade.errors import DataError
+from colonnade.deploy.serving import Serving
+from colonnade.deploy.settings import Code, Entry, Serve, Settings
+from colonnade.deploy.tokens import read_token
+from colonnade.errors import ColonnadeError, DataError, JobError, ShareError
+from colonnade.job import Key
+
+Found = Iterator[str | ColonnadeError]
+"""Lines about what there is, and errors about what has to be put right."""
 
 
-def survey(settings: Settings) -> Iterator[str]:
-    """Lines about what this party offers, one per entry of the catalogue; raises if a file cannot be used."""
+class Survey(msgspec.Struct):
+    """What a party offers and what else there is to know, and what has to be put right; a line each."""
+
+    party: str
+    offers: list[str] = []
+    problems: list[str] = []
+
+
+def survey(settings: Settings) -> Survey:
+    """All that can be said about a party's settings without its peers."""
+    found = Survey(settings.name)
+    for part in (_identity, _data, _models, _budget, _page, _service):
+        for line in _whole(part, settings):
+            (found.problems if isinstance(line, ColonnadeError) else found.offers).append(str(line))
+    return found
+
+
+def _whole(part: Callable[[Settings], Found], settings: Settings) -> Found:
+    """What one part finds; an error that it raises is its last line."""
+    try:
+        yield from part(settings)
+    except ColonnadeError as error:
+        yield error
+
+
+def _identity(settings: Settings) -> Found:
+    """Who the party is; raises if its certificates cannot be used."""
     yield f"{settings.name} listens on {settings.listen} and knows {', '.join(settings.peers) or 'nobody'}"
+    settings.credentials()
     key = settings.path(settings.certificates) / f"{settings.name}.key"
     if key.stat().st_mode & 0o077:
         yield f"{key} can be read by other users of this machine; `chmod 600` it"
-    for name, entry in settings.data.items():
-        path = settings.path(entry.file)
-        # as a run reads it, so that a misspelt id is not offered as a column
-        raw, ids = read_with_ids(path, entry, [Key()] * len(entry.keys), (), label=True, bare=True)
-        if twice := raw.rows - len(np.unique(ids, axis=0)):
-            raise DataError(f"{path}: {twice} rows have the id of an earlier one; keep one row per id")
-        never = {*settings.policy.never, *entry.keys}
-        offered = entry.columns or [c for c in raw.columns if c not in never]
-        kept = raw.select(list(offered))
-        yield (
-            f"{name}: {raw.rows} rows, id {' + '.join(entry.keys)}, "
-            f"{'label ' + entry.label if entry.label else 'no label'}, offers {len(offered)} columns: "
-            f"{', '.join(offered)}{_gaps(kept)}"
-        )
 
-    for name, code in settings.models.items():
-        words = code.path or " ".join(code.command or ())
-        yield f"model {name}: {code.kind}, {words}, for jobs that ask for it by name"
-    ledger = Ledger(settings.state)
-    for label in sorted({entry.label for entry in settings.data.values() if entry.label is not None}):
-        if (left := ledger.balance(settings.policy, label).left) is not None:
-            yield f"labels {label}: epsilon {left:g} of {settings.policy.epsilon:g} is left"
+
+def _data(settings: Settings) -> Found:
+    """A line per entry of the catalogue, or what is wrong with it."""
+    for name, entry in settings.data.items():
+        try:
+            yield _entry(settings, name, entry)
+        except ColonnadeError as error:
+            yield error
+
+
+def _entry(settings: Settings, name: str, entry: Entry) -> str:
+    """What an entry of the catalogue offers; raises if its file cannot be used."""
+    path = settings.path(entry.file)
+    # as a run reads it, so that a misspelt id is not offered as a column
+    raw, ids = read_with_ids(path, entry, [Key()] * len(entry.keys), (), label=True, bare=True)
+    if twice := raw.rows - len(np.unique(ids, axis=0)):
+        raise DataError(f"{path}: {twice} rows have the id of an earlier one; keep one row per id")
+    never = {*settings.policy.never, *entry.keys}
+    offered = entry.columns or [c for c in raw.columns if c not in never]
+    kept = raw.select(list(offered))
+    return (
+        f"{name}: {raw.rows} rows, id {' + '.join(entry.keys)}, "
+        f"{'label ' + entry.label if entry.label else 'no label'}, offers {len(offered)} columns: "
+        f"{', '.join(offered)}{_gaps(kept)}"
+    )
 
 
 def _gaps(raw: RawTable) -> str:
@@ -53,3 +95,75 @@ def _gaps(raw: RawTable) -> str:
         if empty:
             found.append(f"{name} lacks {empty}")
     return f" ({', '.join(found)})" if found else ""
+
+
+def _models(settings: Settings) -> Found:
+    """The models that are code, and what they lack."""
+    for name, code in settings.models.items():
+        words = code.path or " ".join(code.command or ())
+        yield f"model {name}: {code.kind}, {words}, for jobs that ask for it by name"
+        if code.kind == "torch" and find_spec("torch") is None:
+            yield _lacks(f"models.{name}", "torch", "torch")
+        if (missing := _missing(settings, code)) is not None:
+            yield JobError(f"models.{name}: there is no {missing}")
+
+
+def _missing(settings: Settings, code: Code) -> str | None:
+    """The file or program of a model that is not there."""
+    if code.command:
+        program = code.command[0]
+        there = settings.path(program).exists() or shutil.which(program) is not None
+        return None if there else program
+    file, _, _ = (code.path or "").rpartition(":")
+    return str(settings.path(file)) if file.endswith(".py") and not settings.path(file).is_file() else None
+
+
+def _budget(settings: Settings) -> Found:
+    """What is left of the privacy budget of every label."""
+    ledger = Ledger(settings.state)
+    for label in sorted({entry.label for entry in settings.data.values() if entry.label is not None}):
+        if (left := ledger.balance(settings.policy, label).left) is not None:
+            yield f"labels {label}: epsilon {left:g} of {settings.policy.epsilon:g} is left"
+
+
+def _page(settings: Settings) -> Found:
+    """Whether the daemon's page can be opened."""
+    if settings.monitor_token_file is None:
+        return
+    if find_spec("aiohttp") is None:
+        yield _lacks("monitor_token_file", "aiohttp", "serve")
+    read_token(settings.path(settings.monitor_token_file), "monitor_token_file")
+    yield f"page: http://{settings.monitor}/"
+
+
+def _service(settings: Settings) -> Found:
+    """Whether the prediction service can start, and which model it would answer with."""
+    if (serve := settings.serve) is None:
+        return
+    if find_spec("aiohttp") is None:
+        yield _lacks("serve", "aiohttp", "serve")
+    if serve.data is not None and serve.data not in settings.data:
+        yield JobError(f"serve.data: no entry {serve.data!r} in the catalogue")
+    yield from _service_files(settings, serve)
+    try:
+        yield f"service: {serve.listen}, answers with {Serving(settings.state).find(serve.model).model}"
+    except ShareError:
+        yield f"service: {serve.listen}, waits for a first model {serve.model}"
+
+
+def _service_files(settings: Settings, serve: Serve) -> Found:
+    """What is wrong with the token and the certificates of the service."""
+    if serve.token_file is not None:
+        try:
+            read_token(settings.path(serve.token_file), "serve.token_file")
+        except JobError as error:
+            yield error
+    for name in ("client_ca", "certificate", "key"):
+        file: str | None = getattr(serve, name)
+        if file is not None and not settings.path(file).is_file():
+            yield JobError(f"serve.{name}: there is no {settings.path(file)}")
+
+
+def _lacks(where: str, package: str, extra: str) -> JobError:
+    """That a setting needs a package, and how to install it."""
+    return JobError(f"{where}: needs {package}; install it with `pip install 'colonnade[{extra}]'`")

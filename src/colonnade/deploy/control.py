@@ -7,7 +7,11 @@ reply. A command that goes away while its run goes on (Ctrl-C) stops the run at 
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
+import socket
 import stat
+import struct
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,12 +21,14 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Digests, Floats
-from colonnade.deploy import scoring, shares, training
+from colonnade.deploy import operators, scoring, training, views
 from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.journal import Decision
 from colonnade.deploy.rows import digests
 from colonnade.deploy.session import Event, Tell
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Terms
+from colonnade.deploy.views import ProposalView
 from colonnade.errors import ColonnadeError, JobError, PeerUnreachable
 
 LIMIT = 2**28
@@ -47,7 +53,40 @@ class StatusRequest(msgspec.Struct, tag="Status"):
     """Say who is there and what goes on."""
 
 
-Request = TrainRequest | PredictRequest | StatusRequest
+class ProposalsRequest(msgspec.Struct, tag="Proposals"):
+    """Say which proposals wait for the operator."""
+
+
+class DecideRequest(msgspec.Struct, tag="Decide"):
+    """Approve or refuse a proposal that waits."""
+
+    number: str
+    approve: bool
+    reason: str = ""
+
+
+class PromoteRequest(msgspec.Struct, tag="Promote"):
+    """Let the name of this model stand for it; `ask_peers` whether they still have their shares."""
+
+    model: str
+    ask_peers: bool = True
+
+
+class RollbackRequest(msgspec.Struct, tag="Rollback"):
+    """Let a name stand for the model before the last promotion."""
+
+    name: str | None = None
+    ask_peers: bool = True
+
+
+class LoginRequest(msgspec.Struct, tag="Login"):
+    """Make a link that opens the daemon's page, once."""
+
+
+Request = (
+    TrainRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
+    | PromoteRequest | RollbackRequest | LoginRequest
+)  # fmt: skip
 
 
 class FinalReply(msgspec.Struct, tag="Outcome"):
@@ -73,9 +112,10 @@ class Prediction(TypedDict):
 
 
 class PeerStatus(TypedDict):
-    """Whether a peer is connected, its version once it was, and why it is not or cannot take part."""
+    """Whether a peer is connected, since when, its version, and why it is not or cannot take part."""
 
     up: bool
+    since: str | None
     version: str | None
     reason: str
 
@@ -87,7 +127,12 @@ class DaemonStatus(TypedDict):
     version: str
     peers: dict[str, PeerStatus]
     runs: dict[str, str]
+    waiting: list[str]
     latest: list[str]
+
+
+Answered = training.Trained | Prediction | DaemonStatus | list[ProposalView] | Decision | str
+"""What requests are answered with."""
 
 
 async def serve(daemon: Daemon) -> asyncio.Server:
@@ -118,7 +163,7 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
             with suppress(OSError):
                 _write(writer, EventReply(event))
 
-        work = asyncio.ensure_future(_act(daemon, request, tell))
+        work = asyncio.ensure_future(_act(daemon, request, tell, _user(writer)))
         gone = asyncio.ensure_future(reader.read(1))  # a command says nothing more; this ends when it does
         await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
@@ -135,7 +180,20 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
         writer.close()
 
 
-def _outcome(work: asyncio.Future[training.Trained | Prediction | DaemonStatus]) -> FinalReply:
+def _user(writer: asyncio.StreamWriter) -> str:
+    """The user of this machine who runs the command at the other end of the local socket."""
+    uid = os.getuid()  # the socket is this user's alone; where the system can say, root is told apart
+    if hasattr(socket, "SO_PEERCRED"):
+        peer = writer.get_extra_info("socket")
+        pid_uid_gid = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        uid = struct.unpack("3i", pid_uid_gid)[1]
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (command)"
+    except KeyError:
+        return f"user {uid} (command)"
+
+
+def _outcome(work: asyncio.Future[Answered]) -> FinalReply:
     """The final reply to a command whose work is done, failed or was stopped."""
     if not work.done() or work.cancelled():
         return FinalReply(error="stopped", code=1)
@@ -146,8 +204,8 @@ def _outcome(work: asyncio.Future[training.Trained | Prediction | DaemonStatus])
     return FinalReply(error=str(error) or type(error).__name__, code=code)
 
 
-async def _act(daemon: Daemon, request: Request, tell: Tell) -> training.Trained | Prediction | DaemonStatus:
-    """Do what a command asks for and return its result."""
+async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answered:
+    """Do what a command of this user asks for and return its result."""
     match request:
         case TrainRequest(terms=terms):
             return training.describe(await daemon.train(terms, tell))
@@ -155,11 +213,23 @@ async def _act(daemon: Daemon, request: Request, tell: Tell) -> training.Trained
             return await _predict(daemon, request, tell)
         case StatusRequest():
             return status(daemon)
+        case ProposalsRequest():
+            return views.proposals(daemon)
+        case DecideRequest(number=number, approve=True):
+            return await operators.approve(daemon, number, who)
+        case DecideRequest(number=number, reason=reason):
+            return await operators.refuse(daemon, number, who, reason)
+        case PromoteRequest(model=model, ask_peers=ask_peers):
+            return await operators.promote(daemon, model, who, ask_peers=ask_peers)
+        case RollbackRequest(name=name, ask_peers=ask_peers):
+            return await operators.rollback(daemon, name, who, ask_peers=ask_peers)
+        case LoginRequest():
+            return daemon.invite(who)
 
 
 async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Prediction:
     """Score the rows with these ids together with the other parties."""
-    share = shares.load(daemon.settings.state / "models", request.model)
+    share = daemon.serving.load(request.model)
     trained = share.manifest.terms
     keys = daemon.settings.data[request.data or trained.parties[daemon.me].data].keys
     if len(request.ids) != len(keys):
@@ -191,14 +261,11 @@ def status(daemon: Daemon) -> DaemonStatus:
         "party": daemon.me,
         "version": daemon.version,
         "peers": {
-            peer: {
-                "up": line.up,
-                "version": daemon.peers.versions.get(peer),
-                "reason": line.reason or daemon.peers.skew_with(peer),
-            }
-            for peer, line in daemon.mux.lines.items()
+            peer.name: {"up": peer.up, "since": peer.since, "version": peer.version, "reason": peer.reason}
+            for peer in views.peers(daemon)
         },
         "runs": {run.number: run.state for run in daemon.runs.values()},
+        "waiting": [held.number for held in daemon.approvals.held.values()],
         "latest": daemon.journal.latest,
     }
 

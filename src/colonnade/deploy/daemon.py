@@ -1,11 +1,13 @@
 """A party's long-running process: keeps lines with its peers, takes part in runs, proposes them.
 
 A run begins with a proposal. Everybody checks it against its own policy and data and answers yes, or why
-not. When all have said yes to the same digest the proposer tells them to begin, and each plays its part. A
-refusal ends it before anything about the data was exchanged, and both ends log the reason. A party that stops
-a run, or loses its line, ends it at all parties with that reason.
+not; where its policy says so its operator is asked first, and the proposer is told that it waits. When all
+have said yes to the same digest the proposer tells them to begin, and each plays its part. A refusal ends it
+before anything about the data was exchanged, and both ends log the reason. A party that stops a run, or loses
+its line, ends it at all parties with that reason.
 
-Beside the runs daemons tell each other versions, proposals, answers, and how far training is.
+Beside the runs daemons tell each other versions, proposals, answers, how far training is, and which shares
+they hold.
 """
 
 from __future__ import annotations
@@ -13,26 +15,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from colonnade import __version__
 from colonnade.arrays import Digests
 from colonnade.deploy import policy, scoring, shares, training
-from colonnade.deploy.journal import Journal
+from colonnade.deploy.agreement import Agreement
+from colonnade.deploy.approvals import Approvals, Held
+from colonnade.deploy.holdings import Holdings
+from colonnade.deploy.journal import DEADLINE, POLICY, Decision, Journal
 from colonnade.deploy.ledger import Ledger, Spendable, Spending
 from colonnade.deploy.peers import Handler, Peers
 from colonnade.deploy.proposals import ScoringWork, consider, read_proposal
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.run import Run
+from colonnade.deploy.serving import Serving
 from colonnade.deploy.session import Event, RunSession, Tell, endpoints, for_peers
-from colonnade.deploy.settings import Settings, address
+from colonnade.deploy.settings import LONGEST_APPROVAL_S, Settings, address
 from colonnade.deploy.terms import Contract, Proposal, Scoring, Terms, check_terms
 from colonnade.errors import ColonnadeError, JobError, PeerUnreachable, Refused
-from colonnade.messages import Answer, Begin, Cancel, Message, Progress, Propose
+from colonnade.messages import Answer, AskShare, Begin, Cancel, HaveShare, Message, Pending, Progress, Propose
 from colonnade.net.stream.mux import Mux
 from colonnade.result import Moment
 from colonnade.run.party import Party
@@ -40,10 +46,16 @@ from colonnade.run.party import Party
 log = logging.getLogger("colonnade.party")
 
 T = TypeVar("T")
+Verdict = Literal["accepted", "approved", "refused"]
 ANSWER_S = 120.0
 BEGIN_S = 180.0
 SCORING_S = 60.0  # how long a silent peer is waited for in a scoring session
 MOST_RUNS = 16
+
+
+def _no_page(who: str) -> str:
+    """The link to this daemon's page, which it does not have."""
+    raise JobError("there is no page; set monitor and monitor_token_file in the settings, and start again")
 
 
 @dataclass
@@ -53,13 +65,17 @@ class Daemon:
     settings: Settings
     version: str = __version__
     runs: dict[int, Run] = field(default_factory=dict)
-    journal: Journal = field(default_factory=Journal)
+    approvals: Approvals = field(default_factory=Approvals)
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.me = settings.name
+        self.journal = Journal(settings.state / "journal.jsonl")
         self.credentials = settings.credentials()
         self.ledger = Ledger(settings.state)
+        self.serving = Serving(settings.state)
+        self.holdings = Holdings(settings, lambda peer, message: self.peers.send(peer, message))
+        self.invite: Callable[[str], str] = _no_page
         self._background: set[asyncio.Future[None]] = set()
         peers = {peer: address(text, f"peers.{peer}") for peer, text in settings.peers.items()}
         listen = address(settings.listen, "listen")
@@ -70,6 +86,9 @@ class Daemon:
             Begin: self._begun,
             Cancel: self._cancelled,
             Progress: self._progressed,
+            Pending: self._pending,
+            AskShare: self.holdings.asked,
+            HaveShare: self.holdings.answered,
         }
         self.peers = Peers(self.mux, self.version, handlers, self._left)
 
@@ -160,17 +179,16 @@ class Daemon:
     ) -> T:
         """Ask everybody, and play this party's part once all have agreed."""
         run.asked_by = tell
-        run.listeners.append(tell)
+        run.followed.listeners.append(tell)
         peers = run.session.align.peers
-        loop = asyncio.get_running_loop()
-        run.answers = {peer: loop.create_future() for peer in peers}
+        run.agreement = Agreement.of(peers, run.terms.digest(), ANSWER_S)
         encoded = msgspec.json.encode(proposal, order="deterministic")
         try:
             self._reserve(run)
-            tell(Event("asking", 0, len(peers)))
+            run.followed.tell(Event("asking", 0, len(peers)))
             for peer in peers:
                 await self.peers.controls[peer].send(peer, Propose(run.id, encoded))
-            await run.agreement(ANSWER_S)
+            await run.agreement.reached()
         except BaseException as error:
             reason = str(error) or f"{self.me} withdrew it"
             for peer in peers:
@@ -184,44 +202,106 @@ class Daemon:
     # -- being asked --------------------------------------------------------------------------------
 
     async def _proposed(self, peer: str, message: Propose) -> None:
-        """Answer a proposal: with the digest of its terms, or with the reason for a refusal."""
-        digest, refusal = "", None
+        """Answer a proposal, or tell the proposer that this party's operator is asked first."""
+        await self.answer(peer, message.run, self._consider(peer, message))
+
+    async def answer(self, peer: str, run: int, considered: Awaitable[str | None]) -> str | None:
+        """Answer with the digest that is considered, or why not; returns the reason for a refusal.
+
+        While an operator is asked there is no digest yet, and no answer.
+        """
+        digest, refusal = None, None
         try:
-            digest = await self._consider(peer, message)
+            digest = await considered
         except ColonnadeError as error:
             refusal = str(for_peers(error))
-            log.warning("refused run %08x of %s: %s", message.run, peer, error)
+            log.warning("refused run %08x of %s: %s", run, peer, error)
             self.journal.note(f"refused a proposal of {peer}: {error}")
             self.journal.ended["refused"] += 1
         except Exception:  # whatever a proposal brings about, the line and the other runs go on
             refusal = "it failed to look at the proposal; its operator sees why"
-            log.exception("could not consider run %08x of %s", message.run, peer)
+            log.exception("could not consider run %08x of %s", run, peer)
             self.journal.ended["refused"] += 1
-        await self.peers.send(peer, Answer(message.run, digest, refusal))
+        if digest is not None or refusal is not None:
+            await self.peers.send(peer, Answer(run, digest or "", refusal))
+        return refusal
 
-    async def _consider(self, peer: str, message: Propose) -> str:
-        """The digest of the proposed terms if this party accepts them; raises the reason if it does not."""
+    async def _consider(self, peer: str, message: Propose) -> str | None:
+        """The digest of the proposed terms if this party accepts them; raises the reason if it does not.
+
+        None if the policy leaves it to the operator: then the proposal is held.
+        """
         self.peers.check_version(peer)
         proposal = read_proposal(message.terms)
-        if len(self.runs) >= MOST_RUNS:
+        if len(self.runs) + len(self.approvals.held) >= MOST_RUNS:
             raise Refused(f"{MOST_RUNS} runs go on or wait here already; try again later")
+        rule = policy.rule_for(self.settings.policy, peer)
+        if proposal.train is None or rule.approval == "policy":
+            return await self.accept(peer, message.run, proposal, POLICY)
         self._check_free(message.run)
+        self.approvals.check_room(peer)
         found = await consider(self.settings, self.peers, peer, proposal)
-        self._check_free(message.run)  # another peer may have taken it while the data was read
-        run = self._begin(message.run, peer, found.work, found.own_rows, found.minimum)
+        self._check_free(message.run)
+        if isinstance(found.work, Contract):
+            held = Held.of(message.run, peer, found.work, found.own_rows, rule.approval_s)
+            self.approvals.hold(held, rule.approval_s, self._unapproved)
+            log.warning("%s proposes %s: run %s waits for approval", peer, held.terms.name, held.number)
+            self.journal.note(f"{held.terms.name} of {peer} waits for approval: proposal {held.number}")
+            await self.peers.send(peer, Pending(held.run, rule.approval_s))
+        return None
+
+    async def accept(self, peer: str, number: int, proposal: Proposal, who: str) -> str:
+        """Look at a proposal with its data and begin to listen for its run; returns the digest of its terms.
+
+        Raises the reason if this party does not take part after all.
+        """
+        self._check_free(number)
+        found = await consider(self.settings, self.peers, peer, proposal)
+        self._check_free(number)  # another peer may have taken it while the data was read
+        run = self._begin(number, peer, found.work, found.own_rows, found.minimum)
         try:
             self._reserve(run)
+            if run.trains is not None and who == POLICY:
+                self.journal.decide(self.decision("accepted", who, run.trains, run.number, peer))
         except ColonnadeError as error:
             await self._forget(run, "refused", str(error))
             raise
-        loop = asyncio.get_running_loop()
-        run.expires = loop.call_later(BEGIN_S, self._expire, run)
-        log.info("accepted run %08x of %s", message.run, peer)
+        self._expect_begin(run, BEGIN_S)
+        log.info("accepted run %08x of %s", number, peer)
         return run.terms.digest()
+
+    def decision(self, what: Verdict, who: str, terms: Terms, run: str, proposer: str) -> Decision:
+        """A decision about a proposed job, to be written into the journal."""
+        return Decision(
+            when=shares.now(),
+            what=what,
+            who=who,
+            about=terms.name,
+            run=run,
+            proposer=proposer,
+            digest=terms.digest(),
+        )
+
+    def _unapproved(self, held: Held) -> None:
+        """Refuse a proposal whose time is up."""
+        self._spawn(self.refuse(held, DEADLINE, f"its operator did not approve it before {held.until}"))
+
+    async def refuse(self, held: Held, who: str, reason: str) -> None:
+        """Refuse a proposal that was held, and write down who did."""
+        said = self.decision("refused", who, held.terms, held.number, held.proposer)
+        self.journal.decide(msgspec.structs.replace(said, reason=reason))
+        self.journal.ended["refused"] += 1
+        await self.peers.send(held.proposer, Answer(held.run, "", reason))
+
+    def _expect_begin(self, run: Run, seconds: float) -> None:
+        """Forget a run that is accepted here unless its proposer says go in time."""
+        if run.expires is not None:
+            run.expires.cancel()
+        run.expires = asyncio.get_running_loop().call_later(seconds, self._expire, run, seconds)
 
     def _check_free(self, number: int) -> None:
         """Raise Refused unless a new run may have this number."""
-        if number in self.runs or number & 0xF:
+        if number in self.runs or number in self.approvals.held or number & 0xF:
             raise Refused(f"run {number:08x} is not a free number")
 
     def _begin(
@@ -239,7 +319,7 @@ class Daemon:
         demanded = self.settings.policy.min_rows if minimum is None else minimum
         session = RunSession(id_, self.settings, party, own, demanded)
         run = self.runs[id_] = Run(proposer, work, session)
-        session.tell = run.tell
+        session.tell = run.followed.tell
         return run
 
     def _reserve(self, run: Run) -> None:
@@ -258,16 +338,40 @@ class Daemon:
         )
 
     def _left(self, peer: str, reason: str) -> None:
-        """Take a peer that went away as one that refuses whatever it was asked."""
-        for run in self.runs.values():
-            if peer in run.answers and not run.answers[peer].done():
-                run.answers[peer].set_result(Answer(run.id, "", f"it is away now: {reason}"))
+        """Take a peer that went away as one that refuses what it was asked, and withdraws what it asked."""
+        for held in self.approvals.drop_all(peer):
+            self.journal.note(f"{held.terms.name} of {peer} waits no more: {peer} is away")
+        for run in list(self.runs.values()):
+            if run.agreement is not None:
+                run.agreement.lose(peer, reason)
+            if run.proposer == peer and run.state == "proposed":
+                self._spawn(self._forget(run, "withdrawn", f"{peer} is away: {reason}"))
 
     async def _answered(self, peer: str, message: Answer) -> None:
         """Keep a peer's answer to this party's own proposal."""
         run = self.runs.get(message.run)
-        if run is not None and peer in run.answers and not run.answers[peer].done():
-            run.answers[peer].set_result(message)
+        if run is not None and run.agreement is not None:
+            run.agreement.hear(peer, message)
+            await self._ask_for_patience(run, run.agreement)
+
+    async def _pending(self, peer: str, message: Pending) -> None:
+        """Wait longer: a peer's operator is asked, or the proposer says that somebody else's is."""
+        run = self.runs.get(message.run)
+        if run is None:
+            return
+        if run.agreement is not None:
+            if run.agreement.extend(peer, message.seconds):
+                minutes = max(1, round(message.seconds / 60))
+                run.followed.tell(Event(f"waiting for {peer}'s approval, for {minutes} min at most"))
+                await self._ask_for_patience(run, run.agreement)
+        elif run.proposer == peer and run.state == "proposed":
+            self._expect_begin(run, min(max(message.seconds, 0.0), LONGEST_APPROVAL_S) + BEGIN_S)
+
+    async def _ask_for_patience(self, run: Run, agreement: Agreement) -> None:
+        """Tell those who have accepted that an operator of somebody else is still asked."""
+        if seconds := agreement.patience:
+            for peer in agreement.accepted:
+                await self.peers.send(peer, Pending(run.id, seconds))
 
     async def _begun(self, peer: str, message: Begin) -> None:
         """Take part, now that the proposer says that everybody has accepted."""
@@ -278,7 +382,7 @@ class Daemon:
             run.expires.cancel()
         if message.digest != run.terms.digest():
             run.session.stop(f"{peer} says go to another job than {self.me} accepted")
-        run.listeners.append(run.log)
+        run.followed.listeners.append(run.log)
         run.task = asyncio.ensure_future(self._play_for_peer(run))
 
     async def _play_for_peer(self, run: Run) -> None:
@@ -298,6 +402,11 @@ class Daemon:
 
     async def _cancelled(self, peer: str, message: Cancel) -> None:
         """Forget a proposal that was withdrawn, or end a run that a party ended."""
+        held = self.approvals.held.get(message.run)
+        if held is not None and held.proposer == peer:
+            self.approvals.drop(held.run)
+            self.journal.note(f"{held.terms.name}: withdrawn by {peer}: {message.reason}")
+            return
         run = self.runs.get(message.run)
         if run is None or peer not in run.session.parties:
             return
@@ -310,7 +419,7 @@ class Daemon:
         """Show how far training is, as a label holder tells it."""
         run = self.runs.get(message.run)
         if run is not None and peer in run.session.parties and run.trains is not None:
-            run.tell(Event("training", message.epoch, run.trains.train.epochs, message.loss))
+            run.followed.tell(Event("training", message.epoch, run.trains.train.epochs, message.loss))
 
     # -- playing ------------------------------------------------------------------------------------
 
@@ -338,13 +447,17 @@ class Daemon:
         """Show a measured loss here, and to the others as far as the job allows; label holders call this."""
         if (terms := run.trains) is None:
             return
-        run.tell(training.as_event(moment, terms.train.epochs))
+        run.followed.tell(training.as_event(moment, terms.train.epochs))
         for peer in run.session.align.peers:
             seen = terms.use.loss_seen_by == "all" or peer in terms.active
             said = Progress(run.id, moment.epoch, moment.loss if seen else None)
-            task = asyncio.ensure_future(self.peers.send(peer, said))
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
+            self._spawn(self.peers.send(peer, said))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that nobody waits for."""
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def stop_for(self, listener: Tell, reason: str) -> None:
         """End the runs of a command that is gone; `listener` is the function that showed it events."""
@@ -352,10 +465,10 @@ class Daemon:
             if run.asked_by is listener:
                 run.session.stop(reason)
 
-    def _expire(self, run: Run) -> None:
+    def _expire(self, run: Run, seconds: float) -> None:
         """Forget a run that this party accepted and that its proposer never began."""
         run.task = asyncio.ensure_future(
-            self._forget(run, "expired", f"{run.proposer} never said go within {BEGIN_S:g} s")
+            self._forget(run, "expired", f"{run.proposer} never said go within {seconds:g} s")
         )
 
     def sent_bytes(self) -> int:
@@ -373,8 +486,7 @@ class Daemon:
             self.ledger.release(run.number)
             for net in run.session.party.nets:
                 await net.close()
-        run.state = state
-        self.journal.ended[state] += 1
+        self.journal.end(run.over(state, reason))
         text = f"run {run.number} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
         (log.info if state == "done" else log.warning)("%s", text)
         self.journal.note(text)

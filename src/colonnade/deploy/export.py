@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Arrays
-from colonnade.conversations.cascade.predict import HEAD, OWN
+from colonnade.conversations.cascade.tensors import HEAD, OWN
 from colonnade.deploy.shares import StoredShare
 from colonnade.errors import JobError, ShareError
 

@@ -12,12 +12,12 @@ budget.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from colonnade.deploy.disk import replace_file
 from colonnade.deploy.settings import Policy
 from colonnade.deploy.terms import Contract
 from colonnade.errors import Refused, ShareError
@@ -147,16 +147,4 @@ class Ledger:
             self._write(kept)
 
     def _write(self, entries: list[Spending]) -> None:
-        """Replace the file, and return when both the content and its name are on disk."""
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = self._path.with_suffix(".part")
-        with draft.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(entries), indent=2))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # the new name
-        finally:
-            os.close(folder)
+        replace_file(self._path, msgspec.json.format(msgspec.json.encode(entries), indent=2))

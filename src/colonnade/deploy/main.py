@@ -17,6 +17,7 @@ from colonnade.deploy.settings import Serve, Settings
 from colonnade.errors import JobError
 
 if TYPE_CHECKING:
+    from colonnade.deploy.http.pages.site import Site
     from colonnade.deploy.http.service import Service
 
 
@@ -41,7 +42,11 @@ async def _main(settings: Settings) -> None:
         commands = await control.serve(daemon)
         stack.callback(settings.socket.unlink, missing_ok=True)
         stack.callback(commands.close)
-        if settings.monitor is not None:
+        if settings.monitor is not None and settings.monitor_token_file is not None:
+            site = _site(daemon)
+            await site.open()
+            stack.push_async_callback(site.close)
+        elif settings.monitor is not None:
             stack.callback((await monitor.serve(daemon)).close)
         if settings.serve is not None:
             service = _service(daemon, settings.serve)
@@ -49,6 +54,16 @@ async def _main(settings: Settings) -> None:
             stack.push_async_callback(service.close)
         await ended.wait()
         logging.getLogger("colonnade.party").info("stopping")
+
+
+def _site(daemon: Daemon) -> Site:
+    """The daemon's page; JobError if what it needs is not installed."""
+    try:
+        from colonnade.deploy.http.pages.site import Site
+    except ModuleNotFoundError as error:
+        text = f"monitor_token_file: needs {error.name}; install it with `pip install 'colonnade[serve]'`"
+        raise JobError(text) from error
+    return Site(daemon)
 
 
 def _service(daemon: Daemon, serve: Serve) -> Service:

@@ -7,19 +7,18 @@ file has changed since training, the share is refused.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
+import importlib
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import numpy as np
 
 from colonnade import job
 from colonnade.arrays import Arrays, Matrix
-from colonnade.conversations.cascade.predict import HEAD, OWN, widths
+from colonnade.conversations.cascade.predict import widths
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.tensors import HEAD, OWN, restored
 from colonnade.conversations.context import GivenModels
 from colonnade.deploy import model_terms
 from colonnade.deploy.model_terms import CODE, HeadModel, OwnModel
@@ -28,29 +27,10 @@ from colonnade.deploy.terms import Terms
 from colonnade.errors import ModelError, Refused, ShareError
 from colonnade.job.plan import Plan
 from colonnade.models import blackbox, build
+from colonnade.shares import fingerprint
 
 T = TypeVar("T")
 Spec = TypeVar("Spec", job.ModelSpec, job.ServerSpec)
-Layout = list[tuple[str, tuple[int, ...]]]
-"""The names and shapes of the tensors in a parameter vector, in its order."""
-
-
-@runtime_checkable
-class Named(Protocol):
-    """A model whose parameter vector is made of named tensors; it may keep others that are not trained."""
-
-    @property
-    def layout(self) -> Layout:
-        """The tensors in the parameter vector."""
-        ...
-
-    def buffers(self) -> Arrays:
-        """The tensors that are not trained, by name."""
-        ...
-
-    def restore(self, buffers: Arrays) -> None:
-        """Put those tensors back."""
-        ...
 
 
 def asked_of(party: str, terms: Terms) -> dict[str, OwnModel | HeadModel]:
@@ -88,10 +68,8 @@ def fingerprints(settings: Settings, terms: Terms) -> dict[str, str]:
     found = {}
     for part, model in asked_of(settings.name, terms).items():
         if (code := code_of(settings, model)) is not None:
-            digest = hashlib.sha256()
-            for file in _files(settings, code):
-                digest.update(hashlib.sha256(file.read_bytes()).digest())
-            found[part] = digest.hexdigest()
+            path = _path(settings, code) if code.path is not None else None
+            found[part] = fingerprint(build.files_of(path, _command(settings, code)))
     return found
 
 
@@ -102,8 +80,8 @@ def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -
         now = fingerprints(settings, terms)
     except (Refused, OSError) as error:
         raise ShareError(f"the model of this share cannot be had any more: {error}") from error
-    for part, fingerprint in trained.items():
-        if now.get(part) != fingerprint:
+    for part, then in trained.items():
+        if now.get(part) != then:
             raise ShareError(
                 f"models.{asked[part].name} is not what it was when this share was trained; "
                 "restore its files, or train again"
@@ -140,40 +118,16 @@ def models_for(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], X:
     return GivenModels(own, head)
 
 
-def described(models: GivenModels) -> tuple[dict[str, Layout], Arrays]:
-    """The tensors in every parameter vector, and the arrays that are stored beside the vectors."""
-    named: list[tuple[str, Named]] = []
-    if isinstance(models.own, Named):
-        named.append((OWN, models.own))
-    if isinstance(models.head, Named):
-        named.append((HEAD, models.head))
-    beside = {f"{part}.{name}": v for part, model in named for name, v in model.buffers().items()}
-    return {part: model.layout for part, model in named}, beside
-
-
 def restored_models(
     settings: Settings, terms: Terms, plan: Plan[CascadeSettings], arrays: Arrays, columns: int
 ) -> GivenModels:
     """The models of a stored share, as they were trained."""
     own, head = None, None
     if columns:
-        own = _restored(own_model(settings, terms, columns), OWN, arrays)
+        own = restored(own_model(settings, terms, columns), OWN, arrays)
     if settings.name == terms.server and terms.model.server.kind != "sum":
-        head = _restored(head_model(settings, terms, plan, columns), HEAD, arrays)
+        head = restored(head_model(settings, terms, plan, columns), HEAD, arrays)
     return GivenModels(own, head)
-
-
-def _restored(model: blackbox.Model, part: str, arrays: Arrays) -> blackbox.Model:
-    """The model with what a share stores beside its parameters; ShareError if it takes another number."""
-    if isinstance(model, Named):
-        prefix = f"{part}."
-        beside = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
-        model.restore(beside)
-    if model.parameters != len(arrays[part]):
-        raise ShareError(
-            f"this share has {len(arrays[part])} parameters, its model takes {model.parameters}; train again"
-        )
-    return model
 
 
 def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: type[Spec]) -> Spec:
@@ -184,7 +138,7 @@ def _spec(settings: Settings, asked: OwnModel | HeadModel, kind: type[Spec]) -> 
     return kind(
         **described,
         path=_path(settings, code),
-        command=[_beside(settings, word) for word in code.command or ()] or None,
+        command=_command(settings, code) or None,
         parameters=code.parameters,
     )
 
@@ -195,21 +149,15 @@ def _path(settings: Settings, code: Code) -> str:
     return f"{_beside(settings, file)}:{name}"
 
 
+def _command(settings: Settings, code: Code) -> list[str]:
+    """The command of a model, with the whole paths of files that lie beside the settings."""
+    return [_beside(settings, word) for word in code.command or ()]
+
+
 def _beside(settings: Settings, word: str) -> str:
     """The whole path of a file beside the settings; any other word as it is."""
     file = settings.path(word)
     return str(file.absolute()) if word and file.is_file() else word
-
-
-def _files(settings: Settings, code: Code) -> list[Path]:
-    """The files that a model is made of, as far as its settings name them."""
-    if code.path is None:
-        return [file for word in code.command or () if (file := Path(_beside(settings, word))).is_file()]
-    where = _path(settings, code).rpartition(":")[0]
-    if where.endswith(".py"):
-        return [Path(where)]
-    found = importlib.util.find_spec(where)
-    return [Path(found.origin)] if found is not None and found.origin is not None else []
 
 
 def _guarded(asked: OwnModel | HeadModel, act: Callable[[], T]) -> T:

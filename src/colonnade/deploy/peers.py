@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from colonnade.deploy.shares import now
 from colonnade.errors import ColonnadeError, JobError, PeerUnreachable, Refused
 from colonnade.messages import Message, Present
 from colonnade.net.endpoint import Endpoint
@@ -32,7 +33,7 @@ class Peers:
     """The peers of one daemon, over standing lines.
 
     `controls` has the endpoint of every connected peer for messages beside the runs; `left` is called with a
-    peer and why its line ended.
+    peer and why its line ended. `since` says when a peer came, or left.
     """
 
     mux: Mux
@@ -41,6 +42,7 @@ class Peers:
     left: Callable[[str, str], None]
     versions: dict[str, str] = field(default_factory=dict)
     controls: dict[str, Endpoint] = field(default_factory=dict)
+    since: dict[str, str] = field(default_factory=dict)
 
     async def open(self) -> None:
         """Listen, and begin to connect with every peer."""
@@ -95,6 +97,7 @@ class Peers:
         theirs = (await control.recv(Present, peer)).version
         self.versions[peer] = theirs
         self.controls[peer] = control
+        self.since[peer] = now()
         if text := self.skew_with(peer):
             log.warning("%s", text)
         else:
@@ -113,6 +116,7 @@ class Peers:
             raise first_cause(errors) from errors
         finally:
             self.controls.pop(peer, None)
+            self.since[peer] = now()
             reason = self.mux.lines[peer].reason or "the line ended"
             log.info("%s is away: %s", peer, reason)
             self.left(peer, reason)

@@ -13,6 +13,7 @@ from colonnade.deploy.ledger import Ledger, Spendable
 from colonnade.deploy.settings import Policy, Rule, Settings
 from colonnade.deploy.terms import Contract, Scoring
 from colonnade.errors import Refused
+from colonnade.run import notes
 
 MEANING: dict[Leak, str] = {
     "labels": "every party can work out the label of every training row",
@@ -27,12 +28,7 @@ MEANING: dict[Leak, str] = {
 def leaks(contract: Contract) -> tuple[Leak, ...]:
     """What the job gives away by construction."""
     terms = contract.terms
-    found: list[Leak] = ["scores", *contract.conversation.leaks(contract.composition.job)]
-    if terms.secure.sum != "masked":
-        found.append("shares")
-    if len(terms.parties) == 2:
-        found.append("two-parties")
-    return tuple(found)
+    return notes.leaks(contract.conversation, terms.privacy, terms.secure.sum, len(terms.parties))
 
 
 def rule_for(policy: Policy, proposer: str) -> Rule:

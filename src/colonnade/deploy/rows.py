@@ -8,21 +8,23 @@ operator, and are never sent to a peer as they are.
 from __future__ import annotations
 
 import hashlib
-import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Digests, Rows
+from colonnade.data.dialect import Dialect
 from colonnade.data.files import load
+from colonnade.data.keys import normaliser, parts_of
 from colonnade.data.table import RawTable
+from colonnade.data.weights import take_weights
 from colonnade.deploy.settings import Entry, Settings
-from colonnade.deploy.terms import Key, Split
+from colonnade.deploy.terms import Split
 from colonnade.errors import DataError, suggest
+from colonnade.job import Key
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,7 @@ def load_rows(
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     label: bool = False,
+    weight: bool = False,
     bare: bool = False,
 ) -> PartyRows:
     """Read an entry of the catalogue, and keep the columns asked for, or all that are offered.
@@ -55,7 +58,9 @@ def load_rows(
             f"{len(keys)}; see align.keys"
         )
     raw, ids = read_with_ids(settings.path(entry.file), entry, keys, categorical, label=label, bare=bare)
-    never = {*settings.policy.never, *entry.keys, *([entry.label] if entry.label else [])}
+    if weight:
+        raw = _weighted(raw, name, entry)
+    never = {*settings.policy.never, *entry.keys, *(c for c in (entry.label, entry.weight) if c)}
     named = columns if columns is not None else entry.columns
     wanted = named if named is not None else [c for c in raw.columns if c not in never]
     missing = [c for c in wanted if c not in raw.columns or c in never]
@@ -68,6 +73,15 @@ def load_rows(
     return PartyRows(raw.select(list(wanted)), ids)
 
 
+def _weighted(raw: RawTable, name: str, entry: Entry) -> RawTable:
+    """The table with the weights of its rows apart from its columns."""
+    if entry.weight is None:
+        raise DataError(
+            f"data.{name}: the job weighs rows, and no weight column is named; add weight = '...'"
+        )
+    return take_weights(raw, entry.weight)
+
+
 def read_with_ids(
     path: Path,
     entry: Entry,
@@ -78,21 +92,18 @@ def read_with_ids(
     bare: bool = False,
 ) -> tuple[RawTable, Digests]:
     """The file of a catalogue entry, and the digest of every row's id."""
-    named = entry.label if label else None
-    texts = (*categorical, *entry.keys)
-    if len(entry.keys) == 1:
-        raw = load(path, label=named, id=entry.keys[0], categorical=categorical, bare=bare)
-        if raw.ids is None:
-            raise DataError(f"{path}: no id column '{entry.keys[0]}' was read")
-        return raw, digests([raw.ids], keys, entry.keys)
-    raw = load(path, label=named, categorical=texts)
-    parts = [np.array([as_text(v) for v in raw.column(c)]) for c in entry.keys]
-    return raw, digests(parts, keys, entry.keys)
-
-
-def as_text(value: object) -> str:
-    """A cell of an id column as text; a whole number has no decimals."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    raw = load(
+        path,
+        label=entry.label if label else None,
+        id=entry.keys,
+        keys=keys,
+        categorical=categorical,
+        bare=bare,
+        dialect=Dialect(entry.separator, entry.decimal, entry.thousands, entry.encoding),
+    )
+    if raw.ids is None:
+        raise DataError(f"{path}: no id column '{entry.keys[0]}' was read")
+    return raw, _hashed(parts_of(raw.ids, len(keys)))
 
 
 def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
@@ -101,50 +112,20 @@ def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Seque
     The columns of an id are hashed with their lengths, so that (ab, c) is not (a, bc).
     """
     forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
+    columns = zip(forms, parts, strict=True)
+    return _hashed([[form(str(text), row) for row, text in enumerate(part)] for form, part in columns])
+
+
+def _hashed(parts: Sequence[Iterable[str]]) -> Digests:
+    """One SHA-256 per row over the columns of its id, which are in normal form."""
     packed = bytearray()
-    for row, values in enumerate(zip(*parts, strict=True)):
+    for values in zip(*parts, strict=True):
         hashed = hashlib.sha256()
-        for form, value in zip(forms, values, strict=True):
-            text = form(str(value), row).encode()
+        for value in values:
+            text = str(value).encode()
             hashed.update(len(text).to_bytes(4, "big") + text)
         packed += hashed.digest()
     return np.frombuffer(bytes(packed), dtype=np.uint8).reshape(-1, 32)
-
-
-def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
-    """The function that brings a value of an id column (and its row, for errors) into its normal form.
-
-    >>> normaliser(Key(case="lower"), "mail")("  Ada@Example.ORG ", 0)
-    'ada@example.org'
-    >>> normaliser(Key(kind="date", formats=("%d.%m.%Y", "%Y-%m-%d")), "born")("07.05.1999", 0)
-    '1999-05-07'
-    >>> normaliser(Key(kind="integer"), "ID")("0042", 0)
-    '42'
-    """
-
-    def form(text: str, row: int) -> str:
-        text = unicodedata.normalize("NFC", text)
-        text = text.strip() if key.trim else text
-        if not text:
-            raise DataError(f"id column '{name}', row {row + 1} is empty")
-        match key.kind:
-            case "text":
-                return text.casefold() if key.case == "lower" else text
-            case "integer":
-                digits = text.removesuffix(".0")
-                if not digits.lstrip("+-").isdigit():
-                    raise DataError(f"id column '{name}', row {row + 1}: {text!r} is not a whole number")
-                return str(int(digits))
-            case "date":
-                for pattern in key.formats:
-                    try:
-                        return datetime.strptime(text, pattern).date().isoformat()
-                    except ValueError:
-                        continue
-        formats = ", ".join(key.formats)
-        raise DataError(f"id column '{name}', row {row + 1}: {text!r} is no date like {formats}")
-
-    return form
 
 
 def rules_of(keys: Sequence[Key]) -> str:

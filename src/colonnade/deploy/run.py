@@ -6,30 +6,48 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
+from colonnade.deploy.agreement import Agreement
+from colonnade.deploy.journal import Ended
 from colonnade.deploy.proposals import ScoringWork
 from colonnade.deploy.session import Event, RunSession, Tell
+from colonnade.deploy.shares import now
 from colonnade.deploy.terms import Contract, Scoring, Terms
-from colonnade.errors import Refused
-from colonnade.messages import Answer
 
 log = logging.getLogger("colonnade.party")
+
+
+@dataclass
+class Followed:
+    """What was seen of a run so far, and who is told of the rest."""
+
+    listeners: list[Tell] = field(default_factory=list)
+    latest: Event | None = None
+    losses: list[tuple[int, float]] = field(default_factory=list)
+
+    def tell(self, event: Event) -> None:
+        """Keep an event, and show it to everybody who follows the run here."""
+        self.latest = event
+        if event.loss is not None:
+            self.losses.append((event.done, event.loss))
+        for listener in self.listeners:
+            listener(event)
 
 
 @dataclass
 class Run:
     """A run that was proposed or goes on at this daemon.
 
-    `answers` has a future per peer at the proposer, `expires` is the timer of a party that accepted and waits
-    for the proposer to begin, and `task` is what this daemon does for the run on its own.
+    `agreement` has the answers of the peers at the proposer, `expires` is the timer of a party that accepted
+    and waits for the proposer to begin, and `task` is what this daemon does for the run on its own.
     """
 
     proposer: str
     work: Contract | ScoringWork
     session: RunSession
     state: str = "proposed"
-    answers: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
+    agreement: Agreement | None = None
     task: asyncio.Task[None] | None = None
-    listeners: list[Tell] = field(default_factory=list)
+    followed: Followed = field(default_factory=Followed)
     asked_by: Tell | None = None  # at the proposer: whose command this run is
     expires: asyncio.TimerHandle | None = None
 
@@ -53,30 +71,30 @@ class Run:
         """The terms of a training run, None if this is a scoring session."""
         return self.work.terms if isinstance(self.work, Contract) else None
 
-    def tell(self, event: Event) -> None:
-        """Show an event to everybody who follows the run here."""
-        for listener in self.listeners:
-            listener(event)
-
     def log(self, event: Event) -> None:
         """Write an event to the log; a long alignment gets a line now and then, not one per chunk."""
         if event.what != "aligning" or event.done * 10 // event.total > (event.done - 1) * 10 // event.total:
             log.info("run %s: %s", self.number, event_line(event))
 
-    async def agreement(self, seconds: float) -> None:
-        """Wait until everybody has accepted exactly these terms; Refused with every reason why not."""
-        _, pending = await asyncio.wait(self.answers.values(), timeout=seconds)
-        refusals = []
-        for peer, future in self.answers.items():
-            if future in pending:
-                refusals.append(f"{peer} did not answer within {seconds:g} s")
-            elif (answer := future.result()).refusal is not None:
-                refusals.append(f"{peer} refused: {answer.refusal}")
-            elif answer.digest != self.terms.digest():
-                theirs, ours = answer.digest[:12], self.terms.digest()[:12]
-                refusals.append(f"{peer} read another job ({theirs} against {ours})")
-        if refusals:
-            raise Refused("; ".join(refusals))
+    @property
+    def about(self) -> str:
+        """What the run is about, in words: the job that it trains, or the model that it scores with."""
+        if (terms := self.trains) is not None:
+            return terms.name
+        return f"scores of {self.work.share.manifest.model}" if isinstance(self.work, ScoringWork) else ""
+
+    def over(self, state: str, reason: str) -> Ended:
+        """What is kept of the run, now that it ended so."""
+        self.state = state
+        return Ended(
+            run=self.number,
+            about=self.about,
+            proposer=self.proposer,
+            state=state,
+            reason=reason,
+            when=now(),
+            losses=self.followed.losses,
+        )
 
 
 def event_line(event: Event) -> str:

@@ -33,11 +33,13 @@ T = TypeVar("T")
 class ScoredRow(TypedDict, total=False):
     """The score of one row (one number, or one for every class), its probability and its predicted label.
 
-    Only the logistic loss has probabilities; a regression has no labels.
+    Only the logistic loss has probabilities; a regression has no labels. `expected` is the number that a
+    Poisson or gamma loss expects, exp of the score.
     """
 
     score: float | list[float]
     probability: float
+    expected: float
     label: str
 
 
@@ -134,7 +136,12 @@ def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:
     labels = share.manifest.labels or {}
     classes = list(labels.get("classes", ()))
     if loss.task == "regression":
-        return [{"score": float(each)} for each in z]
+        if loss.name == "squared":
+            return [{"score": float(each)} for each in z]
+        return [
+            {"score": float(each), "expected": float(expected)}
+            for each, expected in zip(z, loss.predict(z), strict=True)
+        ]
     if loss.task == "multiclass":
         return [{"score": [float(v) for v in each], "label": classes[int(np.argmax(each))]} for each in z]
     positive = set(labels.get("positive", ()))

@@ -19,19 +19,26 @@ from colonnade.job import Device, Section, read_toml, readable, refuse_unknown
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 
+LONGEST_APPROVAL_S = 7 * 24 * 3600
 SOCKET_LIMIT = 100  # a path of a local socket cannot be longer than about this
 
 
 class Entry(Section, frozen=True):
     """One entry of the catalogue: a file and what is offered of it.
 
-    Without `columns` every column of the file is offered but id and label.
+    Without `columns` every column of the file is offered but id, label and `weight`, which says how much a
+    row counts where a job asks for that.
     """
 
     file: str
     id: str | tuple[str, ...]
     label: str | None = None
+    weight: str | None = None
     columns: tuple[str, ...] | None = None
+    separator: str | None = None  # how a CSV file is written: what is not said is found out
+    decimal: Literal[".", ","] | None = None
+    thousands: str | None = None
+    encoding: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -62,6 +69,8 @@ class Rule(Section, frozen=True):
     accept: tuple[Leak, ...] = ()
     train: bool = True
     predict: bool = True
+    approval: Literal["policy", "ask"] = "policy"  # ask: what the policy allows waits for the operator
+    approval_s: float = 3600.0
 
 
 class Policy(Rule, frozen=True):
@@ -96,6 +105,7 @@ class Settings(Section, frozen=True, kw_only=True):
     certificates: str = "certificates"
     runs: str = "runs"
     monitor: str | None = None
+    monitor_token_file: str | None = None
     reconnect_s: float = 10.0
     device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
     peers: dict[str, str]
@@ -166,7 +176,9 @@ def _check(settings: Settings, where: str) -> None:
     if settings.monitor is not None and not address(settings.monitor, f"{where}: monitor")[0].startswith(
         "127."
     ):
-        raise JobError(f"{where}: monitor: {settings.monitor}; it has no password, so it stays on 127.0.0.1")
+        raise JobError(f"{where}: monitor: {settings.monitor}; it is not encrypted, so it stays on 127.0.0.1")
+    if settings.monitor_token_file is not None and settings.monitor is None:
+        raise JobError(f"{where}: monitor_token_file: there is no monitor; say where, as monitor = HOST:PORT")
     for name, entry in settings.data.items():
         never = set(settings.policy.never) & set(entry.columns or ())
         if never:
@@ -180,6 +192,9 @@ def _check(settings: Settings, where: str) -> None:
     policy = settings.policy
     if (policy.epsilon is not None and not policy.epsilon > 0) or not 0 < policy.delta < 1:
         raise JobError(f"{where}: policy: epsilon must be above 0, delta between 0 and 1")
+    for rule in (policy, *policy.peers.values()):
+        if not 1 <= rule.approval_s <= LONGEST_APPROVAL_S:
+            raise JobError(f"{where}: policy: approval_s is 1 s to {LONGEST_APPROVAL_S} s (a week)")
     unknown = set(settings.policy.peers) - set(settings.peers)
     if unknown:
         raise JobError(f"{where}: policy.peers: {min(unknown)} is not among the peers")

@@ -1,60 +1,52 @@
-"""Stored shares: one party's part of a model on its disk, in files that carry no code.
+"""The shares that a daemon stores: those of `colonnade.shares`, with the terms that they were trained by.
 
     MODELS/NAME-RUN/manifest.json   what it is: job, columns, preparation, labels, versions, checksums
     MODELS/NAME-RUN/weights.npz     arrays, read with pickle switched off
 
-A share is written whole or not at all, and checked when it is read: its checksum, its format, its version.
 docs/model-shares.md describes every field.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import platform
-import shutil
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import msgspec
-import numpy as np
+from msgspec import field
 
-from colonnade import __version__
+from colonnade import shares
 from colonnade.arrays import Arrays
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.deploy.terms import Contract, Terms
 from colonnade.errors import ShareError
+from colonnade.shares import ShareManifest, now, versions
+from colonnade.test_scores import TestScores
 
-FORMAT = 1
+__all__ = [
+    "Manifest",
+    "StoredShare",
+    "find",
+    "listing",
+    "load",
+    "now",
+    "save",
+    "save_cost",
+    "save_scores",
+    "scores_file",
+    "versions",
+]
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """All about a share but its arrays, as manifest.json has it; docs/model-shares.md explains the fields."""
+class Manifest(ShareManifest, frozen=True, kw_only=True):
+    """All about a daemon's share but its arrays, as manifest.json has it."""
 
-    format: int = FORMAT
-    model: str
     run: str
-    party: str
-    kind: str
     terms: Terms
     digest: str
-    columns: list[str]
-    preparation: dict[str, Any]
-    labels: dict[str, Any] | None = None
-    rows: dict[str, int]
     alignment: str
-    metrics: dict[str, float] = {}
-    means: dict[str, list[float]] = {}
-    created: str
-    versions: dict[str, str]
-    code: dict[str, str] = {}
-    tensors: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
-    epsilon: float | None = None
-    weights: str  # sha256 of weights.npz
+    means: dict[str, list[float]] = field(default_factory=dict)
+    converged: bool | None = None  # whether the loss had stopped falling, where that is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,35 +72,9 @@ class StoredShare:
         return Labels.from_dict(self.manifest.labels) if self.manifest.labels else None
 
 
-def versions() -> dict[str, str]:
-    """The versions of what writes a share."""
-    return {"colonnade": __version__, "python": platform.python_version(), "numpy": np.__version__}
-
-
-def now() -> str:
-    """The time in UTC, as ISO text to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:
-    """Write a share and return its folder; ShareError if there is one already.
-
-    Only its owner may read it, because weights tell about the rows they were learnt from.
-    """
-    folder = models / manifest.model
-    draft = models / f".{manifest.model}.part"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True, mode=0o700)
-    packed = io.BytesIO()
-    np.savez(packed, allow_pickle=False, **arrays)
-    content = packed.getvalue()
-    manifest = msgspec.structs.replace(manifest, weights=hashlib.sha256(content).hexdigest())
-    (draft / "weights.npz").write_bytes(content)
-    (draft / "manifest.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
-    if folder.exists():
-        raise ShareError(f"{folder} exists and is not overwritten")
-    draft.replace(folder)
-    return folder
+    """Write a share and return its folder; ShareError if there is one already."""
+    return shares.save(models / manifest.model, manifest, arrays)
 
 
 def save_cost(state: Path, model: str, content: bytes) -> None:
@@ -118,18 +84,22 @@ def save_cost(state: Path, model: str, content: bytes) -> None:
     (folder / f"{model}.json").write_bytes(content)
 
 
+def scores_file(state: Path, model: str) -> Path:
+    """Where the scores of a model's test rows lie, at the label holder that measured them."""
+    return state / "books" / f"{model}.scores.csv"
+
+
+def save_scores(state: Path, model: str, scores: TestScores) -> None:
+    """Write the scores of a model's test rows beside its cost; only their owner may read them."""
+    path = scores_file(state, model)
+    scores.write(path)
+    path.chmod(0o600)
+
+
 def load(models: Path, model: str) -> StoredShare:
     """The share of this model, or the newest of this name; ShareError if it is missing or damaged."""
     manifest = find(models, model)
-    path = models / manifest.model / "weights.npz"
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ShareError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if hashlib.sha256(content).hexdigest() != manifest.weights:
-        raise ShareError(f"{path}: is not the file its manifest describes; restore it from a backup")
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        return StoredShare(manifest, {name: stored[name] for name in stored.files})
+    return StoredShare(manifest, shares.read_arrays(models / manifest.model, manifest))
 
 
 def find(models: Path, model: str) -> Manifest:
@@ -144,17 +114,5 @@ def find(models: Path, model: str) -> Manifest:
 
 def listing(models: Path) -> list[Manifest]:
     """The manifests of all shares, the oldest first."""
-    found = [read_manifest(path) for path in sorted(models.glob("*/manifest.json"))]
+    found = [shares.read_manifest(path, Manifest) for path in sorted(models.glob("*/manifest.json"))]
     return sorted(found, key=lambda manifest: manifest.created)
-
-
-def read_manifest(path: Path) -> Manifest:
-    """The manifest in a file; ShareError if it cannot be read or has another format."""
-    try:
-        plain = msgspec.json.decode(path.read_bytes())
-        stored = plain.get("format") if isinstance(plain, dict) else None
-        if stored != FORMAT:
-            raise ShareError(f"{path}: format {stored}, this version of Colonnade reads {FORMAT}")
-        return msgspec.convert(plain, Manifest)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise ShareError(f"{path}: is not a readable manifest: {error}") from error

@@ -20,6 +20,9 @@ from colonnade.errors import JobError
 from colonnade.job import (
     Data,
     Job,
+    Key,
+    MissingName,
+    ScaleName,
     Section,
     Training,
     job_from,
@@ -42,15 +45,7 @@ class Member(Section, frozen=True):
     data: str
     columns: tuple[str, ...] | None = None
     label: bool = False
-
-
-class Key(Section, frozen=True):
-    """How the values of one id column are brought into one form before they are compared."""
-
-    kind: Literal["text", "integer", "date"] = "text"
-    trim: bool = True
-    case: Literal["keep", "lower"] = "keep"
-    formats: tuple[str, ...] = ("%Y-%m-%d",)
+    weight: bool = False  # whether rows count as the entry's weight column says; for label holders
 
 
 class Align(Section, frozen=True):
@@ -71,10 +66,11 @@ class Split(Section, frozen=True):
 class Prepare(Section, frozen=True):
     """How every party prepares its own columns."""
 
-    scale: Literal["none", "zscore", "minmax", "maxabs"] = "zscore"
+    scale: ScaleName = "auto"
     categorical: tuple[str, ...] = ()
-    missing: Literal["error", "zero", "mean"] = "error"
-    intercept: bool = True
+    missing: MissingName = "auto"
+    rare: int | Literal["auto"] = "auto"
+    intercept: bool | None = None  # None: if the model is linear
     positive: tuple[str | int | float, ...] | None = None
 
 
@@ -107,6 +103,11 @@ class Terms(Training, frozen=True, kw_only=True):
         return self.active[0]
 
     @property
+    def weighted(self) -> bool:
+        """Whether label holders weigh their rows."""
+        return self.train.class_weight is not None or any(member.weight for member in self.parties.values())
+
+    @property
     def scores(self) -> int:
         """How many numbers the score of a row has: one, or one for every class."""
         return self.train.classes or 1
@@ -120,6 +121,7 @@ class Terms(Training, frozen=True, kw_only=True):
             scale=prepare.scale,
             categorical=list(prepare.categorical),
             missing=prepare.missing,
+            rare=prepare.rare,
             intercept=prepare.intercept,
         )
         alike = {name: getattr(self, name) for name in Training.__struct_fields__}
@@ -157,6 +159,16 @@ class Contract:
         """Whether a party may come with the label and no columns."""
         return self.composition.has("server") and party == self.terms.server
 
+    @property
+    def intercept_at(self) -> str | None:
+        """Who has the column of ones: the first label holder or, if that may be bare, the first other."""
+        if not self.composition.intercept:
+            return None
+        server = self.terms.server
+        if not self.composition.has("server"):
+            return server
+        return next(party for party in sorted(self.terms.parties) if party != server)
+
     def plan(self, party: str, columns: int, rows: int) -> Plan[Any]:
         """The plan of the run at this party, which knows its own number of columns and nobody else's."""
         terms = self.terms
@@ -166,6 +178,7 @@ class Contract:
             rows=rows,
             task=self.loss.task,
             classes=terms.train.classes or 0,
+            weighted=terms.weighted,
         )
         return resolve(self.composition, facts)
 
@@ -231,6 +244,11 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
         refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST_PARTIES} can")
     if not terms.active:
         refuse("parties: nobody holds the label; say label = true for the party that does")
+    weighing = [party for party, member in terms.parties.items() if member.weight]
+    if weighing and sorted(weighing) != list(terms.active):
+        refuse(
+            "parties: weight = true goes with label = true, at every party that holds the label or at none"
+        )
     if not terms.align.keys or terms.align.minimum < 1:
         refuse("align: give at least one key, and a minimum of at least 1")
     split = terms.split

@@ -18,9 +18,10 @@ from colonnade.arrays import Arrays, Floats, Rows
 from colonnade.conversations.align import Alignment, AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Session, SummedPart
-from colonnade.data.labels import Labels
+from colonnade.data.labels import Labels, check_labels
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable, Table
+from colonnade.data.weights import training_weights
 from colonnade.deploy import models, shares
 from colonnade.deploy.id_history import IdHistory
 from colonnade.deploy.rows import PartyRows, commitment, load_rows, rules_of, split_rows
@@ -30,10 +31,12 @@ from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Contract, Terms
 from colonnade.errors import DataError, JobError
 from colonnade.job.plan import Plan
+from colonnade.job.sections import ClassWeight
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.result import Moment
 from colonnade.run.party import Share, Work, train
+from colonnade.test_scores import TestScores
 
 
 class RunCost(msgspec.Struct, kw_only=True):
@@ -55,6 +58,7 @@ def read_rows(settings: Settings, contract: Contract) -> PartyRows:
         columns=member.columns,
         categorical=terms.prepare.categorical,
         label=member.label,
+        weight=member.weight,
         bare=contract.is_bare_server(me),
     )
     # types and gaps are found now, before anybody waits for anybody
@@ -74,6 +78,7 @@ def preparation_for(raw: RawTable, terms: Terms, *, intercept: bool) -> Preparat
         scale=prepare.scale,
         categorical=[c for c in prepare.categorical if c in raw.columns],
         missing=prepare.missing,
+        rare=prepare.rare,
         intercept=intercept,
     )
 
@@ -86,6 +91,10 @@ def labels_for(raw: RawTable, contract: Contract) -> Labels:
     labels = Labels.fit(raw.y, contract.loss.task, positive=terms.prepare.positive, name=raw.name)
     if terms.train.classes is not None and len(labels.classes) != terms.train.classes:
         raise DataError(f"{raw.name}: {len(labels.classes)} classes, the job says {terms.train.classes}")
+    check_labels(
+        contract.loss, labels.transform(raw.y, name=raw.name, origin=raw.origin), raw.name, raw.origin
+    )
+    training_weights(raw, labels, terms.train.class_weight)
     return labels
 
 
@@ -110,18 +119,28 @@ class Aligned:
             raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
         known = raw.take(train)
         labels = labels_for(known, contract) if me in terms.active else None
-        intercept = terms.prepare.intercept and me == terms.active[0]
+        if labels is not None and known.y is not None:
+            known = replace(known, y=labels.transform(known.y, name=raw.name, origin=known.origin))
+        intercept = me == contract.intercept_at
         return Aligned(
             raw, train, validation, test, preparation_for(known, terms, intercept=intercept), labels
         )
 
     def table(self, rows: Rows) -> Table:
-        """Some of the common rows as numbers, with their labels where this party holds them."""
+        """Some of the common rows as numbers, with their labels and weights where this party holds them."""
         part = self.raw.take(rows)
         y = None
         if self.labels is not None and part.y is not None:
             y = self.labels.transform(part.y, name=self.raw.name, origin=part.origin)
-        return self.preparation.transform(replace(part, y=None, ids=None), y)
+        table = self.preparation.transform(replace(part, y=None, ids=None), y)
+        return replace(table, weight=part.weight)
+
+    def to_train(self, class_weight: ClassWeight) -> Table:
+        """The rows to train on, weighted by their classes as well."""
+        table = self.table(self.train)
+        if self.labels is None:
+            return table
+        return replace(table, weight=training_weights(self.raw.take(self.train), self.labels, class_weight))
 
     def counts(self) -> dict[str, int]:
         """How many rows are common, and how many of them are for what."""
@@ -147,7 +166,7 @@ def training(
         aligned_after = session.align.clock.now()
         rows = Aligned.of(session, contract, found.rows)
         session.tell(Event("training", 0, terms.train.epochs))
-        train_table, test_table = rows.table(rows.train), rows.table(rows.test)
+        train_table, test_table = rows.to_train(terms.train.class_weight), rows.table(rows.test)
         plan = contract.plan(session.me, train_table.width, train_table.rows)
         given, code = GivenModels(), {}
         if contract.asks_for_models:
@@ -156,7 +175,6 @@ def training(
         work = Work(plan, train_table, test_table, None, given, report, digest=terms.digest())
         share = await train(session.party, work, session.train)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
-        tensors, beside = models.described(given)
         manifest = _manifest(session, contract, share, rows)
         manifest = msgspec.structs.replace(
             manifest,
@@ -164,11 +182,15 @@ def training(
             metrics={**share.metrics, **metrics},
             means=means,
             code=code,
-            tensors=tensors,
+            tensors=share.tensors,
         )
-        stored = {**share.weights, **beside}
-        await asyncio.to_thread(shares.save, settings.state / "models", manifest, stored)
+        await asyncio.to_thread(shares.save, settings.state / "models", manifest, share.weights)
         _save_cost(session, manifest, share, aligned_after)
+        if share.test_scores is not None and test_table.y is not None:
+            kept = TestScores(
+                test_table.y, share.test_scores, with_probabilities=plan.objective.loss == "logistic"
+            )
+            shares.save_scores(settings.state, manifest.model, kept)
         return manifest
 
     return program
@@ -192,14 +214,15 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
         created=shares.now(),
         versions=shares.versions(),
         epsilon=share.epsilon,
+        converged=share.converged,
         weights="",
     )
 
 
 def _save_cost(session: RunSession, manifest: shares.Manifest, share: Share, align_seconds: float) -> None:
     """Write what the run cost this party; the weights are stored already, and no part of the cost."""
-    share.weights = {}
-    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=share)
+    train = share.counts()
+    cost = RunCost(align_bytes=session.align.meter.bytes(), align_seconds=align_seconds, train=train)
     shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
 
 
@@ -242,8 +265,8 @@ async def _close(
         part = scorer(session.settings, contract, plan, weights, table.X)
         secure = session.party.secure_sum(net, secrets, terms.secure.sum)
         z = await Session(net, secure, terms.active[0], part).score_all()
-        if z is not None and table.y is not None:
-            found = metrics_of(contract.loss, z, table.y, 0.0)
+        if z is not None and table.labels is not None:
+            found = metrics_of(contract.loss, z, table.labels, 0.0)
             metrics = {key.replace("test_", "validation_"): value for key, value in found.items()}
     means: dict[str, list[float]] = {}
     if terms.use.degraded:
@@ -282,6 +305,7 @@ class Trained(TypedDict):
     metrics: dict[str, float]
     alignment: str
     created: str
+    converged: bool | None
 
 
 def describe(manifest: shares.Manifest) -> Trained:
@@ -294,4 +318,5 @@ def describe(manifest: shares.Manifest) -> Trained:
         "metrics": manifest.metrics,
         "alignment": manifest.alignment,
         "created": manifest.created,
+        "converged": manifest.converged,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -64,7 +65,7 @@ def refuse_unknown(plain: object, kind: type[Section], where: str, path: str = "
     """Refuse keys that a section does not have, here or further in; name the nearest one that it has."""
     if not isinstance(plain, dict):
         return
-    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    fields = _fields(kind)
     for key, value in plain.items():
         if key not in fields:
             near = difflib.get_close_matches(key, fields, n=1)
@@ -75,6 +76,12 @@ def refuse_unknown(plain: object, kind: type[Section], where: str, path: str = "
         inner = fields[key]
         if isinstance(inner, type) and issubclass(inner, Section):
             refuse_unknown(value, inner, where, f"{path}{key}.")
+
+
+@cache
+def _fields(kind: type[Section]) -> dict[str, Any]:
+    """The keys of a section and their types; to find them out takes as long as to read a whole job."""
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def readable(text: str, kind: type[Section]) -> str:

@@ -21,6 +21,7 @@ from colonnade.job.sections import (
     PrivacyTerms,
     ServerSpec,
     Train,
+    Woe,
 )
 
 Refuse = Callable[[str], NoReturn]
@@ -42,6 +43,7 @@ def check(job: Job, where: str) -> None:
     _check_privacy(job.privacy, refuse)
     _check_network(job.network, len(job.data.party_names), refuse)
     _check_kernel(job.kernel, refuse)
+    _check_woe(job.woe, refuse)
 
 
 def _check_data(data: Data, refuse: Refuse) -> None:
@@ -64,6 +66,9 @@ def _check_data(data: Data, refuse: Refuse) -> None:
             "data.server: goes with parties = N; with columns or files name the server among the parties, "
             "columns = {server = [], ...} or a file with nothing but id and label, and active = ['server']"
         )
+    for name in data.party_names:
+        if not name or name.startswith(".") or "/" in name or "\\" in name:
+            refuse(f"data: {name!r} cannot be a party's name, of which a folder is made; no / and no . first")
     q = len(data.party_names)
     if q > 255:
         refuse(f"data: {q} parties are more than a run can name; at most 255")
@@ -83,12 +88,22 @@ def _check_train(train: Train, refuse: Refuse) -> None:
         refuse("train.evaluate_every: give epochs between evaluations, or 0 for the end only")
     if isinstance(train.step, float) and not 0 < train.step < float("inf"):
         refuse(f"train.step: {train.step} is not a positive number")
-    if not 0 <= train.l2 < float("inf"):
+    if train.l2 != "auto" and not 0 <= train.l2 < float("inf"):
         refuse(f"train.l2: {train.l2} is not a number >= 0")
+    if not 0 <= train.l1 < float("inf"):
+        refuse(f"train.l1: {train.l1} is not a number >= 0")
+    if isinstance(train.class_weight, dict):
+        for label, weight in train.class_weight.items():
+            if not 0 <= weight < float("inf"):
+                refuse(f"train.class_weight: {weight} of label {label!r} is not a number >= 0")
+    if train.stale is not None and train.stale < 0:
+        refuse(f"train.stale: {train.stale} is not a number of rounds >= 0")
     if train.max_delay is not None and train.max_delay < 0:
         refuse(f"train.max_delay: {train.max_delay} is not a number of updates >= 0")
     if train.target is not None and not train.target > 0:
         refuse(f"train.target: {train.target} is not a positive sub-optimality")
+    if train.tolerance is not None and not 0 <= train.tolerance < 1:
+        refuse(f"train.tolerance: {train.tolerance} is not a part of the loss from 0 to below 1")
     if train.classes is not None and train.classes < 2:
         refuse(f"train.classes: {train.classes} is less than two")
 
@@ -118,7 +133,7 @@ def _check_models(models: ModelSpecs, refuse: Refuse) -> None:
     named: dict[str, ModelSpec | ServerSpec] = {
         "model": models,
         "model.server": models.server,
-        **models.parties,
+        **{f"model.parties.{party}": model for party, model in models.parties.items()},
     }
     for name, model in named.items():
         _check_model(model, name, refuse)
@@ -182,3 +197,14 @@ def _check_kernel(kernel: Kernel, refuse: Refuse) -> None:
         refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
     if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
         refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")
+
+
+def _check_woe(woe: Woe, refuse: Refuse) -> None:
+    for key, number, lowest in (
+        ("bins", woe.bins, 2),
+        ("most", woe.most, 2),
+        ("least", woe.least, 1),
+        ("cases", woe.cases, 1),
+    ):
+        if number < lowest:
+            refuse(f"woe.{key}: {number} is too few; give {lowest} or more")

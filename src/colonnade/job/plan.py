@@ -25,14 +25,19 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     task: Task
     classes: int = 0  # different labels, where they are classes
+    weighted: bool = False  # whether label holders have weights of the rows
 
 
 class Objective(Section, frozen=True):
-    """What is minimised: the mean loss plus l2 times the regulariser."""
+    """What is minimised: the mean loss plus l2 times the regulariser and l1 times the sum of all |w|.
+
+    Intercepts are not penalised, and the mean is that of weighted rows where label holders have weights.
+    """
 
     loss: LossName
     regularizer: RegularizerName
     l2: float
+    l1: float
     classes: int  # scores a row; 0: one score that is not in an array of its own
 
     @property
@@ -51,6 +56,13 @@ class Pace(Section, frozen=True):
     ahead: int  # batches in flight
     threads: int
     evaluate_every: int | float
+    tolerance: float = 0.0  # the relative fall of the loss an epoch that counts as none; 0: nobody asks
+    fades: bool = False  # steps fall to nothing over all epochs
+
+    @property
+    def open(self) -> bool:
+        """Whether the run ends by itself once the loss stops falling."""
+        return bool(self.tolerance) and not self.fades
 
 
 class Plan(Section, Generic[C], frozen=True, kw_only=True):

@@ -46,7 +46,12 @@ class Preset:
 
 
 # a pass of a linear model is cheap, and it takes more of them than other models do
-_LINEAR: Defaults = {"train": {"epochs": 30}}
+# and where steps do not fade over them, they are no more than a limit
+_LINEAR: Mapping[EstimatorName, Defaults] = {
+    "sgd": {"train": {"epochs": 30}},
+    "svrg": {"train": {"epochs": 100}},
+    "saga": {"train": {"epochs": 100}},
+}
 
 _ESTIMATORS: tuple[tuple[EstimatorName, str], ...] = (
     ("sgd", "plain SGD"),
@@ -83,7 +88,18 @@ _ZOO: tuple[tuple[str, ScheduleName, str], ...] = (
     ("syn-zoo-vfl", "sync", "synchronous"),
 )
 
+DEFAULT_ALGORITHM = "lbfgs"
+"""What a job gets that names no algorithm: it needs no setting, and never diverges."""
+
 _TABLE = (
+    Preset(
+        DEFAULT_ALGORITHM,
+        "synchronous L-BFGS on all rows, each step as long as is best: for any data, few messages",
+        "-",
+        "full",
+        "sync",
+        defaults={"train": {"epochs": 300, "l2": "auto"}},
+    ),
     *(
         Preset(
             f"{name}-{estimator}",
@@ -92,7 +108,7 @@ _TABLE = (
             "backward",
             schedule,
             estimator,
-            defaults=_LINEAR,
+            defaults=_LINEAR[estimator],
         )
         for name, schedule, how in _BACKWARD
         for estimator, what in _ESTIMATORS
@@ -106,7 +122,7 @@ _TABLE = (
             schedule,
             estimator,
             direction,
-            defaults=_LINEAR,
+            defaults=_LINEAR[estimator],
         )
         for name, suffix, schedule, direction, paper, how in _PULL
         for estimator, what in _ESTIMATORS
@@ -118,7 +134,7 @@ _TABLE = (
         "pull",
         "sync",
         "svrg",
-        defaults=_LINEAR,
+        defaults=_LINEAR["svrg"],
     ),
     *(
         Preset(

@@ -8,10 +8,13 @@ from typing import Any, Literal
 import msgspec
 
 World = Literal["simulated", "local", "network"]
-LossName = Literal["logistic", "squared", "smooth_hinge", "softmax"]
+LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", "gamma"]
+ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
 SumName = Literal["masked", "tree", "plain"]
 Device = Literal["cpu", "cuda", "auto"]
+ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
+MissingName = Literal["auto", "error", "zero", "mean"]
 
 
 SERVER = "server"  # the name of a party that holds the label and no columns
@@ -35,6 +38,15 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
+class Key(Section, frozen=True):
+    """How the values of one id column are brought into one form before they are compared."""
+
+    kind: Literal["text", "integer", "date"] = "text"
+    trim: bool = True
+    case: Literal["keep", "lower"] = "keep"
+    formats: tuple[str, ...] = ("%Y-%m-%d",)
+
+
 class Data(Section, frozen=True):
     """Where the columns come from, who holds which, and how each party prepares its own."""
 
@@ -42,7 +54,8 @@ class Data(Section, frozen=True):
     test: str | None = None
     test_fraction: float = 0.2  # of the rows, where no test file is given
     label: str | None = None
-    id: str | None = None
+    id: str | list[str] | None = None  # several columns are an id together
+    keys: tuple[Key, ...] | None = None  # how each column of the id is brought into one form
     positive: list[str | int | float] | None = None
     parties: int | None = None
     columns: dict[str, list[str]] | None = None
@@ -50,11 +63,18 @@ class Data(Section, frozen=True):
     test_files: dict[str, str] | None = None
     active: int | list[str] = 1
     server: Literal["apart"] | None = None  # with `parties`: one more, which holds the label and no columns
-    scale: Literal["none", "zscore", "minmax", "maxabs"] | None = None
+    separator: str | None = None  # of the fields of CSV files; this and the next three: None is found out
+    decimal: Literal[".", ","] | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    scale: ScaleName | None = None  # None: as is best for a known data set, else "auto"
     categorical: list[str] | None = None
-    missing: Literal["error", "zero", "mean"] | None = None
+    rare: int | Literal["auto"] | None = None  # categories of fewer rows are joined
+    missing: MissingName | None = None
     drop: list[str] | None = None
-    intercept: bool | None = None  # a column of ones at the first active party; None: where it is needed
+    woe: bool = False  # every column as its weight of evidence, as [woe] says
+    intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
+    weight: str | None = None  # a column at the label holders: how much a row counts
 
     @property
     def party_names(self) -> tuple[str, ...]:
@@ -77,7 +97,9 @@ class Train(Section, frozen=True):
     epochs: int = 10
     batch: int | None = None  # the most rows of a batch; None: what suits algorithm and rows
     step: float | Literal["auto"] = "auto"
-    l2: float = 1e-4
+    l2: float | Literal["auto"] = 1e-4  # auto: 1 / rows
+    l1: float = 0.0
+    class_weight: ClassWeight = None  # by label; balanced: all classes weigh the same
     loss: LossName | None = None
     regularizer: RegularizerName = "l2"
     ahead: int | None = None
@@ -86,11 +108,18 @@ class Train(Section, frozen=True):
     threads: int = 1
     reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
     target: float | None = None
+    tolerance: float | None = (
+        None  # the relative fall of the loss an epoch that counts as none; 0: run all epochs
+    )
     evaluate_every: int | float = 1  # epochs; but for pull, gram and kernel also a part of one
     estimator: Literal["sgd", "svrg", "saga"] | None = None
     direction: Literal["plain", "lbfgs"] | None = None
     labels_at: int | None = None
     classes: int | None = None
+
+    def l2_for(self, rows: int) -> float:
+        """Lambda for so many training rows."""
+        return 1 / rows if self.l2 == "auto" else self.l2
 
 
 class Direction(Section, frozen=True):
@@ -215,6 +244,19 @@ class Kernel(Section, frozen=True):
     cache: bool = True
 
 
+class Woe(Section, frozen=True):
+    """Weight of evidence: how a party bins its columns, and how the label holder joins the bins."""
+
+    bins: int = 20  # quantile bins of a number column, before any are joined
+    most: int = 8  # bins that are left of a column
+    monotone: bool = False  # bad rates of a number column only rise, or only fall
+    least: int = 50  # rows of a bin whose count is shown to the label holder
+    cases: int = 10  # goods and bads, each, of a bin whose WOE is shown to its party
+    special: dict[
+        str, list[float]
+    ] = {}  # numbers of a column that mean something else, each with its own bin
+
+
 class Training(Section, frozen=True, kw_only=True):
     """How a model is trained: the sections that every kind of job has, wherever its columns come from."""
 
@@ -235,4 +277,5 @@ class Job(Training, frozen=True, kw_only=True):
     world: World = "local"
     compare: bool = True  # also fit the same model on all parties' columns together
     data: Data
+    woe: Woe = Woe()
     model: ModelSpecs = ModelSpecs()

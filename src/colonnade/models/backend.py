@@ -14,7 +14,7 @@ import numpy as np
 from colonnade.arrays import Numbers
 from colonnade.errors import JobError
 from colonnade.job import Device
-from colonnade.losses import Loss
+from colonnade.losses import Loss, Weighted
 
 try:
     import torch as torch  # other files import it from here
@@ -49,6 +49,8 @@ def tensor(array: Numbers, precision: np.dtype[np.floating[Any]], device: torch.
 
 def losses_of(loss: Loss, z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """`loss.value` of scores [..., rows, outputs] for the labels of the rows: [..., rows]."""
+    if isinstance(loss, Weighted):
+        return y[:, 1] * losses_of(loss.base, z, y[:, 0])
     if loss.name == "softmax":
         own = y.long()[:, None].expand(*z.shape[:-1], 1)
         return z.logsumexp(-1) - z.gather(-1, own)[..., 0]

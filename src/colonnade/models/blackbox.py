@@ -11,7 +11,7 @@ Here are the models that need no library: linear, the sum of all embeddings, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -197,6 +197,17 @@ def differentiable(model: Model) -> Differentiable:
     if not isinstance(model, Differentiable):
         raise JobError("this algorithm needs gradients, and the model has none")
     return model
+
+
+def free_parameters(model: Model, columns: Sequence[int]) -> tuple[int, ...]:
+    """The places among a model's parameters of these columns' weights; a model that is not linear has none.
+
+    >>> free_parameters(Linear(3, outputs=2), [2])
+    (4, 5)
+    """
+    if not isinstance(model, Linear):
+        return ()
+    return tuple(column * model.outputs + output for column in columns for output in range(model.outputs))
 
 
 def losses_of(loss: Loss, z: Numbers, y: Numbers) -> Numbers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -75,6 +76,17 @@ def load(path: str) -> Any:
         return getattr(_module(where), name)
     except (ImportError, OSError, AttributeError, ValueError) as error:
         raise JobError(f"model: cannot load {path!r} ({error}); write module:name or file.py:name") from error
+
+
+def files_of(path: str | None, command: Sequence[str] | None) -> list[Path]:
+    """The files that a model's code is made of, as far as `path` or `command` name them."""
+    if path is None:
+        return [file for word in command or () if (file := Path(word)).is_file()]
+    where = path.rpartition(":")[0]
+    if where.endswith(".py"):
+        return [Path(where)]
+    found = importlib.util.find_spec(where)
+    return [Path(found.origin)] if found is not None and found.origin is not None else []
 
 
 def _module(where: str) -> ModuleType:

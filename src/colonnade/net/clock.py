@@ -12,11 +12,13 @@ import asyncio
 import heapq
 import selectors
 import time
-from collections.abc import Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
+Heard = Callable[[float, float], None]
+"""What a clock calls with the beginning and the end of a piece of work."""
 
 
 class RealClock:
@@ -27,12 +29,18 @@ class RealClock:
     """
 
     virtual = False
+    lanes = 1
 
     def __init__(self, pause: float = 0.0) -> None:
         self._start = time.perf_counter()
         self._excluded = 0.0
         self._pause = pause
         self._free_at = 0.0
+        self.heard: Heard | None = None
+
+    def restart(self) -> None:
+        """Begin again at zero."""
+        self._start, self._excluded = time.perf_counter(), 0.0
 
     def now(self) -> float:
         return time.perf_counter() - self._start - self._excluded
@@ -42,6 +50,9 @@ class RealClock:
         if self._pause:
             begin = time.perf_counter()
             self._free_at = max(begin, self._free_at) + self._pause
+            if self.heard is not None:
+                end = self.now() + self._free_at - begin
+                self.heard(end - self._pause, end)
             await asyncio.sleep(self._free_at - begin)
 
     @contextmanager
@@ -90,7 +101,9 @@ class VirtualClock:
     def __init__(self, speed: float = 1.0, threads: int = 1) -> None:
         self._speed = speed
         self._free_at = [0.0] * threads
+        self.lanes = threads
         self.busy = 0.0
+        self.heard: Heard | None = None
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -103,6 +116,8 @@ class VirtualClock:
         end = max(now, self._free_at[0]) + duration
         heapq.heapreplace(self._free_at, end)
         self.busy += duration
+        if self.heard is not None:
+            self.heard(end - duration, end)
         await asyncio.sleep(end - now)
 
     def uncharged(self) -> nullcontext[None]:

@@ -41,7 +41,7 @@ from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.models.blackbox import Differentiable, Perturbations
 from colonnade.optim.replies import Head, Query, Seed
 from colonnade.optim.smoothing import Directions, Smoothing
-from colonnade.regularizers import Regularizer
+from colonnade.regularizers import Penalty
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,7 @@ class DeltasClient:
     """Sends its outputs, draws the same directions, and propagates the estimate back through its model."""
 
     model: Differentiable
-    regularizer: Regularizer
-    l2: float
+    penalty: Penalty
     deltas: Deltas
 
     def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query:
@@ -161,7 +160,7 @@ class DeltasClient:
     def gradient(self, query: Query, values: Numbers) -> Numbers:
         points = self.deltas.draw(query.seed, *query.outputs.shape[1:])
         back = self.model.gradient(query.w, query.X, self.deltas.gradient(values, points))
-        return back + self.l2 * self.regularizer.gradient(query.w)
+        return back + self.penalty.gradient(query.w)
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,15 @@ class Inverse:
         c[::2] = dtrsv(R, D * alpha + (YY @ alpha - products[1::2]) / self.gamma, trans=1)
         return c
 
+    def measures(self, products: Floats, squared_length: float) -> tuple[float, float]:
+        """v'Hv and |Hv|^2 over all blocks, from the products as in `direction` and |v|^2."""
+        plain = squared_length / self.gamma
+        if not len(products):
+            return plain, plain / self.gamma
+        c = self.coefficients(products)
+        along = float(c @ products)
+        return plain + along, (plain + 2 * along) / self.gamma + float(c @ self.products @ c)
+
     @cached_property
     def _systems(self) -> tuple[Floats, Floats, Floats]:
         SY, YY = self.products[::2, 1::2], self.products[1::2, 1::2]
@@ -107,6 +116,11 @@ class LimitedMemory:
 
     def direction(self, v: Floats, products: Floats) -> Floats:
         return self.inverse.direction(v, products)
+
+    def forget(self) -> None:
+        """Drop all pairs that are not pinned."""
+        first = 2 * self.pinned
+        self.inverse = Inverse(self.vectors[:first], self.products[:first, :first], self.gamma)
 
     def unpin(self) -> None:
         """Drop the pinned pairs."""
@@ -151,6 +165,12 @@ class LimitedMemory:
             y = theta * y + (1 - theta) * gamma * s
             column_y = theta * column_y + (1 - theta) * gamma * column_s
             column_y[-1] = _quadratic(theta, (1 - theta) * gamma, yy, sy, ss)
+        self.append(s, y, np.column_stack([column_s, column_y]), gamma)
+        return True
+
+    def append(self, s: Floats, y: Floats, products: Floats, gamma: float) -> None:
+        """Add a pair as it is, with H_0 = 1 / gamma, and drop the oldest if there are too many."""
+        column_s, column_y = products[:, 0], products[:, 1]
         size = len(self.vectors)
         table = np.empty((size + 2, size + 2))
         table[:size, :size] = self.products
@@ -165,7 +185,6 @@ class LimitedMemory:
             kept = [i for i in range(len(vectors)) if i not in (oldest, oldest + 1)]
             vectors, table = vectors[kept], table[np.ix_(kept, kept)]
         self.inverse = Inverse(vectors, table, gamma)
-        return True
 
 
 @cache

@@ -36,7 +36,7 @@ from colonnade.models.blackbox import (
     losses_of,
 )
 from colonnade.optim.smoothing import Smoothing
-from colonnade.regularizers import Regularizer
+from colonnade.regularizers import Penalty
 
 CAUTION = 0.5  # of F0's step: its clients move at the same time
 
@@ -60,6 +60,11 @@ class Query:
 
 class Asking(Protocol):
     """The client's half."""
+
+    @property
+    def penalty(self) -> Penalty:
+        """What the client's own parameters add to the objective."""
+        ...
 
     def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query:
         """The question about the rows X at the parameters w; its `outputs` go to the server."""
@@ -136,8 +141,7 @@ class ValuesClient:
 
     model: Model
     smoothing: Smoothing
-    regularizer: Regularizer
-    l2: float
+    penalty: Penalty
     rng: np.random.Generator
     private: bool = False  # the server sends quotients, clipped and noisy, instead of values
 
@@ -151,8 +155,8 @@ class ValuesClient:
 
     def gradient(self, query: Query, values: Numbers) -> Numbers:
         u = query.directions
-        g = np.array([self.regularizer.value(point) for point in self.smoothing.points(query.w, u)])
-        penalty = self.l2 * self.smoothing.quotients(g)
+        g = np.array([self.penalty.value(point) for point in self.smoothing.points(query.w, u)])
+        penalty = self.smoothing.quotients(g)
         quotients = values if self.private else self.smoothing.quotients(values)
         return self.smoothing.gradient(quotients + penalty, u)
 
@@ -176,8 +180,7 @@ class GradientClient:
     """Sends its outputs, and propagates the derivatives that come back through its own model."""
 
     model: Differentiable
-    regularizer: Regularizer
-    l2: float
+    penalty: Penalty
 
     def ask(self, w: Numbers, X: Matrix, seed: Seed = ()) -> Query:
         return Query(X, w, self.model.forward(w[None], X))
@@ -187,7 +190,7 @@ class GradientClient:
 
     def gradient(self, query: Query, values: Numbers) -> Numbers:
         back = self.model.gradient(query.w, query.X, values)
-        return back + self.l2 * self.regularizer.gradient(query.w)
+        return back + self.penalty.gradient(query.w)
 
 
 @dataclass(frozen=True)

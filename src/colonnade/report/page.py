@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from colonnade.errors import DataError
 from colonnade.report import summary
-from colonnade.report.figures import drawn, loss_figure, save
+from colonnade.report.dossier import Dossier
+from colonnade.report.gantt import timeline_section
+from colonnade.report.header import data_section, opening, run_section, signature
+from colonnade.report.html import Html, joined, section, table, tag
+from colonnade.report.model import model_section
+from colonnade.report.privacy import privacy_section
+from colonnade.report.quality import quality, roc_of
+from colonnade.report.svg import side_by_side
+from colonnade.report.training import loss_charts, traffic
 from colonnade.result import Result
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222 }
-body { max-width: 64rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-table { border-collapse: collapse } td, th { padding: .25rem 1.5rem .25rem 0; text-align: left }
-th { border-bottom: 1px solid #bbb } td + td { font-variant-numeric: tabular-nums }
-.note { background: #fff6df; border-left: 4px solid #e0a800; padding: .5rem 1rem; margin: .5rem 0 }
-svg { max-width: 100%; height: auto } footer { color: #777; margin-top: 2rem; font-size: .9rem }
-"""
+Run = Result | Dossier
 
 
-def write_report(runs: Result | Mapping[str, Result], path: Path) -> Path:
+def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
     """A figure (.png, .svg) or a page (.html) of a run, or several by name, written whole or not at all."""
     match path.suffix.lower():
         case ".html":
@@ -32,68 +31,119 @@ def write_report(runs: Result | Mapping[str, Result], path: Path) -> Path:
             draft.write_text(page(runs), encoding="utf-8")
             return draft.replace(path)
         case ".png" | ".svg":
-            return save(loss_figure(runs), path)
+            from colonnade.report.figures import loss_figure, save  # matplotlib is loaded on use
+
+            named = runs if isinstance(runs, Mapping) else {"": runs}
+            results = {name: _dossier(run).result for name, run in named.items()}
+            return save(loss_figure(results if isinstance(runs, Mapping) else results[""]), path)
         case other:
             raise DataError(
                 f"{path}: cannot write {other or 'a file without an ending'}; use .html, .png or .svg"
             )
 
 
-def page(runs: Result | Mapping[str, Result]) -> str:
+def page(runs: Run | Mapping[str, Run]) -> str:
     """The page's text: a run, or several side by side and then one by one."""
-    if isinstance(runs, Result):
-        title, body, results = summary.headline(runs), _about(runs), [runs]
-    else:
-        title, results = f"{len(runs)} runs", list(runs.values())
+    if isinstance(runs, Mapping):
+        dossiers = {name: _dossier(run) for name, run in runs.items()}
+        title = f"{len(runs)} runs"
         each = [
-            f"<h1>{escape(name)}: {escape(summary.headline(run))}</h1>\n{_about(run)}"
-            for name, run in runs.items()
+            tag("article", tag("p", name, class_="eyebrow"), _about(one)) for name, one in dossiers.items()
         ]
-        body = "\n".join([_drawn(loss_figure(runs, title)), _side_by_side(runs), *each])
-    versions = ", ".join(sorted({result.version for result in results}))
-    seeds = ", ".join(str(seed) for seed in sorted({result.seed for result in results}))
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{escape(title)}</title><style>{STYLE}</style></head><body>
-<h1>{escape(title)}</h1>
-{body}
-<footer>Colonnade {escape(versions)}, seed {seeds}</footer>
-</body></html>
-"""
+        body = joined(tag("article", _side_by_side(title, dossiers)), *each)
+    else:
+        dossiers = {"": _dossier(runs)}
+        title = summary.headline(dossiers[""].result)
+        body = tag("article", _about(dossiers[""], contents=True))
+    versions = ", ".join(sorted({one.result.version for one in dossiers.values()}))
+    foot = tag("footer", f"Written by Colonnade {versions}. This page loads nothing and runs nothing.")
+    head = joined(
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        tag("title", title),
+        tag("style", Html(_style())),
+    )
+    whole = tag("html", tag("head", head), tag("body", tag("main", body), foot), lang="en")
+    return f"<!doctype html>\n{whole}\n"
 
 
-def _side_by_side(runs: Mapping[str, Result]) -> str:
+@cache
+def _style() -> str:
+    return files("colonnade.report").joinpath("style.css").read_text(encoding="utf-8")
+
+
+def _dossier(run: Run) -> Dossier:
+    return Dossier(run) if isinstance(run, Result) else run
+
+
+def _about(one: Dossier, *, contents: bool = False) -> Html:
+    """The part of the page about one run, from its data to the place to sign."""
+    result = one.result
+    metrics = (
+        []
+        if not result.metrics
+        else [
+            table(
+                "Beside the same model, trained on pooled columns" if result.pooled else "Metrics",
+                *summary.metric_table(result),
+                class_="numbers",
+            )
+        ]
+    )
+    if one.scores is not None:
+        metrics.append(quality(one.scores, result.data, one.loss))
+    elif result.metrics:
+        metrics.append(
+            tag("p", "There are no scores of single test rows here, so there are no curves.", class_="soft")
+        )
+    else:
+        metrics.append(tag("p", "Metrics are known to the label holders, not here.", class_="soft"))
+    sections = {
+        "run": run_section(one),
+        "data": data_section(result),
+        "quality": section("Quality", *metrics, id_="quality"),
+        "model": section("The model", model_section(one.parts, result.data, one.seen_by), id_="model")
+        if one.parts
+        else None,
+        "training": section(
+            "Training",
+            loss_charts({result.algorithm: result}),
+            table("Cost", (), summary.cost_rows(result)),
+            id_="training",
+        ),
+        "traffic": section("Traffic", traffic(result), id_="traffic") if result.cost.bytes_sent else None,
+        "timeline": section("Timeline", timeline_section(one.timeline), id_="timeline")
+        if one.timeline
+        else None,
+        "privacy": section("Privacy", privacy_section(result, one.findings, one.seen_by), id_="privacy"),
+        "job": _job(one) if one.job else None,
+        "sign": signature(),
+    }
+    shown = {name: part for name, part in sections.items() if part is not None}
+    links = tag(
+        "nav",
+        tag("ul", *(tag("li", tag("a", name, href=f"#{name}")) for name in shown)),
+        aria_label="Contents",
+    )
+    return joined(opening(one), *([links] if contents else []), *shown.values())
+
+
+def _job(one: Dossier) -> Html:
+    again = [tag("p", "To run it again: ", tag("code", one.command))] if one.command else []
+    return section("The job", *again, tag("pre", one.job), id_="job")
+
+
+def _side_by_side(title: str, runs: Mapping[str, Dossier]) -> Html:
+    """All runs in one table, and their curves over each other."""
     rows = [
-        (name, result.algorithm, result.dataset, *summary.overview(result)) for name, result in runs.items()
+        (name, one.result.algorithm, one.result.dataset, *summary.overview(one.result))
+        for name, one in runs.items()
     ]
-    return _table(("run", "algorithm", "data", *summary.OVERVIEW), rows)
-
-
-def _about(result: Result) -> str:
-    """The part of the page about one run: metrics, loss, cost, parties and privacy."""
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in result.privacy.notes)
-    parties = [
-        (party, "yes" if party in result.active else "", summary.size(sent), f"{result.step[party]:.3g}")
-        for party, sent in result.cost.bytes_by_party.items()
-    ]
-    return f"""{_table(*summary.metric_table(result))}
-<h2>Loss</h2>
-{_drawn(loss_figure(result))}
-<h2>Cost</h2>
-{_table((), summary.cost_rows(result))}
-<h2>Parties</h2>
-{_table(("party", "holds the label", "sent", "step"), parties)}
-<h2>Privacy</h2>
-{_table((), summary.privacy_rows(result))}
-{notes}"""
-
-
-def _drawn(figure: Figure) -> str:
-    text = drawn(figure, "svg").decode()
-    return text[text.index("<svg") :]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table>{f'<tr>{top}</tr>' if head else ''}{body}</table>"
+    figures = [loss_charts({name: one.result for name, one in runs.items()})]
+    scored = {n: one.scores for n, one in runs.items() if one.scores is not None and one.scores.z.ndim == 1}
+    binary = {n: scores for n, scores in scored.items() if set(scores.y.tolist()) == {-1.0, 1.0}}
+    if len(binary) > 1:
+        figures.append(side_by_side(roc_of(binary)))
+    head = ("run", "algorithm", "data", *summary.OVERVIEW)
+    return joined(
+        tag("h1", title), table("All runs, one below the other", head, rows, class_="numbers"), *figures
+    )

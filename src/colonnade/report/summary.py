@@ -5,6 +5,8 @@ Numbers are rounded for reading here and nowhere else; result.json keeps every d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from colonnade.result import Cost, Moment, Result
 
 NAMES = {
@@ -30,7 +32,7 @@ def headline(result: Result) -> str:
 def metric_rows(result: Result) -> list[tuple[str, str, str]]:
     """(name, federated, pooled) of every metric."""
     return [
-        (NAMES.get(key, key.replace("_", " ")), _metric(key, value), _metric(key, result.pooled.get(key)))
+        (NAMES.get(key, key.replace("_", " ")), metric(key, value), metric(key, result.pooled.get(key)))
         for key, value in result.metrics.items()
     ]
 
@@ -49,9 +51,9 @@ def overview(result: Result) -> tuple[str, ...]:
     cost, metrics = result.cost, result.metrics
     test = next((key for key in ("test_accuracy", "rmse") if key in metrics), "test_loss")
     return (
-        _metric("train_loss", metrics["train_loss"]),
-        _metric("suboptimality", metrics["suboptimality"]),
-        _metric(test, metrics.get(test)),
+        metric("train_loss", metrics.get("train_loss")),
+        metric("suboptimality", metrics.get("suboptimality")),
+        metric(test, metrics.get(test)),
         duration(cost.seconds if cost.virtual_seconds is None else cost.virtual_seconds),
         size(cost.bytes_sent),
         "" if result.privacy.epsilon is None else f"{result.privacy.epsilon:.3g}",
@@ -61,9 +63,10 @@ def overview(result: Result) -> tuple[str, ...]:
 def cost_rows(result: Result) -> list[Pair]:
     """The cost of a run: time, work and traffic, and how old gradients were when they arrived."""
     cost, late = result.cost, result.staleness
-    rows = [("time", duration(cost.seconds))]
+    rows = [*ending_row(result), ("time", duration(cost.seconds))]
     if cost.virtual_seconds is not None:
-        rows = [("simulated time", duration(cost.virtual_seconds)), ("real time", duration(cost.seconds))]
+        times = [("simulated time", duration(cost.virtual_seconds)), ("real time", duration(cost.seconds))]
+        rows = [*ending_row(result), *times]
     busiest = max(cost.bytes_by_party.values(), default=0)
     share = f", at most {size(busiest)} by one party" if len(cost.bytes_by_party) > 1 else ""
     rows += [
@@ -95,6 +98,29 @@ def privacy_rows(result: Result) -> list[Pair]:
         noise += f", epsilon {privacy.epsilon:.3g} at delta {privacy.delta:.1g}"
     sent = "to the server, in clear" if privacy.secure_sum == "none" else f"{privacy.secure_sum} sum"
     return [("partial scores", sent), ("noise", noise)]
+
+
+def ending_row(result: Result) -> list[Pair]:
+    """The row that says how training ended, if anybody asked."""
+    return [("training", line)] if (line := ending_line(result)) else []
+
+
+def ending_line(result: Result) -> str:
+    """Says whether the loss had stopped falling, and what to do if not; empty where nobody asked."""
+    if result.converged is None:
+        return ""
+    if result.converged:
+        return f"converged: the loss had stopped falling after {result.cost.epochs} epochs"
+    return not_converged(result.history)
+
+
+def not_converged(history: Sequence[Moment]) -> str:
+    """The words for a run that its epochs ended, with how much its loss still fell."""
+    *before, last = history
+    fell = ""
+    if before and (epochs := last.epoch - before[-1].epoch) > 0:
+        fell = f": the loss still fell by {max(before[-1].loss - last.loss, 0.0) / epochs:.2g} an epoch"
+    return f"not converged after {last.epoch} epochs{fell}; raise train.epochs"
 
 
 def moment_line(moment: Moment, epochs: int) -> str:
@@ -133,7 +159,8 @@ def duration(seconds: float) -> str:
     return f"{hours:,} h {minutes:02} min"
 
 
-def _metric(key: str, value: float | None) -> str:
+def metric(key: str, value: float | None) -> str:
+    """A metric as people read it; nothing where it is not known."""
     if value is None:
         return ""
     return f"{value:.2e}" if key == "suboptimality" else f"{value:.4f}"

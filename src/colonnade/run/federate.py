@@ -3,41 +3,67 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from colonnade import __version__
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.pooling import AllColumns, Pooled
-from colonnade.data.assign import assign, label_holders
+from colonnade.data.assign import Assigned, assign, label_holders
+from colonnade.data.described import described, with_parties
+from colonnade.data.labels import Labels, check_labels
 from colonnade.data.party_data import PartyData
 from colonnade.data.table import Table
-from colonnade.errors import DataError
+from colonnade.errors import DataError, JobError
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Plan, Task
+from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
 from colonnade.privacy.labels import delta_of
-from colonnade.result import Cost, Moment, Privacy, Result, Staleness
+from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
+from colonnade.run.evidence import weigh_all, with_evidence
 from colonnade.run.launch import IN_PROCESS, launch
-from colonnade.run.notes import notes
+from colonnade.run.notes import leaks, notes
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
+from colonnade.run.weigh import Weighing, WeighingTerms
 from colonnade.run.world import Launch, WireTap, untapped
+from colonnade.test_scores import TestScores
+from colonnade.timeline import Timeline
+
+WOE_NOTE = (
+    "weight of evidence: the label holder has seen rows and bads of every bin, "
+    "each party the WOE of its own bins"
+)
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run: its job, the plan made of it, its result, and every party's share of the model."""
+    """A finished run: its job, the plan made of it, its result, and every party's share of the model.
+
+    `labels` says how labels became numbers, where they were read from a file; `test` has the scores of the
+    test rows, where there are any.
+    """
 
     job: Job
     plan: Plan[Any]
     result: Result
     shares: dict[str, Share]
+    labels: Labels | None = None
+    rows: int = 0  # to train on
+    test: TestScores | None = None
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """When every party computed and sent; None if the run was not recorded."""
+        found = {party: s.timeline for party, s in self.shares.items() if s.timeline is not None}
+        return Timeline(virtual=self.plan.world == "simulated", parties=found) if found else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,33 +82,85 @@ class Tables:
 
 
 def federate(
-    job: Job | Composition, *, progress: Progress = lambda moment: None, out: Path | None = None
+    job: Job | Composition,
+    *,
+    progress: Progress = lambda moment: None,
+    out: Path | None = None,
+    tell: Callable[[str], None] = lambda words: None,
+    timeline: bool = False,
 ) -> Finished:
-    """Run the job from its files to its result."""
+    """Run the job from its files to its result; `tell` hears what is done before training, in words.
+
+    With `timeline` every party's share says when it computed and sent.
+    """
     composition = job if isinstance(job, Composition) else compose(job)
-    dataset, order = prepare(composition)
-    return conclude(composition.job, dataset, replace(order, progress=progress, out=out))
+    tell("reading the data")
+    source, order = prepare(composition)
+    order = replace(order, progress=progress, out=out, timeline=timeline)
+    return conclude(composition.job, source, order, tell)
 
 
-def prepare(composition: Composition) -> tuple[str, Launch]:
-    """Read a job's files; returns the name of the data set and the run to launch."""
+@dataclass(frozen=True)
+class Source:
+    """The name of a run's data, and what is known of it before the parties prepare their columns."""
+
+    name: str
+    known: Described = field(default_factory=Described)
+
+
+def read(composition: Composition) -> Assigned:
+    """Read a job's files and give every party its data."""
     job = composition.job
     names = job.data.party_names
-    assigned = assign(
+    return assign(
         job.data,
         label_holders=composition.label_holders(names, label_holders(names, job.data.active)),
         task=composition.given_task,
-        intercept=job.data.intercept if composition.has("intercept") else job.data.intercept or False,
+        intercept=composition.intercept,
         seed=job.seed,
+        class_weight=job.train.class_weight,
     )
+
+
+def prepare(composition: Composition) -> tuple[Source, Launch]:
+    """Read a job's files; returns what is known of them and the run to launch."""
+    job, assigned = composition.job, read(composition)
+    if job.data.woe:
+        assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
+    first = assigned.parties[assigned.label_holders[0]]
     facts = Facts(
         columns={party: data.columns for party, data in assigned.parties.items()},
         label_holders=assigned.label_holders,
         rows=next(iter(assigned.parties.values())).rows,
         task=assigned.labels.task,
         classes=len(assigned.labels.classes),
+        weighted=first.train.weight is not None,
     )
-    return assigned.dataset, Launch(resolve(composition, facts), assigned.parties)
+    plan = resolve(composition, facts)
+    for raw in (first.train, first.test):
+        if raw is not None and raw.y is not None:
+            check_labels(LOSSES[plan.objective.loss], raw.y.astype(np.float64), raw.name, raw.origin)
+    source = Source(assigned.dataset, described(assigned))
+    return source, Launch(plan, assigned.parties, labels=assigned.labels)
+
+
+def weigh_columns_of(job: Job) -> dict[str, Weighing]:
+    """The weight of evidence of every party's columns, from the job's files, in its world."""
+    return weigh_job(job, read(compose(job)))
+
+
+def weigh_job(job: Job, assigned: Assigned) -> dict[str, Weighing]:
+    """Every party's columns with their weight of evidence, found in the job's world."""
+    if assigned.labels.task != "binary":
+        raise DataError("data.woe: weight of evidence needs two classes; name the bad one in data.positive")
+    terms = WeighingTerms(
+        label_holder=assigned.label_holders[0],
+        woe=job.woe,
+        network=job.network,
+        world=job.world,
+        seed=job.seed,
+    )
+    return weigh_all(terms, assigned.parties)
 
 
 def run_tables(
@@ -98,12 +176,14 @@ def run_tables(
     if tables.models or tables.head is not None:
         models = {party: GivenModels(tables.models.get(party), tables.head) for party in tables.train}
     order = Launch(plan, data, models, progress=progress, tap=tap)
-    return conclude(job, tables.dataset, order)
+    return conclude(job, Source(tables.dataset), order)
 
 
 def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]:
     """The plan of a job on prepared tables, and every party's data; only label holders have the label."""
     composition = compose(job)
+    if job.train.class_weight is not None:
+        raise JobError("train.class_weight: tables that are prepared have their weights, see Table.weight")
     holders = composition.label_holders(tuple(tables.train), tables.active)
     data = {
         party: PartyData.of(
@@ -113,15 +193,19 @@ def plan_for(job: Job, tables: Tables) -> tuple[Plan[Any], dict[str, PartyData]]
         )
         for party in tables.train
     }
-    return resolve(composition, _facts(composition, tables, holders)), data
+    plan = resolve(composition, _facts(composition, tables, holders))
+    for party, table in tables.train.items():
+        if table.y is not None:
+            check_labels(LOSSES[plan.objective.loss], table.y, party)
+    return plan, data
 
 
 def _labelled(party: str, tables: Mapping[str, Table], first: str, holders: tuple[str, ...]) -> Table:
     """A party's table, with the label if the party is one of its holders and without it if not."""
-    table = tables[party]
-    if party in holders and table.y is not None:
-        return table
-    return replace(table, y=tables[first].y if party in holders else None)
+    table, known = tables[party], tables[first]
+    if party not in holders:
+        return replace(table, y=None, weight=None)
+    return table if table.y is not None else replace(table, y=known.y, weight=known.weight)
 
 
 def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -> Facts:
@@ -138,19 +222,41 @@ def _facts(composition: Composition, tables: Tables, holders: tuple[str, ...]) -
         rows=len(y),
         task=task,
         classes=int(y.max()) + 1 if counted else 0,
+        weighted=tables.train[tables.active[0]].weight is not None,
     )
 
 
-def conclude(job: Job, dataset: str, order: Launch) -> Finished:
+def conclude(
+    job: Job, source: Source, order: Launch, tell: Callable[[str], None] = lambda words: None
+) -> Finished:
     """Fit the pooled model (unless `compare = false`), run the parties, and put the result together."""
     if order.plan.world in IN_PROCESS:
+        tell("preparing the columns")
         order = order.ready()  # once, for the parties and for the comparison
+    if job.compare:
+        tell("fitting the pooled model, to compare with")
     pooled = compare(order) if job.compare else None
     target = job.train.target
     if pooled is not None and target is not None:
         order = replace(order, target_loss=pooled.optimum + target)
+    tell(f"starting {len(order.data)} parties")
     shares = launch(order)
-    return Finished(job, order.plan, result_of(dataset, order.plan, shares, pooled), shares)
+    result = result_of(source, order.plan, shares, pooled)
+    if job.data.woe:
+        privacy = msgspec.structs.replace(result.privacy, notes=[*result.privacy.notes, WOE_NOTE])
+        result = msgspec.structs.replace(result, privacy=privacy)
+    rows = order.data[order.plan.evaluator].rows
+    return Finished(job, order.plan, result, shares, order.labels, rows, _test_scores(order, shares))
+
+
+def _test_scores(order: Launch, shares: dict[str, Share]) -> TestScores | None:
+    """The scores of the test rows beside their labels, as the party that evaluates the model has them."""
+    evaluator = order.plan.evaluator
+    z, test = shares[evaluator].test_scores, order.data[evaluator].test
+    if z is None or test is None or test.y is None:
+        return None
+    y = np.asarray(test.y, dtype=np.float64)
+    return TestScores(y, z, test.ids, order.plan.objective.loss == "logistic")
 
 
 def compare(order: Launch) -> Pooled:
@@ -164,16 +270,16 @@ def compare(order: Launch) -> Pooled:
     return CONVERSATIONS[order.plan.conversation].pooled(order.plan, columns)
 
 
-def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
+def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled: Pooled | None) -> Result:
     """The result of a run, put together from all parties' shares."""
     evaluator = shares[plan.evaluator]
     train_loss = evaluator.metrics["train_loss"]
     beside = {"suboptimality": train_loss - pooled.optimum} if pooled is not None else {}
     others = {key: value for key, value in evaluator.metrics.items() if key != "train_loss"}
-    traits = CONVERSATIONS[plan.conversation].traits
+    conversation = CONVERSATIONS[plan.conversation]
     return Result(
         algorithm=plan.algorithm,
-        dataset=dataset,
+        dataset=source.name,
         parties=list(plan.parties),
         active=list(plan.label_holders),
         world=plan.world,
@@ -182,20 +288,24 @@ def result_of(dataset: str, plan: Plan[Any], shares: dict[str, Share], pooled: P
         step={party: share.step for party, share in shares.items()},
         metrics={"train_loss": train_loss, **beside, **others},
         pooled=pooled.metrics if pooled is not None else {},
-        cost=_cost(shares, evaluator.history[-1]),
-        staleness=_staleness(sum((Counter(share.delays) for share in shares.values()), Counter())),
+        cost=cost_of(shares, evaluator.history[-1]),
+        staleness=staleness_of(shares),
         privacy=Privacy(
-            secure_sum="none" if "no-sum" in traits else plan.secure_sum,
+            secure_sum="none" if "no-sum" in conversation.traits else plan.secure_sum,
             mechanism=plan.privacy.mechanism,
             epsilon=evaluator.epsilon,
             delta=delta_of(plan.privacy, plan.objective.loss) if evaluator.epsilon is not None else None,
             notes=notes(plan),
+            leaks=list(leaks(conversation, plan.privacy, plan.secure_sum, len(plan.parties))),
         ),
         history=evaluator.history,
+        converged=evaluator.converged,
+        data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
 
 
-def _cost(shares: dict[str, Share], last: Moment) -> Cost:
+def cost_of(shares: dict[str, Share], last: Moment) -> Cost:
+    """What these parties spent until the last moment of the run."""
     traffic = {party: share.traffic for party, share in shares.items()}
     kinds: Counter[str] = Counter()
     refused: Counter[str] = Counter()
@@ -220,7 +330,9 @@ def _cost(shares: dict[str, Share], last: Moment) -> Cost:
     )
 
 
-def _staleness(delays: Counter[int]) -> Staleness:
+def staleness_of(shares: dict[str, Share]) -> Staleness:
+    """How late gradients were at these parties."""
+    delays = sum((Counter(share.delays) for share in shares.values()), Counter[int]())
     if not delays:
         return Staleness(mean=0.0, p95=0, max=0)
     ages = np.array(sorted(delays))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from time import thread_time
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
-
 from colonnade.conversations.context import NO_MODELS
 from colonnade.errors import Aborted
 from colonnade.job import FaultPlan
+from colonnade.models.threads import single_threaded
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.inprocess.simulated import Faults, Link, Partition, SimulatedHub
-from colonnade.net.network import Clock, Wire
+from colonnade.net.network import Wire
+from colonnade.net.recorder import Recorder, recorded
 from colonnade.result import Moment
 from colonnade.run.party import Party, Progress, Share, Work, first_cause, train
 from colonnade.run.world import Launch, run_id
@@ -38,7 +38,7 @@ def run_local(order: Launch) -> dict[str, Share]:
         clock = RealClock()  # one for all parties: they share a process, so a pause of one is a pause of all
         return _together(replace(order, progress=heard), hub.wire, lambda _: clock)
 
-    return _apart(asyncio.run, program, order.progress)
+    return apart(asyncio.run, program, order.progress)
 
 
 def run_simulated(order: Launch) -> dict[str, Share]:
@@ -56,49 +56,69 @@ def run_simulated(order: Launch) -> dict[str, Share]:
     def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
         return _together(replace(order, progress=heard), hub.wire, clock, measuring=ideal.wire)
 
-    return _apart(run_virtual, program, order.progress)
+    return apart(run_virtual, program, order.progress)
 
 
 async def _together(
-    order: Launch, wire: Wires, clock: Callable[[str], Clock], *, measuring: Wires | None = None
+    order: Launch,
+    wire: Wires,
+    clock: Callable[[str], RealClock | VirtualClock],
+    *,
+    measuring: Wires | None = None,
 ) -> dict[str, Share]:
     """Run every party as a task of one event loop; `measuring` makes wires for measurements apart."""
     plan, names = order.plan, tuple(sorted(order.data))
     identities = InProcessIdentity.for_all(names)
     run, deadline = run_id(plan), plan.network.deadline_s
 
+    recorders: dict[str, Recorder] = {}
+
     async def program(name: str, net: Endpoint, beside: Endpoint | None) -> Share:
         prepared = order.data[name].prepare()
         models = order.models.get(name, NO_MODELS)
         work = Work(plan, prepared.train, prepared.test, order.target_loss, models, order.progress)
         async with Party(identities[name], (net,) if beside is None else (net, beside)) as party:
-            return await train(party, work, net, beside)
+            # on a virtual clock it is the clock that hears of work, and steps take no time
+            steps = None if net.clock.virtual else recorders.get(name)
+            share = await recorded(steps, train(party, work, net, beside))
+        if name in recorders:
+            share.timeline = recorders[name].finish(share.seconds)
+        share.preparation = prepared.plain()
+        return share
 
     ends: dict[str, tuple[Endpoint, Endpoint | None]] = {}
     for name in order.data:
-        time = clock(name)
-        net = Endpoint(name, names, order.tap(name, wire(name)), time, run=run, deadline=deadline)
+        time, tapped = clock(name), order.tap(name, wire(name))
+        if order.timeline:
+            recorders[name] = Recorder(time)
+            tapped = recorders[name].tap(tapped)
+        net = Endpoint(name, names, tapped, time, run=run, deadline=deadline)
         beside = None
         if measuring is not None:
             beside = Endpoint(name, names, measuring(name), time, run=run, deadline=deadline)
         ends[name] = net, beside
     began = thread_time()
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = {name: group.create_task(program(name, *ends[name])) for name in order.data}
-    except BaseExceptionGroup as errors:
-        raise first_cause(errors) from errors
-    shares = {name: task.result() for name, task in tasks.items()}
+    shares = await gather_parties({name: program(name, *ends[name]) for name in order.data})
     for share in shares.values():
         # one thread did the work of all parties, and its time cannot be told apart
         share.cpu_seconds = (thread_time() - began) / len(shares)
     return shares
 
 
-def _apart(
+async def gather_parties(programs: Mapping[str, Coroutine[Any, Any, T]]) -> dict[str, T]:
+    """Run every party's program as a task of this loop; raises the first real cause if one fails."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {name: group.create_task(program) for name, program in programs.items()}
+    except BaseExceptionGroup as errors:
+        raise first_cause(errors) from errors
+    return {name: task.result() for name, task in tasks.items()}
+
+
+def apart(
     run: Callable[[Coroutine[Any, Any, T]], T],
     program: Callable[[Progress], Coroutine[Any, Any, T]],
-    progress: Progress,
+    progress: Progress = lambda moment: None,
 ) -> T:
     """Run a program on a thread of its own, so that it also works where a loop already runs (a notebook).
 
@@ -107,15 +127,14 @@ def _apart(
     outcome: Future[T] = Future()
     given_up = threading.Event()
 
-    def heard(moment: Moment) -> None:
+    def heard(moment: Moment) -> object:
         if given_up.is_set():
             raise Aborted("stopped by the user")
-        progress(moment)
+        return progress(moment)
 
     def alone() -> None:
         try:
-            # small products are faster on one core than handed to a pool of them
-            with threadpool_limits(1):
+            with single_threaded():
                 outcome.set_result(run(program(heard)))
         except BaseException as error:  # raised again where the result is awaited
             outcome.set_exception(error)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from colonnade.conversations.conversation import Conversation, Leak
+from colonnade.job import PrivacyTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
@@ -12,6 +14,20 @@ from colonnade.secure.hosts import unsafe_reason
 def notes(plan: Plan[Any]) -> list[str]:
     """What the user should know about what a run gives away, a sentence each."""
     return [*_run_notes(plan), *_label_notes(plan)]
+
+
+def leaks(
+    conversation: Conversation[Any], privacy: PrivacyTerms, secure_sum: SumName, parties: int
+) -> tuple[Leak, ...]:
+    """What a run gives away by construction, as parties' policies name it."""
+    if parties == 1:
+        return ()
+    found: list[Leak] = ["scores", *conversation.leaks(privacy)]
+    if secure_sum != "masked":
+        found.append("shares")
+    if parties == 2:
+        found.append("two-parties")
+    return tuple(found)
 
 
 def _run_notes(plan: Plan[Any]) -> list[str]:

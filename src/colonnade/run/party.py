@@ -31,9 +31,12 @@ from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.tree import TreeSum
+from colonnade.shares import Layout
+from colonnade.timeline import PartyTimeline
 
 Secrets = dict[str, bytes]
-Progress = Callable[[Moment], None]
+Progress = Callable[[Moment], object]
+"""Hears of every evaluation; where it shares the evaluator's process, an answer of True ends the run."""
 
 
 @dataclass
@@ -149,8 +152,17 @@ class Share(msgspec.Struct, kw_only=True):
     history: list[Moment]
     metrics: dict[str, float]
     epsilon: float | None = None
+    converged: bool | None = None
+    tensors: dict[str, Layout] = {}  # in the vectors of `weights`, where they are networks
+    preparation: dict[str, Any] | None = None  # how the party's columns became numbers
+    test_scores: Any = None  # an array, at the party that evaluates the model
     cpu_seconds: float | None = None
     peak_memory_mb: float | None = None  # of the party's process, where it has one of its own
+    timeline: PartyTimeline | None = None  # when it computed and sent, where the run was to be recorded
+
+    def counts(self) -> Share:
+        """The same without its arrays, as JSON can have it."""
+        return msgspec.structs.replace(self, weights={}, test_scores=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +222,9 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         history=scribe.history if scribe is not None else [],
         metrics=scribe.metrics if scribe is not None else {},
         epsilon=told or outcome.epsilon,
+        converged=scribe.ending.converged if scribe is not None else outcome.converged,
+        tensors=dict(outcome.tensors),
+        test_scores=scribe.test_scores if scribe is not None else None,
     )
 
 

@@ -17,25 +17,29 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import msgspec
-import numpy as np
 
 from colonnade import errors
 from colonnade.data import store
+from colonnade.data.party_data import PartyData
 from colonnade.errors import ColonnadeError, JobError, PeerLost
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
 from colonnade.run.party import Progress, Share
-from colonnade.run.worker import Instructions
+from colonnade.run.worker import Instructions, read_share
 from colonnade.run.world import Launch, run_id
 
 # how long the others may take to notice that one has failed, on top of the job's own deadline
 GRACE_S = 10.0
+
+Addresses = dict[str, tuple[str, int]]
+T = TypeVar("T")
 
 
 def run_processes(order: Launch) -> dict[str, Share]:
@@ -52,30 +56,18 @@ def run_processes(order: Launch) -> dict[str, Share]:
                 relay = threading.Thread(target=_relay, args=arguments, name=f"progress-{party}")
                 relay.start()
                 stack.callback(relay.join)
-        _wait(parties, order.plan.network.deadline_s + GRACE_S)
-        return _collect(folders, parties)
+        wait(parties, order.plan.network.deadline_s + GRACE_S)
+        return collect(folders, parties, read_share)
 
 
 def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
     """Write every party's folder, in place of those of an earlier run; `authority` issues certificates."""
     if order.models:
         raise JobError("world = 'network': models that are Python objects stay in this process; name them")
-    plan, names = order.plan, tuple(order.data)
-    shutil.rmtree(out / "parties", ignore_errors=True)
-    make_authority(authority)
-    for party in names:
-        issue(authority, party)
-    ports = zip(names, free_ports(len(names)), strict=True)
-    addresses = {party: ("127.0.0.1", port) for party, port in ports}
+    plan = order.plan
+    folders, addresses = lay_out_parties(order.data, out, authority)
     encoded = msgspec.Raw(msgspec.json.encode(plan))
-    folders = {}
-    for party, data in order.data.items():
-        folder = folders[party] = out / "parties" / party
-        store.save(folder / "data", data)
-        certificates = folder / "certificates"
-        certificates.mkdir()
-        for name in ["ca.crt", f"{party}.key", *(f"{name}.crt" for name in names)]:
-            shutil.copy2(authority / name, certificates / name)
+    for party, folder in folders.items():
         told = Instructions(
             party=party,
             conversation=plan.conversation,
@@ -83,18 +75,41 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
             run=run_id(plan),
             addresses=addresses,
             target_loss=order.target_loss,
+            timeline=order.timeline,
         )
         (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def lay_out_parties(
+    parties: Mapping[str, PartyData], out: Path, authority: Path
+) -> tuple[dict[str, Path], Addresses]:
+    """Write every party's folder but for its instructions; also says where each party will listen."""
+    names = tuple(parties)
+    shutil.rmtree(out / "parties", ignore_errors=True)
+    make_authority(authority)
+    for party in names:
+        issue(authority, party)
+    ports = zip(names, free_ports(len(names)), strict=True)
+    addresses = {party: ("127.0.0.1", port) for party, port in ports}
+    folders = {}
+    for party, data in parties.items():
+        folder = folders[party] = out / "parties" / party
+        store.save(folder / "data", data)
+        certificates = folder / "certificates"
+        certificates.mkdir()
+        for name in ["ca.crt", f"{party}.key", *(f"{name}.crt" for name in names)]:
+            shutil.copy2(authority / name, certificates / name)
+    return folders, addresses
+
+
+def start(folder: Path, module: str = "colonnade.run.worker") -> subprocess.Popen[bytes]:
     """Start one party's process; its standard error goes to a log in its folder."""
     # eight parties on one machine must not each bring a pool of threads for small products
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(  # noqa: S603  our own interpreter, our own module
-            [sys.executable, "-m", "colonnade.run.worker", str(folder)],
+            [sys.executable, "-m", module, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -117,7 +132,7 @@ def stop_all(processes: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _wait(parties: dict[str, subprocess.Popen[bytes]], grace: float) -> None:
+def wait(parties: dict[str, subprocess.Popen[bytes]], grace: float) -> None:
     """Wait until all have ended, or `grace` seconds after one has failed."""
     failed_at = None
     while any(process.poll() is None for process in parties.values()):
@@ -128,19 +143,19 @@ def _wait(parties: dict[str, subprocess.Popen[bytes]], grace: float) -> None:
         time.sleep(0.02)
 
 
-def _collect(folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes]]) -> dict[str, Share]:
-    """Read every party's share from its folder; raises the first real cause if a party failed."""
+def collect(
+    folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes]], read: Callable[[Path], T]
+) -> dict[str, T]:
+    """Read what every party left in its folder; raises the first real cause if a party failed."""
     causes: list[ColonnadeError] = []
-    shares = {}
+    found = {}
     for party, folder in folders.items():
         if (folder / "error.json").exists():
             plain = msgspec.json.decode((folder / "error.json").read_bytes())
             kind = getattr(errors, plain["error"], ColonnadeError)
             causes.append(kind(f"{party}: {plain['text']}"))
         elif parties[party].poll() == 0:
-            shares[party] = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
-            with np.load(folder / "weights.npz", allow_pickle=False) as stored:
-                shares[party].weights = {name: stored[name] for name in stored.files}
+            found[party] = read(folder)
         else:
             log = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
             said = f": {log[-1]}" if log else ""
@@ -151,7 +166,7 @@ def _collect(folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes
     if causes:
         # parties that only heard of the failure say less than the one where it happened
         raise min(causes, key=lambda cause: isinstance(cause, errors.NetworkError))
-    return shares
+    return found
 
 
 def _relay(lines: IO[bytes], progress: Progress) -> None:

@@ -22,6 +22,8 @@ from colonnade.run import rules
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
 
+TOLERANCE = 1e-5  # the relative fall of the loss an epoch that counts as none
+
 
 @dataclass(frozen=True)
 class Composition:
@@ -54,6 +56,16 @@ class Composition:
         """The kind of label that the job's loss is for; None if the job names no loss."""
         return LOSSES[self.job.train.loss].task if self.job.train.loss is not None else None
 
+    @property
+    def intercept(self) -> bool:
+        """Whether one party gets a column of ones: as the job says, or if the model gains by it."""
+        given = self.job.data.intercept
+        return self.conversation.intercept(self.job) if given is None else given
+
+    def unused(self) -> dict[str, str]:
+        """Keys that the job gives and nothing reads, and why."""
+        return rules.unused(self.job, self.conversation)
+
     def ahead(self, label_holders: int) -> int:
         """How many batches are in flight; refused if they could be later than `max_delay` allows."""
         return 1 if self.preset.schedule == "sync" else self.conversation.ahead(self.job, label_holders)
@@ -61,14 +73,19 @@ class Composition:
 
 def compose(job: Job) -> Composition:
     """Look up the job's algorithm; refused if the job's other choices do not go together with it."""
+    found = looked_up(job)
+    rules.check(job, found.preset, found.conversation)
+    return found
+
+
+def looked_up(job: Job) -> Composition:
+    """The job with its algorithm, whatever else it says."""
     preset = PRESETS.get(job.algorithm)
     if preset is None:
         near = difflib.get_close_matches(job.algorithm, PRESETS, n=1)
         hint = f"did you mean {near[0]}?" if near else "`colonnade algorithms` lists them"
         raise JobError(f"algorithm: there is no {job.algorithm!r}; {hint}")
-    conversation = CONVERSATIONS[preset.conversation]
-    rules.check(job, preset, conversation)
-    return Composition(job, preset, conversation)
+    return Composition(job, preset, CONVERSATIONS[preset.conversation])
 
 
 def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
@@ -83,6 +100,8 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         ahead=composition.ahead(len(facts.label_holders)),
         threads=job.train.threads,
         evaluate_every=job.train.evaluate_every,
+        tolerance=_tolerance(job),
+        fades=conversation.fades(job, preset),
     )
     return Plan(
         algorithm=job.algorithm,
@@ -100,13 +119,24 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
     )
 
 
+def _tolerance(job: Job) -> float:
+    """The job's tolerance; by default a run is watched unless something else ends it, or nobody may know."""
+    if job.train.tolerance is not None:
+        return job.train.tolerance
+    unwatched = (
+        not job.train.evaluate_every or job.train.target is not None or job.privacy.mechanism != "none"
+    )
+    return 0.0 if unwatched else TOLERANCE
+
+
 def _objective(composition: Composition, facts: Facts) -> Objective:
     train, loss = composition.job.train, composition.loss(facts.task)
     several = LOSSES[loss].task == "multiclass"
     classes = (train.classes or facts.classes) if several else 0
     if several and not classes:
         raise JobError("train.classes: softmax has a score per class; say how many classes there are")
-    return Objective(loss=loss, regularizer=train.regularizer, l2=train.l2, classes=classes)
+    l2 = train.l2_for(facts.rows)
+    return Objective(loss=loss, regularizer=train.regularizer, l2=l2, l1=train.l1, classes=classes)
 
 
 def _check_facts(composition: Composition, facts: Facts) -> None:
@@ -127,6 +157,11 @@ def _check_facts(composition: Composition, facts: Facts) -> None:
         raise JobError(
             f"data: {apart} holds no columns, and {job.algorithm} has no server that could do without them; "
             "give it some, or use an algorithm with a server (asyrevel-gau, czofo, ...)"
+        )
+    if facts.weighted and job.privacy.mechanism != "none":
+        raise JobError(
+            f"privacy.mechanism = {job.privacy.mechanism!r}: a row's weight scales all that is said of its "
+            "label, and epsilon does not cover that; drop the weights (data.weight, train.class_weight)"
         )
     check_tree(job, len(parties))
 

@@ -1,43 +1,98 @@
 """Which choices of a job go together with its algorithm: the rules that hold for every conversation.
 
-What does not go together is refused before anything is read, with the reason and the way out. What only
+What does not go together is refused before anything is read, with the reason and the way out; a key that
+nothing reads is named in a warning. What only
 one conversation can know is in its own record (`check`); keys that mean something to some conversations
 only are here, with what to say elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import msgspec
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError
-from colonnade.job import Direction, Job, ModelSpecs
+from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure
 from colonnade.job.presets import Preset
 
 
 def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
     """Refuse a job whose choices do not go together."""
+    for fault in faults(job, preset, conversation):
+        raise fault
+
+
+def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterator[JobError]:
+    """Everything in a job that does not go together."""
     train, name = job.train, preset.name
     if preset.schedule == "sync" and train.ahead not in (None, 1):
-        raise JobError(
+        yield JobError(
             f"train.ahead: {name} is synchronous, one batch at a time; "
             "drop ahead or use an asynchronous algorithm"
         )
     if train.classes is not None and train.loss not in ("softmax", None):
-        raise JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
+        yield JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
     for key, (given, words) in ONLY_SOME.items():
         if key not in conversation.understands and given(job):
-            raise JobError(words(job, name))
+            yield JobError(words(job, name))
     if (train.direction or preset.direction) == "plain" and job.direction != Direction():
-        raise JobError(f"direction: {name} steps along the gradient; set train.direction = 'lbfgs' as well")
+        yield JobError(f"direction: {name} steps along the gradient; set train.direction = 'lbfgs' as well")
     if train.target is not None and not job.compare:
-        raise JobError(
+        yield JobError(
             "compare = false: train.target is counted from the pooled optimum, which then nobody computes; "
             "drop one of the two"
         )
-    conversation.check(job, preset)
-    _check_privacy(job, preset, conversation)
+    if train.tolerance and not train.evaluate_every:
+        yield JobError(
+            "train.tolerance: with evaluate_every = 0 nobody sees whether the loss falls; drop one of them"
+        )
+    for own in (conversation.check, lambda job, preset: _check_privacy(job, preset, conversation)):
+        try:
+            own(job, preset)
+        except JobError as fault:
+            yield fault
+
+
+def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
+    """Keys that the job gives and nothing reads, and why; a run goes on without them."""
+    found: dict[str, str] = {}
+    pairs = (("cascade.keys", job.cascade, Cascade()), ("kernel.keys", job.kernel, Kernel()))
+    for keys, given, usual in pairs:
+        if keys not in conversation.understands:
+            section = keys.removesuffix(".keys")
+            for key in _changed(given, usual):
+                found[f"{section}.{key}"] = f"{job.algorithm} has nothing to do with [{section}]"
+    for key in _changed(job.network, Net()):
+        if job.world not in WORLDS_OF.get(key, (job.world,)):
+            found[f"network.{key}"] = f"world = '{job.world}' has no simulated links, machines or faults"
+            if key in ("transport", "work_ms"):
+                found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
+    if "no-sum" in conversation.traits and job.secure != Secure():
+        found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
+    if "train.stale" not in conversation.understands and job.train.stale:
+        found["train.stale"] = f"{job.algorithm} has no rounds that are scored ahead"
+    return found
+
+
+WORLDS_OF = {
+    **dict.fromkeys(
+        ("latency_ms", "bandwidth_mbps", "ns_per_value", "us_per_call", "charge_forward", "faults"),
+        ("simulated",),
+    ),
+    "speeds": ("simulated", "network"),
+    "work_ms": ("network",),
+    "transport": ("network",),
+}
+"""The worlds in which a key of [network] means something, where it does not in all of them."""
+
+
+def _changed(given: Section, usual: Section) -> list[str]:
+    """The keys of a section that are not at their default."""
+    names = [field.name for field in msgspec.structs.fields(usual)]
+    return [name for name in names if getattr(given, name) != getattr(usual, name)]
 
 
 def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
@@ -48,9 +103,18 @@ def _check_privacy(job: Job, preset: Preset, conversation: Conversation[Any]) ->
                 f"privacy.mechanism: {preset.name} is nothing without one; drop the key or use vafl"
             )
         return
+    if job.train.loss in LOG_LINK:
+        raise JobError(
+            f"privacy.mechanism: labels with noise can be negative, and loss = {job.train.loss!r} has no "
+            "such labels; use loss = 'squared'"
+        )
     if job.train.target is not None:
         raise JobError(
             "privacy: when a run stops at a target tells something of the labels; drop train.target"
+        )
+    if job.train.tolerance:
+        raise JobError(
+            "privacy: when the loss stops falling tells something of the labels; drop train.tolerance"
         )
     if job.privacy.mechanism == "labels":
         everywhere = "labels-everywhere" in conversation.traits
@@ -78,12 +142,28 @@ def _linear_only(key: str) -> Callable[[Job, str], str]:
     return words
 
 
+LOG_LINK = ("poisson", "gamma")
+
 Given = Callable[[Job], bool]
 Words = Callable[[Job, str], str]
 
 ONLY_SOME: dict[str, tuple[Given, Words]] = {
     "train.estimator": (lambda job: job.train.estimator is not None, _linear_only("estimator")),
     "train.direction": (lambda job: job.train.direction is not None, _linear_only("direction")),
+    "train.l1": (
+        lambda job: job.train.l1 != 0,
+        lambda job, name: (
+            f"train.l1 = {job.train.l1}: sparse weights are for linear models; {name} trains another kind, "
+            "use vfb2-svrg, ..."
+        ),
+    ),
+    "train.loss": (
+        lambda job: job.train.loss in LOG_LINK,
+        lambda job, name: (
+            f"train.loss = {job.train.loss!r}: nothing bounds how curved it is, and the steps of {name} need "
+            "such a bound; use vfb2-svrg, ..."
+        ),
+    ),
     "train.reshuffle": (
         lambda job: not job.train.reshuffle,
         lambda job, name: (

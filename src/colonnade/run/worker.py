@@ -11,6 +11,8 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +21,35 @@ import numpy as np
 
 from colonnade.data import store
 from colonnade.errors import Aborted, ColonnadeError
+from colonnade.job import Net
 from colonnade.job.plan import Plan
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
 from colonnade.run.party import Party, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
 
+TEST_SCORES = "test_scores.npy"
 
-class Instructions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a party's process is told; the plan is read once its conversation is known."""
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What every party's process is told: who it is, which run this is, where the parties listen."""
 
     party: str
-    conversation: str
-    plan: msgspec.Raw
     run: int
     addresses: dict[str, tuple[str, int]]
+
+
+class Instructions(Told, frozen=True, kw_only=True):
+    """What a process that trains is told; the plan is read once its conversation is known."""
+
+    conversation: str
+    plan: msgspec.Raw
     target_loss: float | None
+    timeline: bool = False
 
     def read_plan(self) -> Plan[Any]:
         """The plan, with the settings of its conversation."""
@@ -46,44 +58,68 @@ class Instructions(msgspec.Struct, frozen=True, kw_only=True):
         return plan
 
 
-def main(folder: Path) -> int:
-    """Take part in the run that the folder describes; returns the process's exit code."""
+def live(folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]]) -> int:
+    """Do what the folder says; returns the process's exit code. An error is left in the folder."""
     try:
-        share = asyncio.run(_serve(folder))
+        asyncio.run(serve(folder))
     except ColonnadeError as error:
         plain = {"error": type(error).__name__, "text": str(error)}
-        _leave(folder / "error.json", json.dumps(plain).encode())
+        leave(folder / "error.json", json.dumps(plain).encode())
         print(f"colonnade: {error}", file=sys.stderr)
         return error.exit_code
-    np.savez(folder / "weights.npz", **share.weights)
-    share.weights = {}
-    _leave(folder / "share.json", msgspec.json.encode(share))
     return 0
 
 
-async def _serve(folder: Path) -> Share:
-    """Join the others, train, and return this party's share."""
-    told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
-    me, parties, plan = told.party, tuple(told.addresses), told.read_plan()
-    network = plan.network
-    pause = network.work_ms / 1e3 / plan.speeds[me]
+def read_share(folder: Path) -> Share:
+    """The share that a party's process left in its folder."""
+    share = msgspec.json.decode((folder / "share.json").read_bytes(), type=Share)
+    with np.load(folder / "weights.npz", allow_pickle=False) as stored:
+        share.weights = {name: stored[name] for name in stored.files}
+    if (folder / TEST_SCORES).exists():
+        share.test_scores = np.load(folder / TEST_SCORES, allow_pickle=False)
+    return share
+
+
+@asynccontextmanager
+async def connected(
+    folder: Path, told: Told, network: Net, clock: RealClock, recorder: Recorder | None = None
+) -> AsyncIterator[tuple[Party, Endpoint]]:
+    """This party with its lines to all others standing; it ends when whoever started it is gone."""
+    me, parties = told.party, tuple(told.addresses)
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
-    prepared = store.load(folder / "data").prepare()
     wire = network_wire(network.transport, me, told.addresses, credentials, network.deadline_s)
-    net = Endpoint(me, parties, wire, RealClock(), run=told.run, deadline=network.deadline_s)
-    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
+    tapped = wire if recorder is None else recorder.tap(wire)
+    net = Endpoint(me, parties, tapped, clock, run=told.run, deadline=network.deadline_s)
     orphaned = asyncio.ensure_future(_parent_gone(net))
     try:
         async with Party(credentials, (net,)) as party:
             await wire.start()
-            net.clock = RealClock(pause)  # waiting for the others to start is not training
-            began = time.process_time()
-            share = await train(party, work, net)
-            share.cpu_seconds = time.process_time() - began
-            share.peak_memory_mb = _peak_memory_mb()
-            return share
+            clock.restart()  # waiting for the others to start is not work
+            yield party, net
     finally:
         orphaned.cancel()
+
+
+async def _serve(folder: Path) -> None:
+    """Join the others, train, and leave this party's share in the folder."""
+    told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
+    plan = told.read_plan()
+    clock = RealClock(plan.network.work_ms / 1e3 / plan.speeds[told.party])
+    recorder = Recorder(clock) if told.timeline else None
+    prepared = store.load(folder / "data").prepare()
+    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
+    async with connected(folder, told, plan.network, clock, recorder) as (party, net):
+        began = time.process_time()
+        share = await recorded(recorder, train(party, work, net))
+        if recorder is not None:
+            share.timeline = recorder.finish(share.seconds)
+        share.cpu_seconds = time.process_time() - began
+        share.peak_memory_mb = _peak_memory_mb()
+        share.preparation = prepared.plain()
+    np.savez(folder / "weights.npz", **share.weights)
+    if share.test_scores is not None:
+        np.save(folder / TEST_SCORES, share.test_scores, allow_pickle=False)
+    leave(folder / "share.json", msgspec.json.encode(share.counts()))
 
 
 async def _parent_gone(endpoint: Endpoint) -> None:
@@ -109,7 +145,7 @@ def _report(moment: Moment) -> None:
     print(msgspec.json.encode(moment).decode(), flush=True)
 
 
-def _leave(path: Path, content: bytes) -> None:
+def leave(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     draft = path.with_suffix(".part")
     draft.write_bytes(content)
@@ -117,4 +153,4 @@ def _leave(path: Path, content: bytes) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(live(Path(sys.argv[1]), _serve))

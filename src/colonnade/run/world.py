@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.conversations.context import GivenModels
+from colonnade.data.labels import Labels
 from colonnade.data.party_data import PartyData
 from colonnade.job.plan import Plan
 from colonnade.net.network import Wire
@@ -31,7 +32,10 @@ def untapped(party: str, wire: Wire) -> Wire:
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """A run that is ready to start. `tap` is for worlds in this process, `out` for those that leave files."""
+    """A run that is ready to start. `tap` is for worlds in this process, `out` for those that leave files.
+
+    `labels` says how labels became numbers, where they were read from a file.
+    """
 
     plan: Plan[Any]
     data: Mapping[str, PartyData]
@@ -40,6 +44,8 @@ class Launch:
     progress: Progress = lambda moment: None
     tap: WireTap = untapped
     out: Path | None = None
+    labels: Labels | None = None
+    timeline: bool = False  # whether every party's share says when it computed and sent
 
     def ready(self) -> Launch:
         """The same run on columns that are prepared here, once for all that is done with them."""

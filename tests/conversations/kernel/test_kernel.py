@@ -59,7 +59,7 @@ def oracle(done: Finished, setting: Tables) -> Floats:
         LOSSES[train.loss or ""],
         omega,
         b,
-        l2=train.l2,
+        l2=train.l2_for(len(y)),
         step=float(train.step),
         batch=done.plan.pace.batch,
         block=kernel.block,
@@ -88,7 +88,7 @@ def test_one_row_and_one_feature_a_step_is_the_paper_s_algorithm(active: int, om
     done = run(
         setting,
         "fdskl",
-        train={"batch": 1, "epochs": 3, "step": 0.5, "l2": 1e-2},
+        train={"batch": 1, "epochs": 3, "step": 0.03, "l2": 1e-2, "tolerance": 0.0},
         kernel={"block": 1, "omega": omega, "bits": 32},
     )
     _, b, alpha = model(done)

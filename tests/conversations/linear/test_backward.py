@@ -34,14 +34,14 @@ def oracle(setting: Tables, done: Finished, steps: list[float] | None = None) ->
         y,
         loss,
         regularizer,
-        l2=train.l2,
+        l2=train.l2_for(len(y)),
         step=steps or done.result.step[setting.active[0]],
         batch=done.plan.pace.batch,
         epochs=train.epochs,
         seed=done.job.seed,
         reshuffle=train.reshuffle,
     )
-    return w, objective(X, y, w, loss, regularizer, train.l2)
+    return w, objective(X, y, w, loss, regularizer, train.l2_for(len(y)))
 
 
 def assert_equals_pooled(setting: Tables, done: Finished, steps: list[float] | None = None) -> None:

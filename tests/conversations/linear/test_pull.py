@@ -28,7 +28,7 @@ from colonnade.errors import (
 from colonnade.job import job_from
 from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.run.federate import federate
 
 PULL = sorted(name for name, preset in PRESETS.items() if preset.conversation == "pull")
@@ -104,7 +104,7 @@ def test_half_the_labels_end_at_the_optimum_of_half_the_columns() -> None:
     train = {"step": "auto", "epochs": 60, "l2": 0.05, "labels_at": 2}
     done = run(setting, "afsaga-vp", network=SLOW, train=train)
     X, y = pooled(setting)
-    half = fit_pooled(X[:, :6], y, LOSSES["logistic"], REGULARIZERS["l2"], 0.05)
+    half = fit_pooled(X[:, :6], y, LOSSES["logistic"], Penalty(REGULARIZERS["l2"], 0.05))
     np.testing.assert_allclose(weights(done)[:6], half.w, atol=1e-3)
     assert done.result.metrics["suboptimality"] == pytest.approx(
         half.loss - done.result.pooled["train_loss"], abs=1e-6

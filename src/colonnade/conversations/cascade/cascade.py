@@ -38,11 +38,12 @@ from colonnade.conversations.cascade.private import private_replies
 from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.steps import Steps, agree_on_steps, chosen_optimizer
+from colonnade.conversations.cascade.tensors import HEAD, OWN, described
 from colonnade.conversations.cascade.waves import Inbox, Waves
-from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.context import Context, GivenModels, Outcome
 from colonnade.errors import JobError, MalformedMessage
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.models.blackbox import Differentiable, Model
+from colonnade.models.blackbox import Differentiable, Model, free_parameters
 from colonnade.models.build import party_model, server_model
 from colonnade.optim.deltas import Deltas, DeltasClient, DeltasServer
 from colonnade.optim.replies import (
@@ -60,6 +61,7 @@ from colonnade.optim.replies import (
 )
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import mean_losses
+from colonnade.regularizers import Penalty
 
 WIDEST = 2**20  # outputs of a client for one row
 # what a party's generators are for; `client` has 3 and `steps` has 6
@@ -87,8 +89,10 @@ async def converse(context: CascadeContext) -> Outcome:
         if collecting is not None:
             collecting.cancel()
     head = server.head
+    tensors, beside = described(GivenModels(client.model if client is not None else None, head.model))
+    own = {} if client is None else {OWN: client.w}
     return Outcome(
-        weights={"w0": head.w} if client is None else {"w": client.w, "w0": head.w},
+        weights={**own, HEAD: head.w, **beside},
         # a server apart has no block of its own, and perhaps no weights or no fixed step either
         step=steps.step if client is not None else (steps.server_step or 0.0) if head.w.size else 0.0,
         rounds=server.answered,
@@ -96,6 +100,7 @@ async def converse(context: CascadeContext) -> Outcome:
         evaluation=server.evaluation,
         delays=latest.delays(),
         epsilon=server.private.budget.epsilon_spent() if server.private is not None else None,
+        tensors=tensors,
     )
 
 
@@ -111,12 +116,14 @@ async def take_part(context: CascadeContext) -> Outcome:
     async with asyncio.TaskGroup() as group:
         group.create_task(client.learn())
         group.create_task(client.serve_measurements(context.evaluator))
+    tensors, beside = described(GivenModels(client.model))
     return Outcome(
-        weights={"w": client.w},
+        weights={OWN: client.w, **beside},
         step=steps.step,
         rounds=client.state.answered,
         updates=client.state.updates,
         evaluation=evaluation,
+        tensors=tensors,
     )
 
 
@@ -184,7 +191,7 @@ def own_head(context: CascadeContext, columns: int) -> Head:
     specs = context.plan.settings.model
     outputs = context.plan.objective.classes or 1
     model = context.models.head or server_model(specs.server, columns, outputs, specs.device)
-    return Head(model, context.loss, model.initial(context.rng(HEAD_START)))
+    return Head(model, context.label_holder.loss, model.initial(context.rng(HEAD_START)))
 
 
 async def send_first_outputs(context: CascadeContext, client: Client) -> None:
@@ -259,15 +266,16 @@ def seed_of(context: CascadeContext, client: str) -> Seed:
 
 def _asking(context: CascadeContext, model: Model) -> Asking:
     """The client's half of the plan's kind of replies."""
-    regularizer, l2, reply = context.regularizer, context.plan.objective.l2, context.plan.settings.reply
+    reply, free = context.plan.settings.reply, free_parameters(model, context.train.free)
+    penalty = Penalty(context.regularizer, context.plan.objective.l2, free=free)
     if reply != "values":
         if not isinstance(model, Differentiable):
             raise JobError(f"{context.me}: {context.plan.algorithm} needs gradients, this model has none")
         if reply == "deltas":
-            return DeltasClient(model, regularizer, l2, deltas_of(context))
-        return GradientClient(model, regularizer, l2)
+            return DeltasClient(model, penalty, deltas_of(context))
+        return GradientClient(model, penalty)
     private = context.plan.privacy.mechanism == "scalar"
-    return ValuesClient(model, smoothing_of(context), regularizer, l2, context.rng(DIRECTIONS), private)
+    return ValuesClient(model, smoothing_of(context), penalty, context.rng(DIRECTIONS), private)
 
 
 def _answering(context: CascadeContext, head: Head) -> Answering:

@@ -211,7 +211,7 @@ class Client:
 
     def penalty(self) -> float:
         """The regulariser of the own parameters, times l2."""
-        return self.context.plan.objective.l2 * self.context.regularizer.value(self.w)
+        return self.asking.penalty.value(self.w)
 
     def outputs(self, table: Table) -> Numbers:
         """The outputs [rows, outputs] of a table's rows at the present parameters."""

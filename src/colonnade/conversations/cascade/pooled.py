@@ -16,14 +16,14 @@ from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.pooling import AllColumns, Pooled, pooled_optimum
 from colonnade.job.plan import Plan
-from colonnade.losses import LOSSES
+from colonnade.losses import LOSSES, loss_for
 from colonnade.metrics import metrics_of
-from colonnade.models.blackbox import Differentiable, Model, differentiable
+from colonnade.models.blackbox import Differentiable, Model, differentiable, free_parameters
 from colonnade.models.build import party_model, server_model
 from colonnade.optim.replies import Head, ValuesClient, ValuesServer, ZerothStep
 from colonnade.optim.smoothing import Smoothing
 from colonnade.privacy.mechanisms import mean_losses
-from colonnade.regularizers import REGULARIZERS
+from colonnade.regularizers import REGULARIZERS, Penalty
 
 RATE = 1e-3  # Adam's own default
 EPOCHS = 10
@@ -41,6 +41,7 @@ class Stack:
     models: list[Model]
     head: Head
     w: list[Numbers]
+    penalties: list[Penalty]
 
     def embed(self, blocks: Sequence[Matrix], rows: Rows | slice) -> Numbers:
         """The outputs of all models for these rows, side by side."""
@@ -58,25 +59,24 @@ class Stack:
 
     def penalty(self) -> float:
         """The regulariser of all models below, times l2."""
-        regularizer = REGULARIZERS[self.plan.objective.regularizer]
-        return self.plan.objective.l2 * sum(regularizer.value(w) for w in self.w)
+        return sum(penalty.value(w) for penalty, w in zip(self.penalties, self.w, strict=True))
 
     def metrics(self, blocks: Sequence[Matrix] | None, y: Numbers | None) -> dict[str, float]:
         """The training loss, and the metrics of the test rows in `blocks` if there are any."""
         loss = float(self.head.loss.value(self.scores(self.blocks), self.y).mean()) + self.penalty()
         found = {"train_loss": loss}
         if blocks is not None and y is not None:
-            found |= metrics_of(self.head.loss, self.scores(blocks), y, self.penalty())
+            found |= metrics_of(LOSSES[self.plan.objective.loss], self.scores(blocks), y, self.penalty())
         return found
 
 
 def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
     """Every party's model at its initial parameters, which are those of a federation with this seed."""
     train, specs = columns.train, plan.settings.model
-    y = train[columns.label_holder].y
+    y = train[columns.label_holder].labels
     if y is None:
         raise RuntimeError(f"{columns.label_holder} holds no label")
-    loss, parties = LOSSES[plan.objective.loss], sorted(train)
+    loss, parties = loss_for(LOSSES[plan.objective.loss], y), sorted(train)
     index = {party: number for number, party in enumerate(parties)}
     holders = [party for party in parties if train[party].width]
     made = [
@@ -90,7 +90,12 @@ def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
     width = sum(m.forward(v[None], X[:1]).shape[2] for m, v, X in zip(made, w, blocks, strict=True))
     top = columns.head or server_model(specs.server, width, plan.objective.classes or 1, specs.device)
     start = top.initial(np.random.default_rng([plan.seed, index[columns.label_holder], 4]))
-    return Stack(plan, blocks, y, made, Head(top, loss, start), w)
+    regularizer, l2 = REGULARIZERS[plan.objective.regularizer], plan.objective.l2
+    penalties = [
+        Penalty(regularizer, l2, free=free_parameters(m, train[p].free))
+        for m, p in zip(made, holders, strict=True)
+    ]
+    return Stack(plan, blocks, y, made, Head(top, loss, start), w, penalties)
 
 
 def by_values(stack: Stack, *, step: float) -> Stack:
@@ -98,12 +103,9 @@ def by_values(stack: Stack, *, step: float) -> Stack:
     plan, asked = stack.plan, stack.plan.settings.questions
     kind = "gaussian" if asked.smoothing == "coordinate" else asked.smoothing
     smoothing = Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
-    regularizer = REGULARIZERS[plan.objective.regularizer]
     clients = [
-        ValuesClient(
-            model, smoothing, regularizer, plan.objective.l2, np.random.default_rng([plan.seed, number, 2])
-        )
-        for number, model in enumerate(stack.models)
+        ValuesClient(model, smoothing, penalty, np.random.default_rng([plan.seed, number, 2]))
+        for number, (model, penalty) in enumerate(zip(stack.models, stack.penalties, strict=True))
     ]
     server, own = ValuesServer(stack.head, mean_losses), None
     server_step = plan.settings.server_step
@@ -163,7 +165,7 @@ def by_gradient(stack: Stack) -> Stack:
     """Train all parameters with Adam, by back-propagation."""
     batch = min(256, stack.plan.pace.batch)
     epochs = max(EPOCHS, -(-STEPS * batch // len(stack.y)))
-    head, regularizer = stack.head, REGULARIZERS[stack.plan.objective.regularizer]
+    head = stack.head
     top, models = differentiable(head.model), [differentiable(model) for model in stack.models]
     steps, own = [Adam(RATE) for _ in stack.w], Adam(RATE)
     widths = [
@@ -181,7 +183,7 @@ def by_gradient(stack: Stack) -> Stack:
             for m, model in enumerate(models):
                 X = stack.blocks[m][rows]
                 back = model.gradient(stack.w[m], X, dC[:, ends[m] - widths[m] : ends[m]])
-                back = back + stack.plan.objective.l2 * regularizer.gradient(stack.w[m])
+                back = back + stack.penalties[m].gradient(stack.w[m])
                 stack.w[m] = steps[m].step(stack.w[m], back)
             if head.w.size:
                 head.w = own.step(head.w, top.gradient(head.w, C, dz))
@@ -203,5 +205,5 @@ def pooled(plan: Plan[CascadeSettings], columns: AllColumns) -> Pooled:
     else:
         by_values(stack, step=0.1 if plan.pace.step == "auto" else float(plan.pace.step))
     blocks = [test[party].X for party in sorted(test) if test[party].width] if test else None
-    metrics = stack.metrics(blocks, test[columns.label_holder].y if test else None)
+    metrics = stack.metrics(blocks, test[columns.label_holder].labels if test else None)
     return Pooled(metrics["train_loss"], metrics)

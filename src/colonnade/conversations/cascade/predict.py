@@ -17,19 +17,19 @@ from typing import Literal
 
 import numpy as np
 
-from colonnade.arrays import Arrays, Floats, Matrix, Numbers, Rows
+from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.conversations.cascade.client import outputs_of, receive_rows, send_rows
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.tensors import HEAD, OWN, restored
 from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
 from colonnade.errors import MalformedMessage
-from colonnade.job import Job
+from colonnade.job import Device, Job, ModelSpecs
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce
+from colonnade.models.build import party_model, server_model
 from colonnade.optim.replies import Head
-
-OWN, HEAD = "w", "w0"  # the two parameter vectors that a share may hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,37 @@ class CascadeShares:
         head = Head(models.head, LOSSES[objective.loss], arrays[HEAD])
         return CascadeServer(outputs, widths(plan, int(columns)), head, settings.precision)
 
-    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
-        """The summed scores of linear models, which are all that the scikit-learn front trains."""
-        z: Floats = np.sum([X @ shares[name][OWN] for name, X in columns.items()], axis=0)
+    def together(self, holdings: Mapping[str, Holding]) -> Floats:
+        """F0 of all parties' outputs; models that are not given are made as the plan describes them."""
+        parts = [_outputs(held) for _, held in sorted(holdings.items()) if held.X.shape[1]]
+        C, head = np.concatenate(parts, axis=1), _head(holdings, sum(part.shape[1] for part in parts))
+        z: Floats = head.scores(head.w[None], C)[0].astype(np.float64)
         return z
+
+
+def _outputs(holding: Holding) -> Numbers:
+    """A party's outputs for its rows, as it would send them."""
+    plan: Plan[CascadeSettings] = holding.plan
+    specs, precision = plan.settings.model, plan.settings.precision
+    own = holding.models.own or restored(
+        party_model(specs.parties.get(holding.me, specs), int(holding.X.shape[1]), _device(specs)),
+        OWN,
+        holding.arrays,
+    )
+    # the server computes on in double precision, whatever precision outputs travel in
+    return outputs_of(own, holding.arrays[OWN], holding.X, precision).astype(np.float64)
+
+
+def _head(holdings: Mapping[str, Holding], width: int) -> Head:
+    """F0 of so many outputs, with the server's parameters."""
+    plan: Plan[CascadeSettings] = next(iter(holdings.values())).plan
+    specs, objective, server = plan.settings.model, plan.objective, holdings[plan.evaluator]
+    model = server.models.head or restored(
+        server_model(specs.server, width, objective.classes or 1, _device(specs)), HEAD, server.arrays
+    )
+    return Head(model, LOSSES[objective.loss], server.arrays[HEAD])
+
+
+def _device(specs: ModelSpecs) -> Device:
+    """Where a trained network computes: on a GPU if it was trained on one and there is one here."""
+    return "cpu" if specs.device == "cpu" else "auto"

@@ -8,7 +8,7 @@ from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Q
 from colonnade.conversations.conversation import Conversation, Leak
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
-from colonnade.job import Job, ModelSpec, ServerSpec
+from colonnade.job import Job, ModelSpec, PrivacyTerms, ServerSpec
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Bits, Preset
 
@@ -182,9 +182,15 @@ def notes(plan: Plan[CascadeSettings]) -> list[str]:
     return found
 
 
-def leaks(job: Job) -> tuple[Leak, ...]:
+def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
     """What a cascade gives away, as parties' policies name it."""
-    return ("labels", "outputs") if job.privacy.mechanism == "none" else ("outputs",)
+    return ("labels", "outputs") if privacy.mechanism == "none" else ("outputs",)
+
+
+def intercept(job: Job) -> bool:
+    """Whether a column of ones helps: networks have biases of their own, and so has a linear F0."""
+    kinds = {job.model.kind, *(model.kind for model in job.model.parties.values())}
+    return kinds == {"linear"} and job.model.server.kind == "sum"
 
 
 CASCADE = Conversation(
@@ -197,6 +203,8 @@ CASCADE = Conversation(
     notes=notes,
     leaks=leaks,
     check=check,
-    understands=frozenset({"model", "privacy.replies", "train.evaluate_every"}),
+    fades=lambda job, preset: job.cascade.decay == "linear",
+    understands=frozenset({"model", "privacy.replies", "train.evaluate_every", "cascade.keys"}),
+    intercept=intercept,
     traits=frozenset({"counts-classes", "server", "no-sum"}),
 )

@@ -173,7 +173,7 @@ class Server:
 
     async def measure(self, start_loss: float, *, final: bool, when: float | None = None) -> bool:
         """Measure the model from all clients' present outputs; returns whether the target is reached."""
-        net, context = self.context.measuring.net, self.context
+        net = self.context.measuring.net
         when = net.clock.now() if when is None else when
         with net.clock.uncharged():  # nobody is answered meanwhile
             tag = self.evaluation.next_tag()
@@ -187,7 +187,7 @@ class Server:
         # a private run never ends early because of its loss: that it did would tell something of the labels
         if self.private is None and not loss < HOPELESS * max(start_loss, 1.0):
             raise Diverged(f"the loss is {loss:.3g}, it began at {start_loss:.3g}; use a smaller step")
-        return context.target_loss is not None and loss <= context.target_loss
+        return self.evaluation.over(loss, self.answered / self.per_epoch)
 
     async def _all_outputs(self, tag: int) -> tuple[float, float, list[list[Numbers]]]:
         """All clients' penalties and sent bytes, and their outputs of the training and the test rows."""

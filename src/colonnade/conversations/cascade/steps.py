@@ -9,7 +9,8 @@ are summed through the server:
     step = 1 / (sum_m lambda_m + trace_m / K)
 
 For a linear block lambda_m is computed from its columns; of any other model only lambda_m <= trace_m is
-known. What each side learns: the server one number per client, every client their sum.
+known. Where rows have weights, heavy ones are curved more, and the server says how much (`losses.Weighted`).
+What each side learns: the server one number per client; every client their sum, and how uneven weights are.
 """
 
 from __future__ import annotations
@@ -59,19 +60,20 @@ async def agree_on_steps(context: Context[CascadeSettings], client: Client | Non
     if context.me == context.evaluator:
         told = await net.gather(Announce, up)
         joint = largest + sum(float(message.values[0]) for message in told.values())
+        heavier = context.label_holder.loss.smoothness / context.loss.smoothness
         # as many answers as the clients have batches in all epochs; the quick may get more of them
         total = pace.epochs * -(-context.train.rows // pace.batch) * clients
-        await net.broadcast(Announce(down, np.array([joint, float(total)])))
+        await net.broadcast(Announce(down, np.array([joint, float(total), heavier])))
     else:
         await net.send(context.evaluator, Announce(up, np.array([largest])))
         news = (await net.recv(Announce, context.evaluator, down)).values
-        joint, total = float(news[0]), int(news[1])
+        joint, total, heavier = float(news[0]), int(news[1]), float(news[2])
     noise = (trace + largest) / settings.questions.directions if _along_random(settings.questions) else 0.0
     if pace.step != "auto":
         step = float(pace.step)
     else:
         # local steps along one gradient are one long step, to a linear model exactly
-        step = 1 / max(joint + noise, 1e-12) / settings.local_steps if ready is None else ready
+        step = 1 / max(heavier * (joint + noise), 1e-12) / settings.local_steps if ready is None else ready
     return Steps(step, _server_step(settings, ready), total)
 
 

@@ -22,6 +22,7 @@ from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
 from colonnade.errors import JobError
 from colonnade.job import Section
+from colonnade.losses import weights_of
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample
 from colonnade.models.random_features import KERNELS
@@ -77,7 +78,9 @@ async def converse(context: Context[GramSettings]) -> Outcome:
     sigma = _bandwidth(context, gram, squares)
     C = trade_off(context.train.rows, context.plan.objective.l2)
     kernel = _gaussian(gram, squares, squares, sigma)
-    machine = SVC(C=C, kernel="precomputed").fit(kernel, context.label_holder.y)
+    machine = SVC(C=C, kernel="precomputed").fit(
+        kernel, context.label_holder.labels, sample_weight=weights_of(context.label_holder.y)
+    )
     when = context.net.clock.now()
     z = [machine.decision_function(kernel)]
     if test is not None:
@@ -91,7 +94,7 @@ async def converse(context: Context[GramSettings]) -> Outcome:
 
 def _bandwidth(context: Context[GramSettings], gram: Floats, squares: Floats) -> float:
     """The bandwidth, found as in `setup.agree` but from the matrix that is here already."""
-    settings, y = context.plan.settings, context.label_holder.y
+    settings, y = context.plan.settings, context.label_holder.labels
     rng = np.random.default_rng(context.plan.seed)
     sample = Sample.draw(rng, len(y), KERNELS["gaussian"], settings.sigma, settings.fraction)
     a, b = sample.pairs

@@ -59,6 +59,7 @@ async def converse(context: Context[KernelSettings]) -> Outcome:
         updates=conversation.state.updates,
         evaluation=conversation.evaluation,
         delays=conversation.delays.counts,
+        converged=window.state.stop < layout.schedule.rounds if context.plan.pace.open else None,
     )
 
 
@@ -131,7 +132,7 @@ class KernelConversation:
                 work.append(self.collaborate())
         if self.several:
             work.append(self.push())
-        if self.context.target_loss is not None and self.net.me != self.context.evaluator:
+        if self.context.may_end_early and self.net.me != self.context.evaluator:
             work.append(heed_stop(self.net, self.window))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
@@ -237,8 +238,8 @@ class KernelConversation:
 
         schedule, context = self.schedule, self.context
         every = context.plan.pace.evaluate_every
-        marks = Marks.of(every, schedule.per_epoch, schedule.rounds, context.target_loss)
-        await measure_at_marks(self.net, marks, schedule, self.window, now)
+        marks = Marks.of(every, schedule)
+        await measure_at_marks(self.net, self.evaluation, marks, schedule, self.window, now)
 
     async def evaluate(self, mark: Mark) -> float | None:
         """Measure the model; the loss at the evaluator, None elsewhere.

@@ -12,12 +12,14 @@ sine of an angle, but not how often it went round.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from colonnade.arrays import Floats, Words
 
 TURN = 2 * np.pi
-KINDS = {16: np.dtype("<u2"), 32: np.dtype("<u4")}
+KINDS: dict[int, np.dtype[np.unsignedinteger[Any]]] = {16: np.dtype("<u2"), 32: np.dtype("<u4")}
 
 
 def pack(angles: Floats, bits: int) -> Words:

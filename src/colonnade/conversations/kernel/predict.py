@@ -6,7 +6,8 @@ owners are then summed to whoever is to know the score. An owner tells the other
 so nobody floods it.
 
 What each side learns: an owner learns omega'x + b of the new rows for its features, up to whole
-turns, which says how alike two rows are, and with shared directions their columns; the asker learns the score.
+turns, which says how alike two rows are, and with shared directions their columns; the asker learns
+the score.
 """
 
 from __future__ import annotations
@@ -112,9 +113,10 @@ class KernelShares:
     def scorer(self, holding: Holding) -> KernelScorer:
         return KernelScorer(KernelShare.from_arrays(holding.arrays), holding.X)
 
-    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
+    def together(self, holdings: Mapping[str, Holding]) -> Floats:
         """The scores of all rows, computed a stretch at a time."""
-        held = {name: KernelShare.from_arrays(arrays) for name, arrays in shares.items()}
+        columns = {name: held.X for name, held in holdings.items()}
+        held = {name: KernelShare.from_arrays(each.arrays) for name, each in holdings.items()}
         alphas = {name: share.alpha for name, share in held.items() if share.alpha is not None}
         n = int(next(iter(columns.values())).shape[0])
         f: Floats = np.zeros((n, *next(iter(held.values())).outputs))

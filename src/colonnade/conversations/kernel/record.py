@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
 
+from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.conversation import Conversation, Leak
 from colonnade.conversations.kernel import gram, kernel
 from colonnade.conversations.kernel.gram import GramSettings
@@ -13,11 +15,14 @@ from colonnade.conversations.kernel.setup import layout_of
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
-from colonnade.job import Job, Kernel, LossName, Train
+from colonnade.job import Job, Kernel, LossName, PrivacyTerms, Train
 from colonnade.job.plan import Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
-from colonnade.losses import LOSSES
+from colonnade.losses import LOSSES, mean_loss
+
+if TYPE_CHECKING:  # it needs the rest of a pooled fit, which a party does not
+    from colonnade.baselines.dsg import DsgFit
 
 # smooth_hinge: at the same lambda a kernel machine needs a loss that ignores rows right by a margin
 KERNEL_LOSSES: Mapping[Task, LossName] = {
@@ -34,6 +39,8 @@ WIDEST = 64  # new features of a round, where the job does not say and there is 
 
 def check(job: Job, preset: Preset) -> None:
     """Refuse what kernel machines cannot do."""
+    if job.data.intercept:
+        raise JobError(f"data.intercept: {preset.name} is a kernel machine, which has no intercept; drop it")
     if job.train.regularizer != "l2":
         raise JobError(f"train.regularizer: {preset.name} has the norm of its kernel's space; use l2")
 
@@ -56,11 +63,14 @@ def check_kernel(job: Job, preset: Preset) -> None:
 
 
 def usual_batch(job: Job, preset: Preset, rows: int) -> int:
-    """The batch where the job names none: larger without a cap, as every round brings features."""
+    """The batch where the job names none; without a cap the number of rounds is the number of blocks.
+
+    There should be some hundred of them, and their features must fit.
+    """
     if preset.capped:
         return USUAL_BATCH
-    rounds = max(1, CACHED_VALUES // rows)  # of one feature each
-    return max(USUAL_BATCH, -(-rows * job.train.epochs // rounds))
+    visits, most = rows * job.train.epochs, max(1, CACHED_VALUES // rows)  # rounds of one feature each
+    return max(min(USUAL_BATCH, max(16, visits // 400)), -(-visits // most))
 
 
 def kernel_ahead(job: Job, label_holders: int) -> int:
@@ -86,12 +96,17 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
         fraction=asked.fraction,
         features=features,
         block=block,
-        step=asked.step or ("falling" if preset.capped else "constant"),
+        step=_step(asked, preset),
         momentum=MOMENTUM if asked.momentum is None else asked.momentum,
         omega=asked.omega,
         bits=asked.bits,
         cache=asked.cache,
     )
+
+
+def _step(asked: Kernel, preset: Preset) -> Literal["falling", "constant"]:
+    """How steps go: as the job says, else constant as in the paper, or falling where there is a cap."""
+    return asked.step or ("falling" if preset.capped else "constant")
 
 
 def _capped(asked: Kernel, rows: int) -> tuple[int, int]:
@@ -115,9 +130,16 @@ def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSetti
 
 def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
     """Train by doubly stochastic gradients on pooled data, with as many features in the same blocks."""
+    loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
+    fit = pooled_fit(plan, X, y)
+    train_loss = mean_loss(loss, fit.scores(X), y) + fit.penalty
+    return columns.measured(loss, fit.scores, train_loss, fit.penalty)
+
+
+def pooled_fit(plan: Plan[KernelSettings], X: Matrix, y: Floats) -> DsgFit:
+    """The same machine trained where all columns lie together."""
     from colonnade.baselines.dsg import DsgKernel, fit_dsg
 
-    loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
     pace, settings = plan.pace, plan.settings
     train = Train(
         batch=pace.batch,
@@ -135,9 +157,8 @@ def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
         momentum=settings.momentum,
     )
     features = layout_of(plan, len(y)).features
-    fit = fit_dsg(X, y, loss, kernel_section, train, features=features, seed=plan.seed)
-    train_loss = float(loss.value(fit.scores(X), y).mean()) + fit.penalty
-    return columns.measured(loss, fit.scores, train_loss, fit.penalty)
+    loss = LOSSES[plan.objective.loss]
+    return fit_dsg(X, y, loss, kernel_section, train, features=features, seed=plan.seed)
 
 
 def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
@@ -150,7 +171,7 @@ def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
     if sigma == "median":
         sigma = median_bandwidth(X, y, fraction, plan.seed)
     fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), plan.objective.l2))
-    train_loss = float(loss.value(fit.decision_function(X), y).mean())
+    train_loss = mean_loss(loss, fit.decision_function(X), y)
     return columns.measured(loss, fit.decision_function, train_loss, 0.0)
 
 
@@ -165,7 +186,7 @@ def notes(plan: Plan[KernelSettings]) -> list[str]:
     return found
 
 
-def leaks(job: Job) -> tuple[Leak, ...]:
+def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
     """What a kernel run gives away, as parties' policies name it."""
     return ("similarity",)
 
@@ -181,9 +202,11 @@ KERNEL = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check_kernel,
+    understands=frozenset({"kernel.keys"}),
     usual_batch=usual_batch,
     ahead=kernel_ahead,
-    traits=frozenset({"counts-classes", "no-intercept"}),
+    fades=lambda job, preset: _step(job.kernel, preset) == "falling",
+    traits=frozenset({"counts-classes"}),
 )
 
 GRAM = Conversation(
@@ -197,5 +220,6 @@ GRAM = Conversation(
     leaks=leaks,
     losses=KERNEL_LOSSES,
     check=check,
-    traits=frozenset({"counts-classes", "no-intercept", "no-share"}),
+    understands=frozenset({"kernel.keys"}),
+    traits=frozenset({"counts-classes", "no-share"}),
 )

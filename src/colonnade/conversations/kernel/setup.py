@@ -120,7 +120,7 @@ async def agree(context: Context[KernelSettings]) -> Agreed:
     total = await context.sum.collect(piece, tag=tag)
     distance = np.maximum(total, 0.0)  # rounding can take a 0 below it
     classes = plan.objective.classes or 1
-    found = sample.bandwidth(distance, context.label_holder.y, classes)
+    found = sample.bandwidth(distance, context.label_holder.labels, classes)
     if found is None:
         raise DataError("the sampled rows are all alike, so no bandwidth fits them; set kernel.sigma")
     eigenvalue = spread(kernel, distance, found)
@@ -133,7 +133,8 @@ def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agr
     step = context.plan.pace.step
     if step != "auto":
         return float(step)
-    return kernel_step(context.loss, agreed.spread, layout.schedule.largest, layout.block, delay)
+    loss = context.label_holder.loss if context.holds_label else context.loss
+    return kernel_step(loss, agreed.spread, layout.schedule.largest, layout.block, delay)
 
 
 def draw_features(

@@ -54,7 +54,7 @@ class BackwardConversation:
             work.append(self.dominate())
         if set(dominators) - {me}:
             work.append(self.collaborate())
-        if self.context.target_loss is not None and me != self.context.evaluator:
+        if self.context.may_end_early and me != self.context.evaluator:
             work.append(heed_stop(self.net, self.window))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
@@ -141,5 +141,7 @@ class BackwardConversation:
         """Measure the model at its marks and at the end."""
         schedule, context = self.schedule, self.context
         every = context.plan.pace.evaluate_every
-        marks = Marks.of(every, schedule.per_epoch, schedule.rounds, context.target_loss)
-        await measure_at_marks(self.net, marks, schedule, self.window, self.trainer.measure_at)
+        marks = Marks.of(every, schedule)
+        await measure_at_marks(
+            self.net, self.trainer.evaluation, marks, schedule, self.window, self.trainer.measure_at
+        )

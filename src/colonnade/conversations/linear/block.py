@@ -15,7 +15,7 @@ from colonnade.arrays import Floats, Rows
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.models.linear import RowKernels, rows_of
 from colonnade.optim.estimators import Estimator
-from colonnade.regularizers import Regularizer
+from colonnade.regularizers import Penalty
 
 Thetas = Sequence[tuple[Round, Floats]]
 
@@ -31,15 +31,13 @@ class Block:
         X: Floats | csr_array,
         schedule: Schedule,
         estimator: Estimator,
-        regularizer: Regularizer,
-        l2: float,
+        penalty: Penalty,
         classes: tuple[int, ...] = (),
     ) -> None:
         self.X = X
         self.w = np.zeros((X.shape[1], *classes))
         self.estimator = estimator
-        self.regularizer = regularizer
-        self.l2 = l2
+        self.penalty = penalty
         self.all_rows = rows_of(X)
         self._schedule = schedule
         # threads may lose an update of the weights, and later ones make up for it; an estimator that loses
@@ -69,7 +67,7 @@ class Block:
 
     def estimate(self, thetas: Thetas) -> Floats:
         """The sum of the batches' gradient estimates; consecutive batches are one matrix product."""
-        v = (len(thetas) * self.l2) * self.regularizer.gradient(self.w)
+        v = self.penalty.gradient(self.w, times=len(thetas))
         for run in _alike(thetas):
             first, last = run[0][0], run[-1][0]
             order, rows = self.rows(first.epoch)
@@ -89,10 +87,7 @@ class Block:
         """Make one update from all these thetas."""
         # in place and without a lock: several threads may step on the same weights
         self.w -= rate * self.estimate(thetas)
-
-    def penalty(self) -> float:
-        """The block's part of the regulariser, times l2."""
-        return self.l2 * self.regularizer.value(self.w)
+        self.penalty.shrink(self.w, rate * len(thetas))
 
     def values(self, batches: Sequence[Round]) -> int:
         """How many stored numbers the kernels touch for these batches."""

@@ -30,6 +30,8 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
+from colonnade.conversations.linear.caution import Caution, Watch
+from colonnade.conversations.linear.heavy import hidden_curvature
 from colonnade.conversations.linear.piggyback import Riders
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.tune import sum_to_all
@@ -58,7 +60,7 @@ class StepQuestion:
 
     @property
     def answer_size(self) -> int:
-        return self.piece.size + 1  # and the step
+        return self.piece.size + 2  # and the step, and a word of caution
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,7 @@ class JointState:
     """What rounds change: the pairs of the common H, the questions under way, the factors of s and v."""
 
     memory: LimitedMemory
+    caution: Caution
     riders: Riders[JointQuestion]
     last_w: Floats
     steepest: Floats | None = None
@@ -132,9 +135,13 @@ class Joint:
     def __post_init__(self) -> None:
         settings = self.context.plan.settings
         memory = LimitedMemory(settings.memory, settings.delta)
-        self.state = JointState(memory, Riders(self.ahead), self.block.w.copy())
+        w = self.block.w.copy()
+        self.state = JointState(memory, Caution(w), Riders(self.ahead), w)
+        self.watch = Watch()
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
+        batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness
+        self._hidden = hidden_curvature(self.block.X, self.sample, batch, smoothness)
 
     # -- rounds -------------------------------------------------------------------------------------
 
@@ -167,7 +174,7 @@ class Joint:
     def _answer(self, question: JointQuestion, total: Floats) -> Floats:
         match question:
             case StepQuestion():
-                return np.append(total, self.step())
+                return np.append(total, [self.state.caution.factor * self.step(), self.watch.said()])
             case CurvatureQuestion():
                 along, z = total.reshape(question.scores.shape)
                 return self._bend(self._theta(z), along).ravel()
@@ -191,9 +198,15 @@ class Joint:
         state.riders.add(number, StepQuestion(v, state.zoom_v, inverse, inverse.dots(v)[:, 0]))
 
     def _take_step(self, asked: StepQuestion, answer: Floats) -> None:
-        products, squared_length, gamma = answer[:-2], answer[-2], answer[-1]
-        self.block.w -= (gamma / asked.zoom) * asked.inverse.direction(asked.v, products)
-        self.state.zoom_v = _zoomed(asked.zoom, squared_length)
+        products, (squared_length, gamma, word) = answer[:-3], answer[-3:]
+        state = self.state
+        state.zoom_v = _zoomed(asked.zoom, squared_length)
+        if state.caution.heed(word, self.block.w):
+            state.memory.forget()
+            state.changes += 1
+            state.last_w = self.block.w.copy()
+        else:
+            self.block.w -= (gamma / asked.zoom) * asked.inverse.direction(asked.v, products)
 
     # -- pairs --------------------------------------------------------------------------------------
 
@@ -260,7 +273,7 @@ class Joint:
             q = scores[0] / length
             # at first the largest curvature that the loss has anywhere: it may be flat where we start
             first = self.state.steepest is None
-            bent = self.context.loss.smoothness * q if first else self._bend(theta, q)
+            bent = self._steepest(theta, q) if first else self._bend(theta, q)
             alpha = float(np.vdot(bent, q)) / n + penalty / length**2
             return np.append(bent.ravel(), [np.sqrt(max(squared_length, 0.0)), alpha])
 
@@ -285,20 +298,23 @@ class Joint:
 
     def _theta(self, z: Floats) -> Floats:
         """dL/dz of the sample; only a label holder can compute it."""
-        return self.context.loss.dz(z, self.context.label_holder.y[self.sample])
+        return self.context.label_holder.theta(z, self.sample, self.state.exchanges)
 
     def _bend(self, theta: Floats, along: Floats) -> Floats:
-        """L'' times the scores `along`; L'' follows from theta."""
-        return self.context.loss.bend(theta, along)
+        """L'' times the scores `along`; only a label holder can compute it."""
+        return self.context.label_holder.bend(theta, along, self.sample)
+
+    def _steepest(self, theta: Floats, along: Floats) -> Floats:
+        """The same with the largest L'' that a row has anywhere, or near its theta if there is no largest."""
+        return self.context.label_holder.bend_most(theta, along, self.sample)
 
     def _gradient(self, bent: Floats) -> Floats:
         """X_l' times these numbers of the sample, divided by its rows."""
         return self._rows.gradient(0, len(self.sample), bent) / len(self.sample)
 
     def _penalty(self, s: Floats) -> Floats:
-        """The regulariser's Hessian times s."""
-        curved: Floats = self.block.l2 * self.block.regularizer.curvature(self.block.w) * s
-        return curved
+        """The Hessian times s of all that needs no other party: the penalty, and heavy columns."""
+        return self.block.penalty.bend(self.block.w, s) + (s.T * self._hidden).T
 
 
 def _zoomed(zoom: float, squared_length: float) -> float:

@@ -86,7 +86,7 @@ class Curvature:
                 batch, theta = latest
                 _, rows = self.block.rows(batch.epoch)
                 along = rows.scores(batch.start, batch.end, s)
-                bent = rows.gradient(batch.start, batch.end, self.context.loss.bend(theta, along))
+                bent = rows.gradient(batch.start, batch.end, self._bend(batch, theta, along))
                 self._add(s, bent / batch.size + self._penalty(s), gamma)
 
     async def pair(self, number: int, gamma: float) -> int:
@@ -115,7 +115,7 @@ class Curvature:
         """dL/dz of the sample at the present weights; the evaluator tells all parties."""
 
         def theta(z: Floats) -> Floats:
-            return self.context.loss.dz(z, self.context.label_holder.y[self.sample])
+            return self.context.label_holder.theta(z, self.sample, number)
 
         scores = self._rows.scores(0, len(self.sample), self.block.w)
         return await sum_to_all(self.context, scores, number, theta, Topic.PAIR)
@@ -129,7 +129,13 @@ class Curvature:
         """The least that 1 / H_0 may be: then a step of gamma H_0 stays near the first-order step."""
         return gamma / (self.first_order_step * (1 + self.memory.pairs))
 
+    def _bend(self, batch: Round, theta: Floats, along: Floats) -> Floats:
+        """L'' times the scores `along`; a party without labels must be able to tell it from theta alone."""
+        if not self.context.holds_label:
+            return self.context.loss.bend(theta, along)
+        order, _ = self.block.rows(batch.epoch)
+        return self.context.label_holder.bend(theta, along, order[batch.start : batch.end])
+
     def _penalty(self, s: Floats) -> Floats:
-        """The regulariser's Hessian times s."""
-        curved: Floats = self.block.l2 * self.block.regularizer.curvature(self.block.w) * s
-        return curved
+        """The penalty's Hessian times s."""
+        return self.block.penalty.bend(self.block.w, s)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -52,7 +52,7 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
         conversation = PullConversation(context, trainer)
         trainer.steps.progress = conversation.progress
         await conversation.run()
-    return trainer.outcome(conversation.rounds)
+    return trainer.outcome(conversation.rounds, ended_early=conversation.state.ended_early)
 
 
 @dataclass
@@ -64,6 +64,7 @@ class PullState:
     begun: int = 0  # own rounds asked for
     done: int = 0  # own rounds finished
     fetched: dict[int, Floats] = field(default_factory=dict)
+    ended_early: bool = False
 
 
 class PullConversation:
@@ -254,21 +255,21 @@ class PullConversation:
     async def measure(self) -> bool:
         """Measure the model after this stint, if it is due; returns whether the run is over."""
         last = self.state.stint + 1 == self.timetable.epochs
-        target = self.context.target_loss
         rounds = (self.state.stint + 1) * self.timetable.per_epoch
         every = int(self.context.plan.pace.evaluate_every) or self.timetable.epochs
         if (self.state.stint + 1) % every and not last:
             return False
-        # any mark may be the last one where a target can end the run
-        final = last or target is not None
-        mark = Mark(self.timetable.passes(rounds), self.rounds, final)
+        mark = Mark(self.timetable.passes(rounds), self.rounds, last)
         loss = await self.trainer.measure_now(mark)
-        if target is None or last:
+        over = self.trainer.evaluation.over(loss, self.state.stint + 1)
+        if last or not self.context.may_end_early:
             return last
         tag = tag_of(Topic.PAUSE, self.timetable.epochs + self.state.stint)
         if loss is not None:
-            reached = np.array([float(loss <= target)])
-            await self.net.broadcast(Announce(tag, reached))
+            await self.net.broadcast(Announce(tag, np.array([float(over)])))
         else:
-            reached = (await self.net.recv(Announce, self.context.evaluator, tag)).values
-        return bool(reached[0])
+            over = bool((await self.net.recv(Announce, self.context.evaluator, tag)).values[0])
+        if over:  # the same moment once more, with the test rows
+            await self.trainer.measure_now(replace(mark, final=True))
+        self.state.ended_early = over
+        return over

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from colonnade.arrays import Arrays, Floats, Matrix
+from colonnade.arrays import Floats
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
@@ -27,8 +27,12 @@ THETA = {
     "softmax": "its one negative entry is the class of its row, and the scores follow from it up to a shift",
     "smooth_hinge": "its sign gives away the label of its row, unless that is right by a margin already",
     "squared": "it is how far the total score of its row is from the label",
+    "poisson": "it is how far the expected count of its row is from the label",
+    "gamma": "it is the relative error of its row: how far the label over what is expected is from 1",
 }
-UNDERSTANDS = frozenset({"train.estimator", "train.direction", "train.reshuffle"})
+UNDERSTANDS = frozenset(
+    {"train.estimator", "train.direction", "train.reshuffle", "train.l1", "train.loss", "train.stale"}
+)
 
 
 class LinearShares:
@@ -43,8 +47,8 @@ class LinearShares:
         X = holding.X
         return SummedPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(holding.arrays["w"])))
 
-    def together(self, shares: Mapping[str, Arrays], columns: Mapping[str, Matrix]) -> Floats:
-        z: Floats = np.sum([X @ shares[name]["w"] for name, X in columns.items()], axis=0)
+    def together(self, holdings: Mapping[str, Holding]) -> Floats:
+        z: Floats = np.sum([held.X @ held.arrays["w"] for held in holdings.values()], axis=0)
         return z
 
 
@@ -53,8 +57,18 @@ def direction_of(job: Job, preset: Preset) -> DirectionName:
     return job.train.direction or preset.direction
 
 
+def check_direction(job: Job, preset: Preset) -> None:
+    """Refuse sparse weights along a quasi-Newton direction."""
+    if job.train.l1 and direction_of(job, preset) == "lbfgs":
+        raise JobError(
+            f"train.l1 = {job.train.l1}: weights are set to zero one by one, and a quasi-Newton direction "
+            "mixes them; set train.direction = 'plain'"
+        )
+
+
 def check_pull(job: Job, preset: Preset) -> None:
     """Refuse what cannot be done where every party pulls for itself."""
+    check_direction(job, preset)
     parties = len(job.data.party_names)
     if job.train.labels_at is not None and not 1 <= job.train.labels_at <= parties:
         raise JobError(f"train.labels_at: {job.train.labels_at} of {parties} parties; give 1 to {parties}")
@@ -74,6 +88,12 @@ def usual_batch(job: Job, preset: Preset, rows: int) -> int:
     """
     wanted = 100 if direction_of(job, preset) == "lbfgs" else 400
     return max(8, min(USUAL_BATCH, rows // wanted))
+
+
+def fades(job: Job, preset: Preset) -> bool:
+    """Plain SGD has noise that only smaller steps take out, unless the job says how large they are."""
+    step = job.direction.step if direction_of(job, preset) == "lbfgs" else job.train.step
+    return (job.train.estimator or preset.estimator) == "sgd" and step == "auto"
 
 
 def backward_ahead(job: Job, label_holders: int) -> int:
@@ -127,7 +147,13 @@ def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSetti
 
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
     """The settings of backward; by default a quasi-Newton direction has one H over all blocks."""
-    return _settings(job, preset, pace, pairs="joint")
+    chosen = _settings(job, preset, pace, pairs="joint")
+    if chosen.pairs == "hvp" and (facts.weighted or job.train.loss == "poisson"):
+        raise JobError(
+            "direction.pairs = 'hvp': a party without the label cannot tell the curvature from theta where "
+            "rows have weights or the loss is 'poisson'; use 'joint' or 'batch'"
+        )
+    return chosen
 
 
 def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
@@ -147,11 +173,13 @@ BACKWARD = Conversation(
     pooled=pooled_optimum,
     share=LinearShares(),
     notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
-    leaks=lambda job: ("labels",) if job.privacy.mechanism == "none" else (),
+    leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
+    check=check_direction,
     understands=UNDERSTANDS | {"train.evaluate_every"},
     usual_batch=usual_batch,
     ahead=backward_ahead,
-    traits=frozenset({"intercept"}),
+    fades=fades,
+    intercept=lambda job: True,
 )
 
 PULL = Conversation(
@@ -162,10 +190,12 @@ PULL = Conversation(
     pooled=pooled_optimum,
     share=LinearShares(),
     notes=lambda plan: ["every party that holds the label learns the total score of every row"],
-    leaks=lambda job: (),
+    leaks=lambda privacy: (),
     check=check_pull,
     understands=UNDERSTANDS | {"train.labels_at"},
     usual_batch=usual_batch,
     ahead=pull_ahead,
-    traits=frozenset({"intercept", "labels-everywhere"}),
+    fades=fades,
+    intercept=lambda job: True,
+    traits=frozenset({"labels-everywhere"}),
 )

@@ -11,6 +11,12 @@ Pairs = Literal["none", "joint", "hvp", "batch", "paper"]
 UNBOUNDED = 2**62
 
 
+class FullSettings(Section, frozen=True):
+    """The choices of L-BFGS on all rows: how many pairs it remembers."""
+
+    memory: int
+
+
 class LinearSettings(Section, frozen=True):
     """The choices of one linear algorithm.
 

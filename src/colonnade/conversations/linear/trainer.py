@@ -154,7 +154,7 @@ class Trainer:
         exchanged = self.tally.exchanged
         if self.tuner is not None:
             before = self.tuner.exchanges
-            self.steps.smoothness = await self.tuner.measure(self.block.w if gate else None)
+            self.steps.smoothness = await self.tuner.measure(self.block.w, first=not gate)
             exchanged[gate] += self.tuner.exchanges - before
         if self.joint is not None:
             before = self.joint.state.exchanges
@@ -228,7 +228,12 @@ class Trainer:
 
     async def measure_at(self, rounds: int, final: bool) -> float | None:
         """Measure the model after so many rounds."""
-        return await self.measure_now(Mark(self.timetable.passes(rounds), self.rounds(rounds), final))
+        if self.joint is not None and rounds:
+            self.joint.state.caution.mark(rounds, self.block.w)
+        loss = await self.measure_now(Mark(self.timetable.passes(rounds), self.rounds(rounds), final))
+        if self.joint is not None and loss is not None and rounds:
+            self.joint.watch.measured(rounds, loss)
+        return loss
 
     def rounds(self, rounds: int, pullers: int = 1) -> int:
         """Secure sums so far: rounds, snapshots counted as the rounds they replace, and those of pauses."""
@@ -238,7 +243,7 @@ class Trainer:
     async def measure_now(self, mark: Mark) -> float | None:
         """Measure the model; the loss at the evaluator, None elsewhere."""
         return await self.evaluation.measure(
-            lambda: self.all_scores(final=mark.final), self.block.penalty(), mark
+            lambda: self.all_scores(final=mark.final), self.block.penalty.value(self.block.w), mark
         )
 
     def all_scores(self, *, final: bool) -> list[Floats]:
@@ -248,8 +253,13 @@ class Trainer:
             scores.append(rows_of(test.X).scores(0, test.rows, self.block.w))
         return scores
 
-    def outcome(self, rounds: int | None = None) -> Outcome:
-        """What this party returns; `rounds` are all secure sums, where the window does not count them."""
+    def outcome(self, rounds: int | None = None, *, ended_early: bool | None = None) -> Outcome:
+        """What this party returns.
+
+        `rounds` are all secure sums, `ended_early` is whether the run did so, where the window does not know.
+        """
+        if ended_early is None:
+            ended_early = self.window.state.stop < self.schedule.rounds
         plain = self.curvature is None and self.joint is None
         return Outcome(
             weights={"w": self.block.w},
@@ -258,6 +268,7 @@ class Trainer:
             updates=self.tally.updates,
             evaluation=self.evaluation,
             delays=self.steps.delays.counts,
+            converged=ended_early if self.context.plan.pace.open else None,
         )
 
     # -- computing ----------------------------------------------------------------------------------
@@ -322,11 +333,13 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
 
 
 def _block(context: Context[LinearSettings], schedule: Schedule) -> Block:
-    """The party's columns with weights of zero."""
-    objective, table = context.plan.objective, context.train
-    classes = objective.shape
+    """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
+    classes, table = context.plan.objective.shape, context.train
     estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
-    return Block(table.X, schedule, estimator, context.regularizer, objective.l2, classes)
+    block = Block(table.X, schedule, estimator, context.penalty, classes)
+    if table.free and context.holds_label:
+        block.w[list(table.free)] = context.label_holder.start
+    return block
 
 
 @contextmanager

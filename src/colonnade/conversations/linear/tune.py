@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ SAMPLE = 2048
 FIRST, AGAIN = 10, 4  # power iterations from a random vector, and from the last one found
 # the Rayleigh quotient climbs towards the eigenvalue from below
 MARGIN = 1.05
+NOTHING = np.zeros(0)  # what only the evaluator knows, elsewhere
 
 
 @dataclass
@@ -48,46 +50,56 @@ class Tuner:
         self._rows = rows_of(X, self.sample)
         self._worst = float(squared_norms(X).max(initial=0.0))
 
-    async def measure(self, w: Floats | None = None) -> Smoothness:
-        """The smoothness of the mean loss and of the worst row: at the weights w, or a bound for any."""
-        context, n, loss = self.context, len(self.sample), self.context.loss
-        penalty = context.plan.objective.l2 * context.regularizer.smoothness
-        bent = np.full(n, loss.smoothness) if w is None else await self._bent(w)
+    async def measure(self, w: Floats, *, first: bool = False) -> Smoothness:
+        """The smoothness of the mean loss and of the worst row: at the weights w or, at first, for any."""
+        context, n = self.context, len(self.sample)
+        penalty = context.penalty.smoothness
+        anywhere = first and np.isfinite(context.loss.smoothness)
+        bent, steepest = self._anywhere(n) if anywhere else await self._bent(w)
         eigenvalue = worst = 0.0
-        for _ in range(FIRST if w is None else AGAIN):
+        for _ in range(FIRST if first else AGAIN):
             piece = np.concatenate([self._rows.scores(0, n, self.v), [self.v @ self.v, self._worst]])
-            news = await sum_to_all(context, piece, self._next(), partial(_iterate, bent))
+            news = await sum_to_all(context, piece, self._next(), partial(_iterate, bent, steepest))
             eigenvalue, worst = float(news[-2]), float(news[-1])
             # of length near 1 whatever the columns' scale, or it would leave the range of the fixed-point sum
             self.v = self._rows.gradient(0, n, news[:-2]) / (n * eigenvalue or 1.0)
         mean = MARGIN * eigenvalue + penalty
-        return Smoothness(mean=mean, worst_row=max(loss.smoothness * worst + penalty, mean))
+        return Smoothness(mean=mean, worst_row=max(worst + penalty, mean))
 
-    async def _bent(self, w: Floats) -> Floats:
-        """The curvature of the loss at every sampled row at the evaluator; elsewhere its largest anywhere."""
-        context, n, loss = self.context, len(self.sample), self.context.loss
+    def _anywhere(self, n: int) -> tuple[Floats, float]:
+        """The largest curvature of the loss at sampled rows, whatever their scores, and at any row."""
+        if self.context.me != self.context.evaluator:
+            return NOTHING, 0.0
+        most = self.context.label_holder.steepest
+        return (np.full(n, most), float(most)) if most.ndim == 0 else (most[self.sample], float(most.max()))
+
+    async def _bent(self, w: Floats) -> tuple[Floats, float]:
+        """The curvature of the loss at every sampled row, and a bound for all rows; at the evaluator."""
+        context, n = self.context, len(self.sample)
         scores, tag = self._rows.scores(0, n, w), tag_of(Topic.TUNE, self._next())
-        if context.me == context.evaluator:
-            z = await context.sum.collect(scores, tag=tag)
-            return loss.curvature(loss.dz(z, context.label_holder.y[self.sample]))
-        await context.sum.give(scores, root=context.evaluator, tag=tag)
-        return np.full(n, loss.smoothness)
+        if context.me != context.evaluator:
+            await context.sum.give(scores, root=context.evaluator, tag=tag)
+            return NOTHING, 0.0
+        holder = context.label_holder
+        bent = holder.curvature(await context.sum.collect(scores, tag=tag), self.sample)
+        steepest = float(holder.steepest.max())
+        return bent, steepest if np.isfinite(steepest) else float(bent.max())
 
     def _next(self) -> int:
         self.exchanges += 1
         return self.exchanges - 1
 
 
-def _iterate(bent: Floats, total: Floats) -> Floats:
-    """The evaluator's answer: L'' X v of the unit vector v, its Rayleigh quotient, the worst norm."""
+def _iterate(bent: Floats, steepest: float, total: Floats) -> Floats:
+    """The evaluator's answer: L'' X v of the unit vector v, its Rayleigh quotient, the worst row's bound."""
     scores, squared_norm, worst = total[:-2], total[-2], total[-1]
     norm = max(float(np.sqrt(squared_norm)), 1e-300)
     answer = bent * scores / norm
-    return np.concatenate([answer, [float(answer @ scores) / (norm * len(scores)), worst]])
+    return np.concatenate([answer, [float(answer @ scores) / (norm * len(scores)), steepest * worst]])
 
 
 async def sum_to_all(
-    context: Context[LinearSettings],
+    context: Context[Any],
     piece: Floats,
     number: int,
     answer: Callable[[Floats], Floats],

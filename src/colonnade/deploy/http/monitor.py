@@ -69,6 +69,8 @@ def metrics(daemon: Daemon) -> Iterator[str]:
         yield f'colonnade_peer_up{{peer="{peer}"}} {int(line.up)}'
     yield about("runs_active", "gauge", "Runs now.")
     yield f"colonnade_runs_active {len(daemon.runs)}"
+    yield about("proposals_waiting", "gauge", "Proposals that wait for the operator.")
+    yield f"colonnade_proposals_waiting {len(daemon.approvals.held)}"
     yield about("runs_total", "counter", "Runs that ended, by how.")
     for state in ("done", "failed", "refused", "withdrawn", "expired"):
         yield f'colonnade_runs_total{{state="{state}"}} {daemon.journal.ended[state]}'
@@ -81,3 +83,7 @@ def metrics(daemon: Daemon) -> Iterator[str]:
     for name, (text, value) in counters.items():
         yield about(name, "counter", text)
         yield f"colonnade_{name} {value}"
+    yield about("score_psi", "gauge", "Population stability: how far served scores are from the first ones.")
+    for model, scores in daemon.journal.scores.items():
+        if (psi := scores.psi) is not None:
+            yield f'colonnade_score_psi{{model="{model}"}} {psi:.6g}'

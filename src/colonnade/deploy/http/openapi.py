@@ -6,7 +6,6 @@ from typing import Any
 
 from colonnade import __version__
 from colonnade.deploy.settings import Serve
-from colonnade.deploy.shares import Manifest
 
 Json = dict[str, Any]
 
@@ -25,6 +24,7 @@ SCORE: Json = {
         "found": {"type": "boolean", "description": "whether all parties know the id"},
         "score": {"oneOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]},
         "probability": {"type": "number", "minimum": 0, "maximum": 1},
+        "expected": {"type": "number", "exclusiveMinimum": 0},
         "label": {"type": "string"},
     },
 }
@@ -39,14 +39,17 @@ ANSWER: Json = {
 PROBLEM: Json = {"type": "object", "properties": {"error": {"type": "string"}}}
 
 
-def document(serve: Serve, manifest: Manifest) -> Json:
-    """The whole document, for these settings and the model that answers."""
+def document(serve: Serve) -> Json:
+    """The whole document, for these settings; which model answers is told by /v1/model, with a token."""
+    security: Json = ({"token": []} if serve.token_file else {}) | (
+        {"certificate": []} if serve.client_ca else {}
+    )
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Colonnade prediction service",
             "version": __version__,
-            "description": f"Joint scores of {manifest.model}, {manifest.terms.algorithm}.",
+            "description": "Joint scores of rows by their ids. /v1/model says which model answers.",
         },
         "components": {
             "securitySchemes": {
@@ -54,7 +57,7 @@ def document(serve: Serve, manifest: Manifest) -> Json:
                 "certificate": {"type": "mutualTLS"},
             }
         },
-        "security": [{"token": []}] if serve.token_file else [{"certificate": []}],
+        "security": [security],
         "paths": {"/v1/score": {"post": _score(serve)}, **_others()},
     }
 

@@ -3,14 +3,14 @@
     POST /v1/score       {"ids": ["4711", ...]} -> one score per id; a composite id is a list
     GET  /v1/model       which model answers, and who is away
     POST /v1/refresh     align again
-    GET  /openapi.json   the same for machines
+    GET  /openapi.json   the same for machines; the only one that needs no token
 
 Whoever asks shows a token, or a certificate of the authority named in the settings; requests have a size
 limit. A session with the other parties stays open behind it (`standing`). When a party goes away the service
 says so (503), or goes on without it where the job allows that, and says that too.
 
-An id that some party did not know when the session began is not found until the next one, and a model that
-was trained since then is not used: POST /v1/refresh begins another session.
+An id that some party did not know when the session began is not found until the next one: POST /v1/refresh
+begins another. Which model answers changes only when an operator promotes another (`serving`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ from colonnade.deploy.http.standing import StandingSession
 from colonnade.deploy.rows import digests
 from colonnade.deploy.settings import Serve, address
 from colonnade.deploy.terms import Terms
-from colonnade.errors import CertificateError, ColonnadeError, DataError, JobError
+from colonnade.deploy.tokens import read_token
+from colonnade.errors import CertificateError, ColonnadeError, DataError
 from colonnade.net.stream.channel import cannot_listen
 
 log = logging.getLogger("colonnade.service")
+
+DESCRIPTION = "/openapi.json"
 
 
 class ScoreRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,14 +60,7 @@ class Service:
         """The token that requests must show, None if they show a certificate instead."""
         if self._serve.token_file is None:
             return None
-        path = self._daemon.settings.path(self._serve.token_file)
-        try:
-            token = path.read_text().strip()
-        except OSError as error:
-            raise JobError(f"serve.token_file: {path}: {error.strerror}; write a long random line") from error
-        if len(token) < 16:
-            raise JobError(f"serve.token_file: {path}: a token has at least 16 characters")
-        return token
+        return read_token(self._daemon.settings.path(self._serve.token_file), "serve.token_file")
 
     async def open(self) -> None:
         """Listen for requests, and begin to keep a session with the other parties."""
@@ -72,7 +68,7 @@ class Service:
         app.router.add_post("/v1/score", self._score)
         app.router.add_post("/v1/refresh", self._refresh)
         app.router.add_get("/v1/model", self._model)
-        app.router.add_get("/openapi.json", self._openapi)
+        app.router.add_get(DESCRIPTION, self._openapi)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         host, port = address(self._serve.listen, "serve.listen")
@@ -106,8 +102,11 @@ class Service:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Turn away requests without the token, where one is demanded, and answer every error as JSON."""
-        if self._token is not None:
+        """Turn away requests without the token, where one is demanded, and answer every error as JSON.
+
+        The description of the service needs no token: it tells about no model and no data.
+        """
+        if self._token is not None and request.path != DESCRIPTION:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode(), self._token.encode()):
                 return _problem(401, "show the token: Authorization: Bearer TOKEN")
@@ -179,7 +178,7 @@ class Service:
 
     async def _openapi(self, request: web.Request) -> web.Response:
         """Answer GET /openapi.json."""
-        return web.json_response(document(self._serve, self.session.share.manifest))
+        return web.json_response(document(self._serve))
 
 
 def _problem(status: int, text: str) -> web.Response:

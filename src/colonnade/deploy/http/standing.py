@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.deploy import scoring, shares
+from colonnade.deploy import operators, scoring, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.scoring import ScoredRow
 from colonnade.deploy.settings import Serve
@@ -54,18 +54,20 @@ class StandingSession:
         self._keeper: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Begin to keep a session."""
+        """Begin to keep a session; a model that is promoted takes over at once."""
+        self._daemon.serving.listeners.append(self.refresh)
         self._keeper = asyncio.ensure_future(self._keep())
 
     async def close(self) -> None:
         """End the session and begin no other."""
+        self._daemon.serving.listeners.remove(self.refresh)
         self.refresh()
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
 
     def refresh(self) -> None:
-        """End the session, so that another begins: with new rows, and the newest model of the name."""
+        """End the session, so that another begins: with new rows, and the model that is in use by then."""
         self._over.set()
         self._bell.set()
 
@@ -76,7 +78,7 @@ class StandingSession:
 
     @property
     def share(self) -> shares.StoredShare:
-        """This party's share of the model that answers: the newest of its name when the session began."""
+        """This party's share of the model that answers: the one in use when the session began."""
         if self._share is None:
             raise ShareError(self.reason)
         return self._share
@@ -92,14 +94,19 @@ class StandingSession:
     async def _keep(self) -> None:
         """Open one session after the other, for ever."""
         while True:
-            self._over.clear()
             try:
-                models = self._daemon.settings.state / "models"
-                share = self._share = await asyncio.to_thread(shares.load, models, self._serve.model)
+                model = operators.pin(self._daemon, self._serve.model).model
+                self._over.clear()  # from now on: the first use of a name pins it, and rings here, too
+                models = self._daemon.serving.models
+                share = self._share = await asyncio.to_thread(shares.load, models, model)
                 await self._daemon.score(share, None, self._use, data=self._serve.data, service=True)
             except ColonnadeError as error:
                 self.reason = str(error)
                 log.warning("no session: %s", error)
+                await asyncio.sleep(RETRY_S)
+            except Exception:  # whatever it is, the service says so and tries again
+                self.reason = "the session failed; the operator of this party sees why"
+                log.exception("no session")
                 await asyncio.sleep(RETRY_S)
             finally:
                 self._ready = None
@@ -150,6 +157,8 @@ class StandingSession:
                     future.set_exception(error if isinstance(error, ColonnadeError) else JobError("ended"))
             raise
         self._daemon.journal.scored_rows += len(rows)
+        if z.ndim == 1:
+            self._daemon.journal.scores[self.share.manifest.model].observe(z.tolist())
         answers = scoring.outputs(self.share, z)
         at = 0
         for places, future in batch:

@@ -1,0 +1,32 @@
+"""`colonnade example`: two small files to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the files as JSON.")
+def example(folder: Path, as_json: bool) -> None:
+    """Write bank.csv and shop.csv to DIR: invented customers, with gaps and words as real files have them.
+
+    The bank knows who did not repay (`default`); `customer` says who is who in both files.
+
+    \b
+    Example:
+      colonnade example
+      colonnade new bank.csv shop.csv --label default --id customer
+    """
+    import json
+
+    from colonnade.example import write_example
+
+    files = write_example(folder)
+    if as_json:
+        click.echo(json.dumps([str(path) for path in files]))
+        return
+    click.echo(f"written: {', '.join(map(str, files))}")
+    click.echo(f"next: colonnade new {files[0]} {files[1]} --label default --id customer")

@@ -1,0 +1,176 @@
+"""`colonnade new`: look at files, and write the job that trains a model on them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from colonnade.data.survey import Survey
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--label", help="The column to predict.")
+@click.option("--id", "id_column", help="The column by which rows of several files belong together.")
+@click.option("--parties", type=click.IntRange(min=1), help="One FILE: split its columns over so many.")
+@click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=Path("job.toml"),
+    show_default=True,
+    help="The job.",
+)
+def new(
+    files: tuple[Path, ...], label: str | None, id_column: str | None, parties: int | None, out: Path
+) -> None:
+    """Look at FILEs, one for each party, and write a job that trains a model on them.
+
+    Says what is in every file, which of them holds the label, and what to run next. The job has a comment for
+    every key; change what you like. A job that is there already is never overwritten.
+
+    \b
+    Examples:
+      colonnade new bank.csv shop.csv --label default --id customer
+      colonnade new people.csv --label buys --parties 3
+    """
+    from colonnade.data.survey import Survey
+    from colonnade.errors import DataError
+
+    if out.exists():
+        raise DataError(f"{out}: exists and is not overwritten; choose another with --out")
+    if not out.absolute().parent.is_dir():
+        raise DataError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
+    if parties is not None and len(files) > 1:
+        raise DataError("--parties: splits the columns of one file; with several each is a party's")
+    surveys = [Survey.of(path) for path in files]
+    for survey in surveys:
+        click.echo(f"{survey.path}")
+        for line in survey.found():
+            click.echo(f"  {line}")
+    holder = _holder(surveys, label)
+    _check_id(surveys, id_column)
+    names = _names(files) if len(files) > 1 else {}
+    text = _job(surveys, names, holder, label, id_column, parties or 2, out)
+    out.write_text(text, encoding="utf-8")
+    shown = f"colonnade run {out} --report"
+    click.echo(f"\nwritten: {out}\nnext:    colonnade run {out} --check\n         {shown}")
+
+
+def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
+    """The file that holds the label; DataError with the columns that may be it."""
+    from colonnade.data.survey import base_rate, label_candidates, sparse
+    from colonnade.errors import DataError, suggest
+
+    if label is None and sparse(surveys):
+        return surveys[0]  # its format has a place for labels
+    if label is None:
+        found = ", ".join(label_candidates(surveys)[:8]) or "none has few different values"
+        raise DataError(f"--label: say which column to predict; it may be one of: {found}")
+    holders = [survey for survey in surveys if survey.has(label)]
+    if not holders:
+        known = [column for survey in surveys for column in survey.raw.columns]
+        raise DataError(f"--label: no file has a column '{label}'; {suggest(label, known)}")
+    if len(holders) > 1:
+        which = " and ".join(str(survey.path) for survey in holders)
+        raise DataError(f"--label: {which} have '{label}'; remove it from all files but one")
+    click.echo(f"\nlabel:   '{label}' is in {holders[0].path} ({base_rate(holders[0], label)})")
+    return holders[0]
+
+
+def _check_id(surveys: Sequence[Survey], id_column: str | None) -> None:
+    """Refuse files that cannot be joined, with the columns that may be their id."""
+    from colonnade.data.survey import id_candidates
+    from colonnade.errors import DataError, suggest
+
+    if id_column is None:
+        if len(surveys) == 1:
+            return
+        found = ", ".join(id_candidates(surveys)[:8]) or "no column is in all files and differs in every row"
+        raise DataError(f"--id: say which column joins the files; it may be: {found}")
+    for survey in surveys:
+        if not survey.has(id_column):
+            hint = suggest(id_column, survey.raw.columns)
+            raise DataError(f"--id: {survey.path} has no column '{id_column}'; {hint}")
+
+
+def _names(files: Sequence[Path]) -> dict[str, Path]:
+    """A name for every file's party: that of the file, where they differ."""
+    names: dict[str, Path] = {}
+    for path in files:
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-") or "party"
+        number = 2
+        while name in names:
+            name, number = f"{name.rstrip('0123456789').rstrip('-')}-{number}", number + 1
+        names[name] = path
+    return names
+
+
+def _job(
+    surveys: Sequence[Survey],
+    names: dict[str, Path],
+    holder: Survey,
+    label: str | None,
+    id_column: str | None,
+    parties: int,
+    out: Path,
+) -> str:
+    """The text of the job."""
+    from colonnade.job.presets import DEFAULT_ALGORITHM
+    from colonnade.job.writing import text, value_text
+
+    def beside(path: Path) -> str:
+        folder = out.absolute().parent
+        return text(os.path.relpath(path.absolute(), folder).replace(os.sep, "/"))
+
+    lines = [
+        "# Written by `colonnade new`. `colonnade run --check` says what is wrong after a change.",
+        "",
+        _key(f'algorithm = "{DEFAULT_ALGORITHM}"', "how to train; `colonnade algorithms` lists all"),
+        _key('world = "local"', 'in one process; "network": a process each, mutual TLS; "simulated"'),
+        _key("seed = 0", "the split into training and test rows, the order of rows"),
+        _key("# compare = false", "do not fit the same model on all columns together, to compare with"),
+        "",
+        "[data]",
+    ]
+    if names:
+        active = next(name for name, path in names.items() if path == holder.path)
+        lines += [f"files.{name} = {beside(path)}" for name, path in names.items()]
+        lines += [_key(f"active = {value_text([active])}", "who holds the label")]
+    else:
+        lines += [f"train = {beside(surveys[0].path)}"]
+        lines += [_key(f"parties = {parties}", "split the columns over so many, at random")]
+    lines += [_key(f"label = {text(label)}", "the column to predict")] if label is not None else []
+    if id_column is not None:
+        lines += [_key(f"id = {text(id_column)}", "rows with the same belong together")]
+    return "\n".join([*lines, *OPEN]) + "\n"
+
+
+def _key(text: str, comment: str) -> str:
+    """A line of the job with its comment."""
+    return f"{text:<27} # {comment}"
+
+
+OPEN = [
+    _key("test_fraction = 0.2", "of the rows are kept to test the model on"),
+    _key('# positive = ["yes"]', "the labels that count as +1; else the second of two"),
+    _key('# drop = ["..."]', "columns to leave out"),
+    _key('# categorical = ["..."]', "numbers that are codes; text is categorical by itself"),
+    _key('# scale = "auto"', "or none, zscore, minmax, maxabs"),
+    _key('# missing = "auto"', "gaps; or error, zero, mean"),
+    _key('# separator = ";"', "also decimal, thousands, encoding: found out where they are not given"),
+    "",
+    "[train]",
+    _key("l2 = 1e-4", "the larger, the smaller the weights"),
+    _key("# epochs = 30", "passes over the rows"),
+    _key('# loss = "logistic"', "or squared, softmax, smooth_hinge; else what suits the label"),
+    "",
+    "[secure]",
+    _key('sum = "masked"', "how scores are summed: nobody sees another party's part"),
+]

@@ -1,0 +1,97 @@
+"""When a run is over, and how it ended: the loss stopped falling, still falls, or went astray.
+
+The evaluator decides, from the losses that it measures. A run whose steps keep their size ends by itself:
+once the loss falls by no more than `tolerance` of itself an epoch, several times in a row. A run whose steps
+fade to nothing over its epochs would stop falling however far it is from the optimum; it makes all its
+epochs, and has converged if the last quarter of them brought next to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from colonnade.errors import Diverged
+from colonnade.job.plan import Pace
+
+PATIENCE = 3  # measurements in a row without a fall
+NOISE = 10.0  # times the fall that counts as none: a rise that does, too
+LATE_GAIN = 0.01  # the part of all that a run gained, which its last quarter may bring
+ADVICE = "step = 'auto', scale = 'zscore', or algorithm = 'lbfgs', which needs no step"
+
+
+@dataclass
+class Settling:
+    """Sees whether the loss has stopped falling, one measurement after another."""
+
+    tolerance: float
+    start: float  # the loss where every score is zero
+    patience: int = PATIENCE
+    best: float = math.inf
+    epoch: float = 0.0
+    calm: int = 0
+
+    def settled(self, loss: float, epoch: float) -> bool:
+        """Take in the loss after so many epochs; returns whether it fell too little, often enough in a row.
+
+        >>> seen = Settling(tolerance=0.01, start=1.0, patience=2)
+        >>> [seen.settled(loss, epoch) for epoch, loss in enumerate([0.8, 0.799, 0.7, 0.7, 0.699], 1)]
+        [False, False, False, False, True]
+        """
+        fall = min(self.best, self.start) - loss
+        scale = max(abs(loss), 0.01 * abs(self.start - loss))  # the best loss may be zero
+        least = self.tolerance * scale * (epoch - self.epoch)
+        calm = -NOISE * least <= fall <= least  # a loss that jumps about has not settled
+        self.calm = self.calm + 1 if calm else 0
+        self.best, self.epoch = min(self.best, loss), epoch
+        return self.calm >= self.patience
+
+
+def faded_out(losses: Sequence[tuple[float, float]], start: float) -> bool:
+    """Whether a run whose steps fade gained next to nothing in its last quarter; losses as (epoch, loss).
+
+    >>> faded_out([(1, 0.5), (2, 0.4), (3, 0.301), (4, 0.3)], start=0.7), faded_out([(4, 0.3)], start=0.7)
+    (True, False)
+    """
+    last, end = losses[-1]
+    before = [loss for epoch, loss in losses if epoch <= 0.75 * last] or [start]
+    return before[-1] - end <= LATE_GAIN * max(start - end, 0.0)
+
+
+@dataclass
+class Ending:
+    """Decides at the evaluator when a run is over. `start` is the loss where every score is zero."""
+
+    pace: Pace
+    target: float | None
+    start: float
+    strict: bool = True  # False: noise on the replies may end anywhere, and that is no error
+    converged: bool | None = None
+    stopped: bool = False  # whoever watches has seen enough
+
+    def __post_init__(self) -> None:
+        self.settling = Settling(self.pace.tolerance, self.start)
+
+    def over(self, loss: float, epoch: float) -> bool:
+        """Whether a run is over that has this loss after so many epochs."""
+        if self.pace.open:
+            self.converged = self.settling.settled(loss, epoch)
+        # the others listen for an end only where one may come
+        enough = self.stopped and (self.pace.open or self.target is not None)
+        return enough or bool(self.converged) or (self.target is not None and loss <= self.target)
+
+    def close(self, losses: Sequence[tuple[float, float]]) -> None:
+        """Say how the run ended, from all its losses as (epoch, loss)."""
+        if self.pace.fades and self.pace.tolerance:
+            self.converged = faded_out(losses, self.start)
+
+    def check(self, loss: float, *, final: bool) -> None:
+        """Raise if a loss is not finite or, at the end, above that of scores of zero."""
+        if not math.isfinite(loss):
+            raise Diverged(f"the loss is not finite any more; use a smaller step: {ADVICE}")
+        if final and self.strict and loss > self.start + 1e-6 * abs(self.start):
+            raise Diverged(
+                f"the loss is {loss:.4g} after training and {self.start:.4g} without any: the steps are too "
+                f"long for this data; use a smaller step: {ADVICE}"
+            )

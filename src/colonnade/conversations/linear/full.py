@@ -1,0 +1,242 @@
+"""The full conversation: L-BFGS on all rows at once, each step as long as is best; for data nobody knows yet.
+
+A step takes two secure sums. First inner products over all blocks: every party then knows its part of the
+direction d = -H g, where H comes from the latest pairs (s, y) of the way so far. Then u = X d of all rows:
+the evaluator knows the scores z of all rows, so it knows z + t u for every t, and looks for the best t
+without asking anybody (`optim.line_search`). It answers with t and theta = dL/dz there; every party moves and
+has its next gradient.
+
+No step size is assumed: the loss falls with every step, whatever the columns look like, and the run ends when
+it stops falling. A step costs as many bytes as one epoch of `backward`, in two messages each way, where an
+epoch has hundreds.
+
+What is summed has a length near 1: near the optimum gradients and steps become smaller than the fixed-point
+step of the secure sums. Scores and weights are counted in units of the labels, where these are numbers.
+
+What each side learns: the evaluator learns the total score of every row; every party learns theta of every
+row, and with it, for the logistic loss, the label and the total score, as in `backward`; all learn inner
+products over all blocks and, where labels are numbers, how large they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from colonnade.arrays import Floats
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import MEGA, Evaluation, Mark, Scribe
+from colonnade.conversations.linear.settings import FullSettings
+from colonnade.conversations.linear.tune import sum_to_all
+from colonnade.losses import scaled_labels
+from colonnade.messages import Topic
+from colonnade.models.linear import rows_of
+from colonnade.optim.lbfgs import LimitedMemory
+from colonnade.optim.line_search import search
+
+RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
+PATIENCE = 2  # steps have no noise
+
+
+async def converse(context: Context[FullSettings]) -> Outcome:
+    """Train the party's block from all rows at once."""
+    conversation = FullConversation(context)
+    await conversation.run()
+    return conversation.outcome()
+
+
+@dataclass
+class FullState:
+    """What steps change: the weights, the gradient there, the direction taken last, the pairs, the counts."""
+
+    w: Floats
+    gradient: Floats
+    direction: Floats  # over all blocks its length is 1
+    memory: LimitedMemory
+    length: float = 1.0  # of the gradient over all blocks, as it was last known
+    natural: float = 1.0  # how far along the direction H itself would go
+    step: float = 0.0  # how far the last step went along its direction
+    steps: int = 0
+    sums: int = 0
+    converged: bool | None = None  # as the evaluator said
+
+
+@dataclass
+class FullConversation:
+    """One party's side: it scores directions and moves along them."""
+
+    context: Context[FullSettings]
+    evaluation: Evaluation = field(init=False)
+    state: FullState = field(init=False)
+
+    def __post_init__(self) -> None:
+        plan, X = self.context.plan, self.context.train.X
+        self.penalty = self.context.penalty
+        w = np.zeros((int(X.shape[1]), *plan.objective.shape))
+        memory = LimitedMemory(plan.settings.memory, 0.0)
+        self.state = FullState(w, np.zeros_like(w), np.zeros_like(w), memory)
+        self.evaluation = self.context.evaluation()
+        self.rows = rows_of(X)
+        scribe = self.evaluation.scribe
+        self.judge = Judge(self, scribe) if scribe is not None else None
+
+    async def run(self) -> None:
+        """Step until the loss stops falling, or as often as the plan allows; measure the model at the end."""
+        state = self.state
+        news, theta = await self._ask(np.zeros(1), lambda _: self._judge.begin())
+        unit = news[0]
+        while len(theta):
+            await self._turn(theta)
+            news, theta = await self._ask(self._piece(), lambda total: self._judge.go(total))
+            state.step, state.converged = news[0], {0.0: False, 1.0: True}.get(news[1])
+            state.w += state.step * state.direction
+            state.steps += 1
+        state.w *= unit
+        await self._measure(unit)
+
+    async def _turn(self, theta: Floats) -> None:
+        """Find the direction to go from the gradient that theta gives, and the pair of the step before."""
+        state, n = self.state, self.context.train.rows
+        await self._charge()
+        gradient = self.rows.gradient(0, n, theta.reshape(n, *state.w.shape[1:])) / n + self._penalty(state.w)
+        # a pair of any length gives the same H: that of a step of length 1 stays in the range of the sums
+        s, y = state.direction, (gradient - state.gradient) / (state.step or 1.0)
+        state.gradient = gradient
+        v = gradient / state.length
+        dots = state.memory.dots(s, y, v)
+        totals = (await self._sum(dots.ravel(), np.copy)).reshape(dots.shape)
+        with_v = totals[:-1, 2]
+        if not self._add_pair(s, y, totals[:-1, :2]):
+            with_v = with_v[:-2]
+        with_v = with_v[len(with_v) - len(state.memory.vectors) :]  # the oldest pair may have gone
+        along, squared_length = state.memory.inverse.measures(with_v, totals[-1, 2])
+        if not (along > 0 and squared_length > 0):  # rounded away: H is of no use any more
+            state.memory = LimitedMemory(state.memory.memory, 0.0)
+            with_v, squared_length = with_v[:0], totals[-1, 2]
+        length = math.sqrt(squared_length) or 1.0
+        state.direction = -state.memory.direction(v, with_v) / length
+        state.natural = length * state.length
+        state.length *= math.sqrt(totals[-1, 2]) or 1.0
+
+    def _add_pair(self, s: Floats, y: Floats, products: Floats) -> bool:
+        """Take a pair into H; False where there was no step before, or it says nothing."""
+        ss, sy, yy = products[-2, 0], products[-2, 1], products[-1, 1]
+        if not (self.state.step > 0 and yy > 0 and sy > RIGHT_ANGLE * math.sqrt(ss * yy)):
+            return False
+        self.state.memory.append(s, y, products, gamma=float(yy / sy))
+        return True
+
+    def _piece(self) -> Floats:
+        """What this party tells of its direction: its scores, and how the penalty changes along it."""
+        state, n = self.state, self.context.train.rows
+        along = self.rows.scores(0, n, state.direction)
+        numbers = [
+            np.vdot(state.w, self._penalty(state.w)),
+            np.vdot(state.w, self._penalty(state.direction)),
+            np.vdot(state.direction, self._penalty(state.direction)),
+            self.evaluation.sent_bytes() / MEGA,
+        ]
+        return np.concatenate([along.ravel(), numbers])
+
+    def _penalty(self, v: Floats) -> Floats:
+        """The penalty's Hessian times v; it is a quadratic."""
+        return self.penalty.bend(v, v)
+
+    async def _ask(self, piece: Floats, answer: Callable[[Floats], Floats]) -> tuple[list[float], Floats]:
+        """Sum all parties' pieces; returns two numbers of the evaluator's answer, and its theta if any."""
+        await self._charge()
+        news = await self._sum(piece, answer)
+        return news[:2].tolist(), news[2:]
+
+    async def _sum(self, piece: Floats, answer: Callable[[Floats], Floats]) -> Floats:
+        self.state.sums += 1
+        return await sum_to_all(self.context, piece, self.state.sums - 1, answer, Topic.TRAIN)
+
+    async def _charge(self) -> None:
+        await self.context.charge(self.rows.values(0, self.context.train.rows))
+
+    @property
+    def _judge(self) -> Judge:
+        if self.judge is None:
+            raise RuntimeError(f"{self.context.me} is not the evaluator")
+        return self.judge
+
+    async def _measure(self, unit: float) -> None:
+        """Measure the finished model, on test rows too."""
+        state, test = self.state, self.context.test
+
+        def scores() -> list[Floats]:
+            tables = [self.context.train, *([test] if test is not None else [])]
+            return [rows_of(table.X).scores(0, table.rows, state.w) for table in tables]
+
+        penalty = self.penalty.value(state.w)
+        await self.evaluation.measure(scores, penalty, Mark(state.steps, state.sums, final=True), unit=unit)
+
+    def outcome(self) -> Outcome:
+        """What this party returns."""
+        state = self.state
+        return Outcome(
+            weights={"w": state.w},
+            step=state.step,
+            rounds=state.sums,
+            updates=state.steps,
+            evaluation=self.evaluation,
+            delays=Counter({0: state.steps}),
+            converged=state.converged,
+        )
+
+
+class Judge:
+    """The evaluator's part: it knows the scores of all rows, how far to go, and when to end."""
+
+    def __init__(self, conversation: FullConversation, scribe: Scribe) -> None:
+        self.context, self.state, self.scribe = conversation.context, conversation.state, scribe
+        holder = self.context.label_holder
+        self.loss, self.y = holder.loss, holder.y
+        self.unit = 1.0
+        if self.context.loss.name == "squared":  # labels of any size: the objective is the same in any unit
+            self.unit = float(np.sqrt(np.mean(holder.labels**2))) or 1.0
+            self.y = scaled_labels(holder.y, 1 / self.unit)
+        self.z = np.zeros((len(self.y), *self.context.plan.objective.shape))
+        scribe.ending.settling.patience = PATIENCE
+
+    def begin(self) -> Floats:
+        """The unit, and the first theta, at weights of zero."""
+        return np.concatenate([[self.unit, 0.0], self._theta(self.z).ravel()])
+
+    def go(self, total: Floats) -> Floats:
+        """How far to go along a direction of which all parties told the scores; and theta there, to go on."""
+        u, (ww, wd, dd, sent) = total[:-4].reshape(self.z.shape), total[-4:]
+
+        def along(t: float) -> tuple[float, float]:
+            z = self.z + t * u
+            value = float(self.loss.value(z, self.y).mean()) + 0.5 * (ww + 2 * t * wd + t * t * dd)
+            return value, float(np.vdot(self._theta(z), u)) / len(z) + wd + t * dd
+
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too far may be infinite
+            t = search(along, self.state.natural)
+        self.z += t * u
+        penalty = 0.5 * (ww + 2 * t * wd + t * t * dd)
+        over = self._note(self.unit**2 * penalty, sent) or t == 0.0
+        ending = self.scribe.ending
+        if t == 0.0 and self.context.plan.pace.open:
+            ending.converged = True  # to the last digit
+        theta = np.zeros(0) if over else self._theta(self.z).ravel()
+        word = -1.0 if ending.converged is None else float(ending.converged)
+        return np.concatenate([[t, word], theta])
+
+    def _note(self, penalty: float, sent: float) -> bool:
+        """Write down the loss after this step, which costs no message; returns whether the run is over."""
+        clock, steps = self.context.net.clock, self.state.steps + 1
+        with clock.uncharged():
+            mark = Mark(steps, self.state.sums, final=False)
+            z = self.unit * self.z
+            loss = self.scribe.record([z], penalty, round(sent * MEGA), clock.now(), mark)
+        return self.scribe.ending.over(loss, steps) or steps >= self.context.plan.pace.epochs
+
+    def _theta(self, z: Floats) -> Floats:
+        return self.loss.dz(z, self.y)

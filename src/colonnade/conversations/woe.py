@@ -1,0 +1,210 @@
+"""The woe conversation: weight of evidence of columns whose label another party holds.
+
+1. The label holder seals every training row's label (`secure.elgamal`) and sends all of them to every party.
+2. A party adds up the sealed labels of the rows of each of its bins, seals the sums anew, and returns them
+   with the number of rows of every bin.
+3. The label holder reads the sums: bads per bin. It joins bins (`data.woe`) and tells the party which were
+   joined, the WOE of what is left, and the IV of each column.
+
+What each side learns. The label holder: of every bin of a party how many rows and how many bads it has, no
+names and no edges, and not which rows are in it. The party never sends a bin of fewer than `least` rows.
+The party: the WOE of its joined bins and so, if it guesses the base rate, their bad rates; of no bin with
+fewer than `cases` goods or bads, so that no bin tells the label of its rows. Nobody else learns anything.
+
+That is for parties that follow the protocol. A label holder that seals something else than its labels, say a
+one for a single row, reads the bin of that row from the answer; a party that sends other bins learns their
+WOE, of as many rows as `cases` demands. Whatever is malformed is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.arrays import Floats, Numbers, Rows
+from colonnade.data.bins import Bins
+from colonnade.data.woe import Counts, Weighed, join_bins, woe_of
+from colonnade.errors import DataError, SumError
+from colonnade.job import Woe
+from colonnade.messages import Evidence, SealedLabels, Sealing, Tally, Topic, tag_of
+from colonnade.net.network import Network
+from colonnade.secure.elgamal import Adder, SealingKey
+
+CHUNK = 2048  # rows a message
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """A party's columns in bins: the bins of each, and the bin of every row."""
+
+    bins: Sequence[Bins]
+    codes: Sequence[Rows]
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows of every bin, column after column."""
+        return [
+            int(n)
+            for bins, codes in zip(self.bins, self.codes, strict=True)
+            for n in np.bincount(codes, minlength=bins.count)
+        ]
+
+
+@dataclass(frozen=True)
+class Evidenced:
+    """What a party has in the end: its weighed columns; at the label holder also everybody's counts."""
+
+    columns: list[Weighed]
+    counts: dict[str, list[Counts]] = field(default_factory=dict)
+
+
+async def weigh_as_label_holder(net: Network, y: Floats, own: Binned, terms: Woe) -> Evidenced:
+    """Seal the labels, read everybody's sums, and tell each party the WOE of its bins."""
+    bad = y > 0
+    _check_labels(net.me, bad, terms)
+    key = SealingKey.new()
+    await net.broadcast(Sealing(key.public, len(bad)))
+    for number, start in enumerate(range(0, len(bad) if net.peers else 0, CHUNK)):
+        chunk = bad[start : start + CHUNK].astype(int).tolist()
+        await net.broadcast(SealedLabels(_tag(number), await _aside(net, partial(key.seal, chunk))))
+    mine = [_counted(bins, codes, bad) for bins, codes in zip(own.bins, own.codes, strict=True)]
+    counts = {net.me: mine}
+    for peer in net.peers:
+        tally = await net.recv(Tally, peer)
+        counts[peer] = await _aside(net, partial(_read, key, tally, peer, len(bad), terms))
+        await net.send(peer, _answer(counts[peer], terms))
+    weighed = [_weighed(bins, each, terms) for bins, each in zip(own.bins, mine, strict=True)]
+    return Evidenced(weighed, counts)
+
+
+async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Woe) -> Evidenced:
+    """Add up sealed labels per bin, return the sums, and hear the WOE of the own bins."""
+    sealing = await net.recv(Sealing, label_holder)
+    rows = len(own.codes[0]) if own.codes else sealing.rows
+    if sealing.rows != rows:
+        raise DataError(f"{label_holder} has {sealing.rows} rows, {net.me} has {rows}; align them first")
+    _check_bins(net.me, own, terms)
+    adder = Adder(sealing.public, [bins.count for bins in own.bins])
+    for number, start in enumerate(range(0, rows, CHUNK)):
+        sealed = (await net.recv(SealedLabels, label_holder, _tag(number))).sealed
+        due = min(CHUNK, rows - start)
+        if len(sealed) != due:
+            raise SumError(f"{label_holder} sent {len(sealed)} sealed labels, {due} were due")
+        part = [codes[start : start + CHUNK] for codes in own.codes]
+        await _aside(net, partial(adder.add, sealed, part))
+    await net.send(
+        label_holder,
+        Tally(
+            bins=np.array([bins.count for bins in own.bins], dtype=np.int64),
+            ordered=np.array([bins.ordered for bins in own.bins], dtype=np.int64),
+            chained=np.array([not bins.numeric for bins in own.bins], dtype=np.uint8),
+            rows=np.array(own.rows, dtype=np.int64),
+            sealed=await _aside(net, adder.totals),
+        ),
+    )
+    return Evidenced(_understood(await net.recv(Evidence, label_holder), own.bins, label_holder))
+
+
+# --- the label holder's side -------------------------------------------------------------------------
+
+
+def _check_labels(me: str, bad: NDArray[np.bool_], terms: Woe) -> None:
+    fewest = int(min(bad.sum(), len(bad) - bad.sum()))
+    if fewest < terms.cases:
+        raise DataError(
+            f"{me}: the training rows have only {fewest} of one of the two labels, woe.cases asks for "
+            f"{terms.cases} in every bin; use more rows"
+        )
+
+
+def _read(key: SealingKey, tally: Tally, peer: str, rows: int, terms: Woe) -> list[Counts]:
+    """The counts of a peer's columns; SumError if what it sent cannot be right."""
+    bins = _whole(tally.bins, len(tally.bins), peer)
+    ordered, chained = _whole(tally.ordered, len(bins), peer), _whole(tally.chained, len(bins), peer)
+    sizes = _whole(tally.rows, sum(bins), peer)
+    places = np.cumsum([0, *bins]).tolist()
+    if any(sum(sizes[a:b]) != rows for a, b in pairwise(places)):
+        raise SumError(f"{peer} sent bins that do not hold every row once")
+    if any(size < min(terms.least, rows) for size in sizes):
+        raise SumError(f"{peer} sent a bin of fewer than woe.least = {terms.least} rows")
+    if any(o > b for o, b in zip(ordered, bins, strict=True)) or len(tally.sealed) != len(sizes):
+        raise SumError(f"{peer} sent a tally whose parts do not fit together")
+    bads = key.read(tally.sealed, sizes)
+    return [
+        Counts(o, bool(c), tuple(sizes[a:b]), tuple(bads[a:b]))
+        for o, c, (a, b) in zip(ordered, chained, pairwise(places), strict=True)
+    ]
+
+
+def _whole(values: Numbers, due: int, peer: str) -> list[int]:
+    """So many whole numbers from 0 on, as a list."""
+    if values.dtype.kind not in "iu" or values.shape != (due,) or (values < 0).any():
+        raise SumError(f"{peer} sent a tally of shape {values.shape} {values.dtype}; {due} counts were due")
+    return [int(value) for value in values]
+
+
+def _counted(bins: Bins, codes: Rows, bad: NDArray[np.bool_]) -> Counts:
+    """The counts of an own column, for which nothing needs to be sealed."""
+    rows, bads = (np.bincount(each, minlength=bins.count).tolist() for each in (codes, codes[bad]))
+    return Counts(bins.ordered, not bins.numeric, tuple(rows), tuple(bads))
+
+
+def _weighed(bins: Bins, counts: Counts, terms: Woe) -> Weighed:
+    group = join_bins(counts, terms)
+    woe, iv = woe_of(counts.joined(group))
+    return Weighed(bins, group, woe, iv)
+
+
+def _answer(counts: Sequence[Counts], terms: Woe) -> Evidence:
+    groups = [join_bins(each, terms) for each in counts]
+    told = [woe_of(each.joined(group)) for each, group in zip(counts, groups, strict=True)]
+    return Evidence(
+        group=np.array([g for group in groups for g in group], dtype=np.int64),
+        woe=np.array([woe[g] for group, (woe, _) in zip(groups, told, strict=True) for g in group]),
+        iv=np.array([iv for _, iv in told]),
+    )
+
+
+# --- a party's side ----------------------------------------------------------------------------------
+
+
+def _check_bins(me: str, own: Binned, terms: Woe) -> None:
+    """Refuse to show counts of too few rows, whoever made the bins."""
+    fewest = min(own.rows, default=terms.least)
+    if own.codes and fewest < min(terms.least, len(own.codes[0])):
+        raise DataError(f"{me}: a bin has {fewest} rows, woe.least asks for {terms.least}")
+
+
+def _understood(evidence: Evidence, bins: Sequence[Bins], sender: str) -> list[Weighed]:
+    """The party's columns with what the label holder told; SumError if it does not fit them."""
+    total = sum(each.count for each in bins)
+    group, woe, iv = evidence.group, evidence.woe, evidence.iv
+    fits = group.shape == woe.shape == (total,) and iv.shape == (len(bins),) and group.dtype.kind == "i"
+    if not fits or not (np.isfinite(woe).all() and np.isfinite(iv).all()):
+        raise SumError(f"{sender} sent evidence that does not fit the bins")
+    columns, start = [], 0
+    for each, value in zip(bins, iv.tolist(), strict=True):
+        groups = group[start : start + each.count].tolist()
+        by_bin = dict(zip(groups, woe[start : start + each.count].tolist(), strict=True))
+        if sorted(by_bin) != list(range(len(by_bin))):
+            raise SumError(f"{sender} sent evidence whose joined bins are not numbered")
+        columns.append(Weighed(each, tuple(groups), tuple(by_bin[g] for g in sorted(by_bin)), value))
+        start += each.count
+    return columns
+
+
+async def _aside(net: Network, work: Callable[[], T]) -> T:
+    """Compute on a thread of its own, so that others go on; a virtual clock knows no threads."""
+    return work() if net.clock.virtual else await asyncio.to_thread(work)
+
+
+def _tag(number: int) -> int:
+    return tag_of(Topic.WOE, number)

@@ -1,0 +1,137 @@
+"""Ids: brought into one form before they are compared, and one row for each.
+
+Companies write the same person's id in different ways. A job's `keys` say how each column of an id is brought
+into its normal form; the same rules hold for files that are joined here and for those that daemons align.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.data.formats import ID_MARK
+from colonnade.data.table import RawTable, count
+from colonnade.errors import DataError
+from colonnade.job import Key
+
+NO_ID, TWICE = "no id", "the same row twice"
+
+
+def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
+    """The function that brings a value of an id column (and its row, for errors) into its normal form.
+
+    >>> normaliser(Key(case="lower"), "mail")("  Ada@Example.ORG ", 0)
+    'ada@example.org'
+    >>> normaliser(Key(kind="date", formats=("%d.%m.%Y", "%Y-%m-%d")), "born")("07.05.1999", 0)
+    '1999-05-07'
+    >>> normaliser(Key(kind="integer"), "ID")("0042", 0)
+    '42'
+    """
+
+    def form(text: str, row: int) -> str:
+        text = unicodedata.normalize("NFC", text)
+        text = text.strip() if key.trim else text
+        if not text:
+            raise DataError(f"id column '{name}', row {row + 1} is empty")
+        match key.kind:
+            case "text":
+                return text.casefold() if key.case == "lower" else text
+            case "integer":
+                digits = text.removesuffix(".0")
+                if not digits.lstrip("+-").isdigit():
+                    raise DataError(f"id column '{name}', row {row + 1}: {text!r} is not a whole number")
+                return str(int(digits))
+            case "date":
+                for pattern in key.formats:
+                    try:
+                        return datetime.strptime(text, pattern).date().isoformat()
+                    except ValueError:
+                        continue
+        formats = ", ".join(key.formats)
+        raise DataError(f"id column '{name}', row {row + 1}: {text!r} is no date like {formats}")
+
+    return form
+
+
+def identified(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> RawTable:
+    """The table with its ids in normal form, and with one row for each.
+
+    Rows without an id are left out, and so is a row that is there twice. Two different rows with one id are
+    an error: nobody but their owner knows which one is right.
+    """
+    if raw.ids is None:
+        return raw
+    if len(keys) != len(names):
+        raise DataError(
+            f"{raw.name}: the id has {count(len(names), 'column')} ({', '.join(names)}) and there are "
+            f"rules (keys) for {len(keys)}; give one for each"
+        )
+    kept = np.flatnonzero(raw.ids != "")
+    if not len(kept):
+        raise DataError(f"{raw.name}: no row has an id in {' + '.join(names)}")
+    lost = raw.rows - len(kept)
+    raw = raw.take(kept) if lost else raw
+    raw = replace(raw, reading=raw.reading.and_left_out(lost, NO_ID))
+    return _once(replace(raw, ids=_normal(raw, keys, names)))
+
+
+def parts_of(ids: NDArray[np.str_], columns: int) -> list[NDArray[np.str_]]:
+    """The columns of ids that were joined to one text each."""
+    if columns == 1:
+        return [ids]
+    return [np.array(part) for part in zip(*(text.split(ID_MARK) for text in ids.tolist()), strict=True)]
+
+
+def shown(id_text: str) -> str:
+    """An id for an error text."""
+    return id_text.replace(ID_MARK, " + ")
+
+
+def _normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[np.str_]:
+    """Every id in its normal form; an error counts those that have none."""
+    forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
+    normal, faults = [], []
+    for row, text in enumerate([] if raw.ids is None else raw.ids.tolist()):
+        try:
+            parts = zip(forms, text.split(ID_MARK), strict=True)
+            normal.append(ID_MARK.join(form(part, raw.row_number(row) - 1) for form, part in parts))
+        except DataError as fault:
+            faults.append(str(fault))
+    if faults:
+        more = f" ({len(faults) - 1:,} more rows have such ids)" if len(faults) > 1 else ""
+        raise DataError(f"{raw.name}: {faults[0]}{more}; correct them, or see keys")
+    return np.array(normal, dtype=np.str_)
+
+
+def _once(raw: RawTable) -> RawTable:
+    """The table with every id once; DataError if rows of one id differ."""
+    ids = np.empty(0, dtype=np.str_) if raw.ids is None else raw.ids
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if not len(again):
+        return raw
+    earlier, later = order[again], order[again + 1]
+    differ = [k for k in range(len(again)) if not _same(raw, int(earlier[k]), int(later[k]))]
+    if differ:
+        one, other = int(earlier[differ[0]]), int(later[differ[0]])
+        first, second = sorted((raw.row_number(one), raw.row_number(other)))
+        raise DataError(
+            f"{raw.name}: {count(len(differ), 'row')} with the id of another row but other values: id "
+            f"'{shown(str(ids[one]))}' is in row {first} and again in row {second}; keep one row per id"
+        )
+    kept = np.setdiff1d(np.arange(raw.rows), later)
+    once = raw.take(kept)
+    return replace(once, reading=once.reading.and_left_out(len(later), TWICE))
+
+
+def _same(raw: RawTable, one: int, other: int) -> bool:
+    """Whether two rows have the same values, and labels where there are some."""
+    rows = raw.take(np.array([one, other]))
+    columns = [] if rows.y is None else [rows.y]
+    columns += [rows.column(c) for c in rows.columns]
+    return all(c[0] == c[1] or (c[0] != c[0] and c[1] != c[1]) for c in columns)

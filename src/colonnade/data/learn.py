@@ -1,0 +1,189 @@
+"""Learning a `Preparation` from training rows: column by column, with a sentence for whatever was done.
+
+A sentence names columns and counts of the party whose columns they are, and nothing of anybody else's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from colonnade.arrays import Floats, Matrix
+from colonnade.data import scaling
+from colonnade.data.categories import MISSING, OTHER, Counted
+from colonnade.data.prepare import Missing, Numbers, Preparation, Rare, refuse_gaps, refuse_missing
+from colonnade.data.recognise import numbers_of
+from colonnade.data.scaling import Scale
+from colonnade.data.suspects import like_ids, like_labels
+from colonnade.data.table import RawTable, count, some
+from colonnade.errors import DataError
+
+
+@dataclass
+class _Findings:
+    """What is learnt on the way, and told at the end."""
+
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    numbers: list[str] = field(default_factory=list)
+    gaps: dict[str, int] = field(default_factory=dict)  # of number columns
+    constant: list[str] = field(default_factory=list)
+    joined: dict[str, int] = field(default_factory=dict)  # how many rare values became one
+    ids: dict[str, int] = field(default_factory=dict)  # text columns left out, and their different values
+    capped: dict[str, int] = field(default_factory=dict)
+
+
+def learn(
+    raw: RawTable,
+    scale: Scale | float,
+    categorical: tuple[str, ...],
+    missing: Missing,
+    rare: Rare,
+    intercept: bool,
+) -> Preparation:
+    """The preparation of these training rows; the options were checked."""
+    found = _Findings()
+    _sort_out(found, raw, categorical, missing, rare)
+    numbers = _learn_numbers(found, raw, scale, missing)
+    drop = scale == "auto"
+    kept = set(found.categories) | set(found.gaps if missing == "auto" else ()) | set(numbers.names)
+    if raw.columns and not kept - set(found.constant):
+        raise DataError(
+            f"{raw.name}: every column ({some(raw.columns, 4)}) is constant in the training rows or nothing "
+            "but ids; this party has nothing to learn from, give it other columns"
+        )
+    if drop:
+        found.categories = {c: v for c, v in found.categories.items() if c not in found.constant}
+    return Preparation(
+        columns=raw.columns,
+        missing=missing,
+        intercept=intercept,
+        sparse=raw.sparse,
+        numbers=numbers,
+        categories=found.categories,
+        gaps=tuple(c for c in raw.columns if c in found.gaps) if missing == "auto" else (),
+        constant=tuple(c for c in raw.columns if c in found.constant),
+        dates={c: raw.reading.dates[c] for c in numbers.names if c in raw.reading.dates},
+        sentences={
+            "done": (*raw.reading.said, *_sentences(found, raw, scale, missing)),
+            "warnings": (*raw.reading.warned, *_warnings(found, raw)),
+        },
+    )
+
+
+def _sort_out(
+    found: _Findings, raw: RawTable, categorical: tuple[str, ...], missing: Missing, rare: Rare
+) -> None:
+    """Which columns are numbers, which become categories, and which are neither."""
+    for c in raw.columns:
+        values = (
+            None if raw.sparse or not (c in categorical or isinstance(raw.values, tuple)) else raw.column(c)
+        )
+        if values is None or (
+            c not in categorical and (values.dtype != object or numbers_of(values) is not None)
+        ):
+            found.numbers.append(c)
+            continue
+        counted = Counted.of(values)
+        if c not in categorical and counted.are_ids():
+            found.ids[c] = len(counted.names)
+            continue
+        if missing == "error":
+            refuse_missing(raw, c)
+        few = counted.rare(rare)
+        names = tuple(name for name in counted.names if name not in few)
+        names += (OTHER,) if few else ()
+        names += (MISSING,) if counted.gaps and missing == "auto" else ()
+        if few:
+            found.joined[c] = len(few)
+        if len(names) < 2:
+            found.constant.append(c)
+        found.categories[c] = names
+
+
+def _learn_numbers(found: _Findings, raw: RawTable, scale: Scale | float, missing: Missing) -> Numbers:
+    """What fills the gaps of number columns, what caps their outliers, and what scales them."""
+    names = found.numbers
+    X = scaling.numbers(raw, names, raw.reading.dates)
+    if missing == "error":
+        refuse_gaps(raw, names, X)
+    found.gaps = _gaps(X, names) if missing == "auto" else {}
+    low = high = np.zeros(0)
+    if scale == "auto" and not isinstance(X, csr_array):
+        low, high = scaling.caps(X)
+        beyond = scaling.outliers(X, low, high)
+        found.capped = {c: int(n) for c, n in zip(names, beyond, strict=True) if n}
+        np.clip(X, low, high, out=X)
+    fill = scaling.means(X) if missing in ("auto", "mean") else np.zeros(len(names))
+    scaling.fill_gaps(X, fill)
+    how: Scale | float = scale
+    if scale == "auto":
+        how = "maxabs" if raw.sparse else "zscore"
+    shift, divisor, flat = scaling.statistics(X, how, raw, names)
+    found.constant += [c for c, one_value in zip(names, flat, strict=True) if one_value]
+    keep = ~flat if scale == "auto" else np.ones(len(names), dtype=bool)
+    return Numbers(
+        tuple(c for c, kept in zip(names, keep, strict=True) if kept),
+        *(_plain(part, keep) for part in (fill, shift, divisor)),
+        *(_plain(part, keep) for part in (low, high) if len(part)),
+    )
+
+
+def _plain(values: Floats, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[float, ...]:
+    return tuple(values[keep].tolist())
+
+
+def _gaps(X: Matrix, names: list[str]) -> dict[str, int]:
+    """The number columns with gaps, and how many; not those of a sparse file, nor those without any value."""
+    if isinstance(X, csr_array):
+        return {}
+    gaps = np.isnan(X).sum(axis=0)
+    return {c: int(n) for c, n in zip(names, gaps, strict=True) if 0 < n < len(X)}
+
+
+def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: Missing) -> list[str]:
+    """What was done, in words."""
+    said = []
+    numbers = [c for c in found.numbers if c not in found.constant]
+    if scale == "auto" and numbers and raw.sparse:
+        said.append(f"{count(len(numbers), 'sparse column')} divided by the largest value")
+    elif scale == "auto" and numbers:
+        said.append(f"{count(len(numbers), 'number column')} scaled to mean 0 and deviation 1")
+    if found.capped:
+        said.append(f"{count(sum(found.capped.values()), 'outlier')} capped in {_counted(found.capped)}")
+    if found.gaps:
+        marked = "filled with the mean and marked in a column of their own"
+        said.append(f"{count(sum(found.gaps.values()), 'gap')} {marked}: {_counted(found.gaps)}")
+    made = {c: len(names) for c, names in found.categories.items() if c not in found.constant}
+    if made:
+        said.append(
+            f"{count(len(made), 'column')} of categories became {count(sum(made.values()), 'column')}: "
+            f"{_counted(made)}"
+        )
+    if found.joined:
+        said.append(
+            f"{count(sum(found.joined.values()), 'rare value')} joined into {OTHER}: {_counted(found.joined)}"
+        )
+    if found.constant:
+        what = "left out" if scale == "auto" else "set to 0"
+        said.append(f"{count(len(found.constant), 'constant column')} {what}: {some(sorted(found.constant))}")
+    if found.ids:
+        said.append(f"{count(len(found.ids), 'text column')} left out: {some(found.ids)}")
+    return said
+
+
+def _warnings(found: _Findings, raw: RawTable) -> list[str]:
+    """What the owner should look at."""
+    left_out = [
+        f"column '{c}' has {different:,} different texts in {raw.rows:,} rows, like an id or free text; "
+        "it is left out"
+        for c, different in found.ids.items()
+    ]
+    numbers = [c for c in found.numbers if c not in found.constant]
+    return [*left_out, *like_ids(raw, numbers), *like_labels(raw, numbers, found.categories)]
+
+
+def _counted(columns: dict[str, int]) -> str:
+    """Columns with a number each, the first few."""
+    return some(f"{c} ({n:,})" for c, n in columns.items())

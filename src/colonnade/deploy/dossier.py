@@ -1,0 +1,106 @@
+"""What one party of a run between daemons has to report: its share, its books and, at a label holder, scores.
+
+    STATE/models/NAME-RUN            the share
+    STATE/books/NAME-RUN.json        what the run cost this party; its history, where it measured the model
+    STATE/books/NAME-RUN.scores.csv  labels and scores of the test rows, at the label holder that measures
+
+Nothing is asked of anybody: a party's report is made from its own disk.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from colonnade.deploy import policy, shares
+from colonnade.deploy.settings import Settings
+from colonnade.deploy.shares import Manifest, StoredShare
+from colonnade.deploy.training import RunCost
+from colonnade.errors import ShareError
+from colonnade.job.writing import as_toml
+from colonnade.privacy.labels import delta_of
+from colonnade.report.dossier import Dossier, read_part
+from colonnade.result import Described, Moment, Privacy, Result
+from colonnade.run.federate import cost_of, staleness_of
+from colonnade.run.notes import notes
+from colonnade.run.party import Share
+from colonnade.test_scores import TestScores
+
+
+def party_dossier(settings: Settings, model: str) -> Dossier:
+    """All that this party may report of a model; ShareError if its share or its books are missing."""
+    share = shares.load(settings.state / "models", model)
+    manifest = share.manifest
+    path = settings.state / "books" / f"{manifest.model}.json"
+    try:
+        cost = msgspec.json.decode(path.read_bytes(), type=RunCost)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ShareError(f"{path}: the books of {manifest.model} cannot be read: {error}") from error
+    scores = shares.scores_file(settings.state, manifest.model)
+    return Dossier(
+        _result(share, cost.train),
+        scores=TestScores.read(scores) if scores.is_file() else None,
+        parts=(read_part(settings.state / "models" / manifest.model),),
+        job=as_toml(manifest.terms),
+        made=manifest.created,
+        seen_by=settings.name,
+        command=f"colonnade train JOB.toml, with the job below (digest {manifest.digest[:16]})",
+        facts=(
+            ("model", manifest.model),
+            ("digest of the job", manifest.digest),
+            ("common rows (digest)", manifest.alignment),
+            ("bytes to find common rows", f"{cost.align_bytes:,} in {cost.align_seconds:.1f} s"),
+        ),
+        versions=", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
+    )
+
+
+def _result(share: StoredShare, own: Share) -> Result:
+    """The run as this party knows it, in the shape that every report reads."""
+    manifest, contract = share.manifest, share.contract
+    terms = manifest.terms
+    plan = contract.plan(manifest.party, len(share.preparation.outputs), manifest.rows["train"])
+    last = own.history[-1] if own.history else _last(own, terms.train.epochs)
+    return Result(
+        algorithm=terms.algorithm,
+        dataset=terms.name,
+        parties=sorted(terms.parties),
+        active=list(terms.active),
+        world="network",
+        seed=terms.seed,
+        version=manifest.versions.get("colonnade", ""),
+        step={manifest.party: own.step},
+        metrics=manifest.metrics,
+        pooled={},
+        cost=cost_of({manifest.party: own}, last),
+        staleness=staleness_of({manifest.party: own}),
+        privacy=Privacy(
+            secure_sum="none" if "no-sum" in contract.conversation.traits else terms.secure.sum,
+            mechanism=terms.privacy.mechanism,
+            epsilon=manifest.epsilon,
+            delta=delta_of(terms.privacy, plan.objective.loss) if manifest.epsilon is not None else None,
+            notes=notes(plan),
+            leaks=list(policy.leaks(contract)),
+        ),
+        history=own.history,
+        data=_data(manifest, share, contract.loss.task),
+    )
+
+
+def _data(manifest: Manifest, share: StoredShare, task: str) -> Described:
+    """The rows and this party's own columns; the labels only where it holds them."""
+    labels = share.labels
+    return Described(
+        rows=manifest.rows,
+        columns={manifest.party: len(share.preparation.outputs)},
+        task=task,
+        classes=list(labels.classes) if labels is not None else [],
+        positive=list(labels.positive) if labels is not None else [],
+    )
+
+
+def _last(own: Share, epochs: int) -> Moment:
+    """When the run ended at a party that did not measure it; nobody told it the loss."""
+    sent, nan = own.traffic.bytes_sent, float("nan")
+    return Moment(
+        seconds=own.seconds, virtual_seconds=None, epoch=epochs, rounds=own.rounds, bytes=sent, loss=nan
+    )

@@ -1,0 +1,264 @@
+"""What the daemon's page shows: proposals that wait, peers, runs, models, the privacy budget, decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from colonnade.deploy import views
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.http.pages.access import Session
+from colonnade.deploy.http.pages.html import Html, join, tag
+
+SHOWN = 30  # decisions
+
+TONES = {"done": "good", "running": "good", "proposed": "warn", "failed": "bad", "refused": "bad"}
+
+
+def document(title: str, *body: str, refresh: bool = False) -> str:
+    """A whole page; it reloads itself where scripts are switched off."""
+    reload = tag("noscript", tag("meta", http_equiv="refresh", content="10")) if refresh else Html("")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", title),
+        tag("link", rel="stylesheet", href="/page.css"),
+        tag("script", src="/page.js", defer=True),
+        reload,
+    )
+    return "<!doctype html>" + tag("html", head, tag("body", *body), lang="en")
+
+
+def sign_in(name: str, problem: str) -> str:
+    """The page that asks for the token."""
+    form = tag(
+        "form",
+        tag("input", type="hidden", name="key", value=""),
+        tag(
+            "label", "Token", tag("input", type="password", name="token", autocomplete="off", autofocus=True)
+        ),
+        tag(
+            "label",
+            "Your name, written beside what you decide",
+            tag("input", type="text", name="name", autocomplete="name"),
+        ),
+        tag("button", "Sign in", class_="go"),
+        method="post",
+        action="/login",
+        data_sign_in=True,
+    )
+    notice = tag("p", problem, class_="notice bad", role="alert") if problem else Html("")
+    help_ = tag(
+        "p",
+        "The token is in the file that monitor_token_file names. ",
+        tag("code", "colonnade party --login"),
+        " prints a link that needs none.",
+        class_="soft",
+    )
+    main = tag(
+        "main", tag("div", tag("h3", f"{name}: sign in"), notice, form, help_, class_="card pad narrow")
+    )
+    return document(f"{name} · Colonnade", main)
+
+
+def overview(daemon: Daemon, session: Session) -> str:
+    """The page of a daemon, for somebody who signed in."""
+    settings = daemon.settings
+    out = _form("/logout", session, tag("button", "Sign out"))
+    header = tag(
+        "header",
+        tag("strong", daemon.me),
+        tag("span", f"Colonnade {daemon.version} · {session.who}", class_="soft"),
+        out,
+    )
+    gone = tag("div", "The daemon does not answer; what is shown is old.", class_="gone", role="alert")
+    notice, failed = session.told()
+    main = tag(
+        "main",
+        tag("p", notice, class_="notice bad" if failed else "notice", role="status") if notice else Html(""),
+        _proposals(views.proposals(daemon), session),
+        _section("Peers", ["peer", "state", "since", "version", ""], map(_peer, views.peers(daemon))),
+        _section("Runs", ["run", "about", "state", "progress"], map(_run, views.runs(daemon))),
+        _models(views.stored_models(settings), session),
+        _section(
+            "Privacy budget of labels",
+            ["labels", "epsilon spent", "reserved", "left", "delta", "runs without a bound"],
+            [
+                (
+                    each.label,
+                    f"{each.epsilon - each.reserved:.4g}",
+                    f"{each.reserved:.4g}",
+                    "no limit" if each.left is None else f"{each.left:.4g}",
+                    f"{each.delta:.2g}",
+                    str(each.unbounded),
+                )
+                for each in views.budgets(settings)
+            ],
+        ),
+        _section(
+            "Decisions",
+            ["when", "what", "about", "by", "digest", ""],
+            [
+                (
+                    _time(each.when),
+                    each.what,
+                    f"{each.about} of {each.proposer}" if each.proposer else each.about,
+                    each.who,
+                    tag("code", each.digest[:16], title=each.digest),
+                    each.reason,
+                )
+                for each in reversed(daemon.journal.decisions[-SHOWN:])
+            ],
+        ),
+        data_live=True,
+    )
+    return document(f"{daemon.me} · Colonnade", header, gone, main, refresh=True)
+
+
+def _section(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
+    """A heading and a table; a narrow page shows the names of the columns in the cells."""
+    body = [
+        tag(
+            "tr",
+            *(tag("td", cell, data_name=name or False) for name, cell in zip(names, row, strict=True)),
+        )
+        for row in rows
+    ]
+    head = tag("tr", *(tag("th", name, scope="col") for name in names))
+    none = tag("p", "none", class_="pad soft")
+    return join([tag("h2", title), tag("div", tag("table", head, *body) if body else none, class_="card")])
+
+
+def _peer(peer: views.PeerView) -> tuple[str, ...]:
+    state = _state("connected", "good") if peer.up else _state("away", "bad")
+    return peer.name, state, _time(peer.since or ""), peer.version or "", peer.reason
+
+
+def _run(run: views.RunView) -> tuple[str, ...]:
+    about = f"{run.about}, proposed by {run.proposer}"
+    progress = join([f"{run.progress} {run.when and 'at '}", _time(run.when), _curve(run.losses)])
+    return tag("code", run.run), about, _state(run.state, TONES.get(run.state, "warn")), progress
+
+
+def _state(text: str, tone: str) -> Html:
+    return tag("span", text, class_=f"state {tone}")
+
+
+def _time(when: str) -> Html:
+    """A time in UTC as people write it: `2026-11-16 01:02 UTC`."""
+    if not when:
+        return Html("")
+    return tag("time", f"{when[:10]} {when[11:16]} UTC", datetime=when)
+
+
+def _curve(losses: list[tuple[int, float]]) -> Html:
+    """The loss over epochs as a small drawing with its first and last value in words."""
+    if len(losses) < 2:
+        return Html("")
+    low, high = min(loss for _, loss in losses), max(loss for _, loss in losses)
+    first, last = losses[0][0], losses[-1][0]
+    points = [
+        f"{200 * (epoch - first) / max(1, last - first):.1f},{46 - 44 * (loss - low) / (high - low or 1):.1f}"
+        for epoch, loss in losses
+    ]
+    words = f"loss {losses[0][1]:.4f} at epoch {first}, {losses[-1][1]:.4f} at epoch {last}"
+    drawing = tag(
+        "svg",
+        tag("path", d="M" + " L".join(points)),
+        viewBox="0 0 200 48",
+        preserveAspectRatio="none",
+        class_="curve",
+        role="img",
+        aria_label=words,
+    )
+    return join([drawing, tag("span", words, class_="soft")])
+
+
+def _proposals(waiting: list[views.ProposalView], session: Session) -> Html:
+    """The proposals that wait, each with what it gives away and the two buttons."""
+    if not waiting:
+        return Html("")
+    return join([tag("h2", "Waiting for your approval"), *(_proposal(each, session) for each in waiting)])
+
+
+def _proposal(each: views.ProposalView, session: Session) -> Html:
+    leaks = [tag("li", tag("b", leak), f": {words}") for leak, words in each.leaks.items()]
+    epsilon = "no bound" if each.epsilon is None else f"{each.epsilon:g} (delta {each.delta:g})"
+    facts = {
+        "algorithm": each.algorithm,
+        "parties": ", ".join(f"{name} ({role})" for name, role in sorted(each.parties.items())),
+        "your data": f"{each.data}, {each.rows:,} rows",
+        "your columns": ", ".join(each.columns) or "none",
+        "epsilon of labels": epsilon,
+        "waits since": _time(each.since),
+        "refused after": _time(each.until),
+        "digest": tag("code", each.digest),
+    }
+    return tag(
+        "div",
+        tag("h3", f"{each.job}, proposed by {each.proposer}"),
+        tag("dl", *(join([tag("dt", name), tag("dd", value)]) for name, value in facts.items())),
+        tag("ul", *(tag("li", sentence) for sentence in each.gives_away)),
+        tag("div", "It gives away, by construction:", tag("ul", *leaks), class_="leaks"),
+        tag("details", tag("summary", "The whole job"), tag("pre", each.terms)),
+        _decide(each, session),
+        class_="card pad waits",
+        id=f"proposal-{each.run}",
+    )
+
+
+def _decide(each: views.ProposalView, session: Session) -> Html:
+    digest = tag("input", type="hidden", name="digest", value=each.digest)
+    read = tag("input", type="checkbox", name="read", value="yes", required=True)
+    return tag(
+        "div",
+        _form(
+            f"/proposals/{each.run}/approve",
+            session,
+            digest,
+            tag("label", read, " I have read what it gives away"),
+            tag("button", "Approve", class_="go"),
+        ),
+        _form(
+            f"/proposals/{each.run}/refuse",
+            session,
+            digest,
+            tag(
+                "input",
+                type="text",
+                name="reason",
+                placeholder=f"reason, which {each.proposer} reads",
+                aria_label="reason",
+            ),
+            tag("button", "Refuse", class_="stop"),
+        ),
+        class_="decide",
+    )
+
+
+def _models(stored: list[views.ModelView], session: Session) -> Html:
+    names = ["model", "algorithm", "rows", "metrics", "made", "state", ""]
+    return _section("Models", names, [_model(each, session) for each in stored])
+
+
+def _model(each: views.ModelView, session: Session) -> tuple[str, ...]:
+    state, button = Html(""), Html("")
+    if each.serves:
+        state = _state("serves", "good")
+    elif each.in_use:
+        state = _state("in use", "good")
+    if each.can_promote:
+        which = tag("input", type="hidden", name="model", value=each.model)
+        button = _form("/models/promote", session, which, tag("button", "Promote"))
+    elif each.can_roll_back:
+        which = tag("input", type="hidden", name="name", value=each.name)
+        button = _form("/models/rollback", session, which, tag("button", "Roll back"))
+    shown = [key for key in each.metrics if key.startswith("test_")] or list(each.metrics)
+    metrics = ", ".join(f"{key.replace('_', ' ')} {each.metrics[key]:.4f}" for key in shown[:3])
+    return each.model, each.algorithm, f"{each.rows:,}", metrics, _time(each.created), state, button
+
+
+def _form(action: str, session: Session, *parts: str) -> Html:
+    """A form that changes something, with the secret of the session."""
+    secret = tag("input", type="hidden", name="form", value=session.form)
+    return tag("form", secret, *parts, method="post", action=action)

@@ -1,0 +1,270 @@
+"""What both estimators share: from columns and labels to a job, from a run to a model that scores rows."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
+
+from colonnade.arrays import Floats
+from colonnade.conversations.kernel.predict import KernelShare, KernelShares
+from colonnade.data.parties import Parties
+from colonnade.data.party_data import Recipe
+from colonnade.data.prepare import Missing
+from colonnade.data.scaling import Scale
+from colonnade.errors import DataError
+from colonnade.estimators.display import summary_html
+from colonnade.estimators.fitted import Fitted, without_ones
+from colonnade.estimators.inputs import (
+    Holders,
+    checked_columns,
+    checked_labels,
+    checked_weight,
+    deal,
+    dealt_again,
+)
+from colonnade.estimators.models import Chosen, chosen
+from colonnade.estimators.progress import Callback, told
+from colonnade.estimators.settings import TRAIN_KEYS, for_labels, read
+from colonnade.estimators.training import Labelled, train
+from colonnade.job import Job
+from colonnade.job.plan import Task
+from colonnade.job.presets import DEFAULT_ALGORITHM
+from colonnade.result import Result
+from colonnade.run.resolve import compose
+
+
+class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
+    """What both estimators share: training on columns that several parties hold, and scoring such rows."""
+
+    _tasks: tuple[str, ...]
+    _model: Fitted
+    result_: Result
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+    columns_: dict[str, tuple[str, ...]]
+    n_iter_: int
+
+    def __init__(
+        self,
+        algorithm: str = DEFAULT_ALGORITHM,
+        *,
+        parties: int | None = None,
+        columns: Holders | None = None,
+        active: int | Sequence[str] = 1,
+        loss: str | None = None,
+        l2: float = 1e-4,
+        l1: float = 0.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        intercept: bool | None = None,
+        scale: Scale | float = "auto",
+        missing: Missing = "auto",
+        categorical: Sequence[str] | None = None,
+        epochs: int | None = None,
+        tolerance: float | None = None,
+        batch: int | None = None,
+        step: float | str = "auto",
+        model: Any = None,
+        server: Any = None,
+        world: str = "local",
+        job: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.parties = parties
+        self.columns = columns
+        self.active = active
+        self.loss = loss
+        self.l2 = l2
+        self.l1 = l1
+        self.class_weight = class_weight
+        self.intercept = intercept
+        self.scale = scale
+        self.missing = missing
+        self.categorical = categorical
+        self.epochs = epochs
+        self.tolerance = tolerance
+        self.batch = batch
+        self.step = step
+        self.model = model
+        self.server = server
+        self.world = world
+        self.job = job
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # --- training ---------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on the columns of X, or on parties' own columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or Parties
+            The columns; with `Parties` (from `split_columns`) their holders, too.
+        y : array of shape (n_samples,), optional with Parties
+            The labels; given here they replace those that the parties hold.
+        sample_weight : array of shape (n_samples,), optional
+            How much every row counts; only the label holders know it. A row of weight 0 is left out.
+
+        Returns
+        -------
+        self
+        """
+        seed = self._seed()
+        parties = self._dealt(X, seed)
+        labels = checked_labels(X, y, parties.rows, type(self).__name__)
+        weight = checked_weight(sample_weight, parties.rows)
+        if weight is not None and not weight.all():
+            kept = weight > 0
+            parties, labels, weight = parties[kept], labels[kept], weight[kept]
+        data = self._labelled(parties, labels, weight)
+        models = chosen(self.model, self.server, tuple(parties.tables))
+        composition = compose(self._job(parties, models, seed))
+        recipe = Recipe(self.scale, tuple(self.categorical or ()) + parties.categorical, self.missing)
+        with told(composition.job.train.epochs, self.verbose, self.callbacks or ()) as progress:
+            self._model, self.result_ = train(composition, data, recipe, models, progress)
+        self._split = parties.columns
+        self.columns_ = {party: table.columns for party, table in parties.tables.items()}
+        self.n_iter_ = self.result_.cost.epochs
+        if self.result_.converged is False and not progress.stopped:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in {self.n_iter_} epochs; allow more (epochs = "
+                f"{2 * self.n_iter_}), or a larger tolerance",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _dealt(self, X: Any, seed: int) -> Parties:
+        """Every party's columns."""
+        if not isinstance(X, Parties):
+            return deal(checked_columns(self, X, reset=True), self.parties, self.columns, self.active, seed)
+        if len(X) < 2:
+            raise DataError(f"n_samples = {len(X)}: two rows are the least to learn from")
+        places = {j: c for p, js in X.columns.items() for j, c in zip(js, X.tables[p].columns, strict=True)}
+        self.n_features_in_ = len(places)
+        names = [places[j] for j in sorted(places)]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if names != [f"x{j}" for j in range(len(names))]:  # columns of an array have no names of their own
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return X
+
+    def _seed(self) -> int:
+        """The seed of the run; a RandomState gives another one every time, None any."""
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _job(self, parties: Parties, models: Chosen, seed: int) -> Job:
+        """These parameters as a job; what is wrong with them is refused as in a job file."""
+        # a module that was made for so many columns must not get one more
+        intercept = False if models.own and self.intercept is None else self.intercept
+        given = {
+            "algorithm": self.algorithm,
+            "world": self.world,
+            "seed": seed,
+            "data": {
+                "train": "X",
+                "parties": len(parties.tables),
+                "active": list(parties.active),
+                "intercept": intercept,
+            },
+            "train": {key: getattr(self, key) for key in TRAIN_KEYS if getattr(self, key) is not None},
+            "model": models.section,
+        }
+        task, classes = self._task()
+        where = type(self).__name__
+        return for_labels(read(given, self.job or {}, where), task, classes, self._tasks, where)
+
+    @abstractmethod
+    def _task(self) -> tuple[Task, int | None]:
+        """What the labels mean, and how many classes there are."""
+
+    @abstractmethod
+    def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
+        """The columns with labels as the loss wants them, and weights of 1 on average."""
+
+    # --- a trained model --------------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> Floats:
+        """The score of every row, and of every class where there are several."""
+        return self._fitted.scores(dealt_again(self, X, self._split, self.columns_).tables)
+
+    @property
+    def feature_names_(self) -> dict[str, tuple[str, ...]]:
+        """The names of every party's prepared columns, those of its weights: a category is column=value."""
+        return {party: without_ones(each.outputs) for party, each in self._fitted.preparations.items()}
+
+    @property
+    def coef_(self) -> dict[str, Floats]:
+        """A linear model's weights by party, in the order of `feature_names_`."""
+        return self._fitted.coefficients()
+
+    @property
+    def intercept_(self) -> float | Floats:
+        """A linear model's intercept; one for every class, where there is a score for each."""
+        return self._fitted.intercept()
+
+    @property
+    def _fitted(self) -> Fitted:
+        check_is_fitted(self, "result_")
+        return self._model
+
+    @property
+    def kernel_(self) -> dict[str, KernelShare]:
+        """A kernel machine's features and coefficients, by party."""
+        if not isinstance(self._fitted.kind, KernelShares):
+            raise AttributeError("kernel_: this is no kernel machine")  # noqa: TRY004  as getattr has it
+        return {party: KernelShare.from_arrays(share) for party, share in self._fitted.shares.items()}
+
+    def report(self, path: str | Path) -> Path:
+        """Write how training went: a figure (.png, .svg) or a page that needs nothing else (.html)."""
+        check_is_fitted(self, "result_")
+        from colonnade.report.page import write_report
+
+        return write_report(self.result_, Path(path))
+
+    # --- scikit-learn's habits --------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain text and arrays instead of a plan and preparations, for pickle and for skops."""
+        state = dict(super().__getstate__())
+        if "_model" in state:
+            state["_model"] = state["_model"].plain()
+            state["result_"] = msgspec.json.encode(self.result_).decode()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_model" in state:
+            self._model = Fitted.from_plain(state["_model"])
+            self.result_ = msgspec.json.decode(state["result_"], type=Result)
+
+    def _html_repr(self) -> str:
+        """scikit-learn's own diagram and, of a trained model, a short table."""
+        diagram: str = estimator_html_repr(self)
+        return diagram + summary_html(self.result_) if hasattr(self, "result_") else diagram

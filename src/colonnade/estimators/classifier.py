@@ -1,0 +1,99 @@
+"""The classifier: two classes or more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from colonnade.arrays import Floats
+from colonnade.data.parties import Parties
+from colonnade.data.weights import normalised
+from colonnade.errors import DataError
+from colonnade.estimators.base import Vertical
+from colonnade.estimators.inputs import checked_labels
+from colonnade.estimators.parameters import documented
+from colonnade.estimators.training import Labelled
+from colonnade.job.plan import Task
+
+
+@documented
+class VerticalClassifier(ClassifierMixin, Vertical):  # type: ignore[misc]
+    """Predicts one of two or more classes from columns that several parties hold.
+
+    `classes_` are the values of y in order. Two classes have one score a row, above 0 for the second; more
+    have a score each: then `decision_function` is (rows, classes) and so is `coef_` (columns, classes).
+
+    >>> from colonnade import VerticalClassifier
+    >>> X, y = [[0.0, 1.0], [2.0, 0.5], [0.5, 2.0], [3.0, 0.0]], ["no", "yes", "no", "yes"]
+    >>> clf = VerticalClassifier(columns={"bank": [0], "shop": [1]}).fit(X, y)
+    >>> clf.predict(X).tolist(), clf.score(X, y)
+    (['no', 'yes', 'no', 'yes'], 1.0)
+    """
+
+    _tasks = ("binary", "multiclass")
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> Floats:
+        """The score of every row, above 0 for the second class; of more classes, one score for each."""
+        z = self._scores(X)
+        return z[:, 1] - z[:, 0] if z.ndim == 2 and len(self.classes_) == 2 else z
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of every row, in the values that y had."""
+        z = self.decision_function(X)
+        which = (z > 0).astype(np.int64) if z.ndim == 1 else z.argmax(axis=1)
+        return np.asarray(self.classes_[which])
+
+    @available_if(lambda self: self.loss in (None, "logistic", "softmax"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class of `classes_`; for the logistic loss and softmax only."""
+        z = self.decision_function(X)
+        if z.ndim == 2:
+            p: Floats = softmax(z, axis=1)
+            return p
+        return np.column_stack([expit(-z), expit(z)])
+
+    @available_if(lambda self: self.loss in (None, "logistic", "softmax"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            log: Floats = np.log(self.predict_proba(X))
+        return log
+
+    def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """The part of the rows whose class is right; with Parties, their own labels are the truth."""
+        truth = checked_labels(X, y, len(predicted := self.predict(X)), type(self).__name__)
+        return float(accuracy_score(truth, predicted, sample_weight=sample_weight))
+
+    def _task(self) -> tuple[Task, int | None]:
+        return "binary" if len(self.classes_) == 2 else "multiclass", len(self.classes_)
+
+    def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
+        check_classification_targets(y)
+        classes, place = np.unique(y, return_inverse=True)
+        if len(classes) == 1:
+            raise DataError(f"every label is {classes[0]}: one class; training needs two classes")
+        if len(classes) > 2 and self.loss not in (None, "softmax"):
+            raise DataError(
+                f"y has {len(classes)} classes, and loss = {self.loss!r} is for two; use loss = 'softmax', "
+                f"or make two of them first, e.g. y = (y == {classes[0]!r})"
+            )
+        self.classes_ = classes
+        if self.class_weight is not None:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=y, sample_weight=weight)
+            weight = (np.ones(len(y)) if weight is None else weight) * factors[place]
+        several = len(classes) > 2 or self.loss == "softmax"
+        return Labelled(
+            parties,
+            place.astype(np.float64) if several else np.where(place == 1, 1.0, -1.0),
+            None if weight is None else normalised(weight, "class_weight"),
+            tuple(str(label) for label in classes),
+        )

@@ -1,0 +1,85 @@
+"""What every parameter and attribute means: one text for both estimators, at the end of their docstrings."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+C = TypeVar("C", bound=type)
+
+PARAMETERS = """
+    Parameters
+    ----------
+    algorithm : str, default="lbfgs"
+        One of `colonnade algorithms`. The default needs no step, no batch and no scaling of your own.
+    parties : int, default=None
+        Over how many parties the columns of X are dealt out by chance; None: four, or one for every column.
+    columns : dict of party to columns, default=None
+        Who holds which columns, by name or by place: `{"bank": ["age", "income"], "shop": ["visits"]}`.
+    active : int or list of names, default=1
+        How many parties hold the label (the first of them), or which.
+    loss : str, default=None
+        logistic, softmax or smooth_hinge for classes; squared, poisson or gamma for numbers. None: what the
+        labels ask for: logistic of two classes, softmax of more, squared of numbers.
+    l2, l1 : float, default=1e-4 and 0
+        The penalties on l2 / 2 |w|^2 and l1 |w|, beside the mean loss of a row; intercepts are free of them.
+        scikit-learn's C is 1 / (n_samples l2), and its alpha of Ridge is n_samples l2.
+    class_weight : dict or "balanced", default=None
+        How much the rows of a class count; "balanced": all classes count alike. For the classifier alone.
+    intercept : bool, default=None
+        Whether one party has a column of ones; None: if the model is linear.
+    scale : {"auto", "none", "zscore", "minmax", "maxabs"} or a number, default="auto"
+        How parties scale their number columns, each by itself and by training rows alone. "auto": z-scores
+        with outliers capped for dense columns, at most 1 for sparse ones.
+    missing : {"auto", "error", "zero", "mean"}, default="auto"
+        What a gap becomes. "auto": the mean, and a column that says where, or a category of its own.
+    categorical : list of str, default=None
+        Columns that are categories though they look like numbers; text always is, and so is what a data
+        frame calls categorical.
+    epochs : int, default=None
+        The most passes over the rows; None: what suits the algorithm.
+    tolerance : float, default=None
+        Training ends once the loss falls by no more than this part of itself an epoch; 0: after all epochs.
+    batch : int, default=None
+        Rows of a batch; None: what suits algorithm and rows.
+    step : float or "auto", default="auto"
+        The length of a step, found by itself from smoothness, batch and delay.
+    model : dict, torch module, `Function`, function, or dict of party to these, default=None
+        What every party trains in a cascade (`split`, `vafl`, `asyrevel-gau`, ...): a description as in
+        [model] of a job, `{"kind": "mlp", "hidden": [64]}`; a torch module; a `colonnade.Function`, which is
+        a black box; or a function of (columns, outputs) that makes one. Weights start anew in every fit.
+    server : str, dict, torch module or function, default=None
+        The model on top of all parties' outputs; None: their sum.
+    world : {"local", "simulated", "network"}, default="local"
+        All parties in this process on its clock, on a virtual clock that makes every run the same to the last
+        bit, or a process each with mutual TLS. The last takes no Python objects as models.
+    job : dict, default=None
+        Everything else that a job file may say, by section: `{"secure": {"sum": "tree"}, "compare": True}`.
+    random_state : int, RandomState or None, default=0
+        Who gets which columns, the order of rows, first weights and random directions.
+    verbose : int, default=0
+        1: a bar in a terminal or a notebook, lines elsewhere; 2: lines everywhere.
+    callbacks : list of functions, default=None
+        Called with every evaluation (a `Moment`: epoch, loss, seconds, rounds, bytes) while training goes on;
+        one that returns True ends it, unless steps fade over a fixed number of epochs (plain SGD, kernels).
+        In the network world nobody waits for an answer.
+
+    Attributes
+    ----------
+    result_ : Result
+        What result.json has: metrics, cost, privacy, history, and what was done to the columns (`data`).
+    coef_, intercept_ : dict of party to array, float or array
+        A linear model's weights, in the order of `feature_names_`.
+    feature_names_ : dict of party to names
+        Every party's columns after preparation: a category is column=value.
+    columns_ : dict of party to names
+        Every party's columns as they were given.
+    n_features_in_, feature_names_in_, n_iter_
+        As everywhere in scikit-learn; an iteration is an epoch.
+    """
+
+
+def documented(estimator: C) -> C:
+    """Put what all parameters mean at the end of an estimator's docstring."""
+    text = (estimator.__doc__ or "").rstrip()
+    estimator.__doc__ = f"{text}\n{PARAMETERS}"
+    return estimator

@@ -1,0 +1,100 @@
+"""One run of an estimator: columns prepared as those of files are, a job run on them, the model kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from msgspec import structs
+
+from colonnade.arrays import Floats
+from colonnade.data.described import with_parties
+from colonnade.data.parties import Parties
+from colonnade.data.party_data import PartyData, Prepared, Recipe
+from colonnade.data.table import Table
+from colonnade.estimators.fitted import Fitted
+from colonnade.estimators.models import Chosen, built, model_of
+from colonnade.estimators.progress import Callback
+from colonnade.result import Described, Result
+from colonnade.run.federate import Tables, run_tables
+from colonnade.run.resolve import Composition
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Parties' columns with the labels as the loss wants them, and how much every row counts if not alike.
+
+    `classes` are the labels' own values as text, where they are classes.
+    """
+
+    parties: Parties
+    y: Floats
+    weight: Floats | None
+    classes: tuple[str, ...] = ()
+
+
+def train(
+    composition: Composition, data: Labelled, recipe: Recipe, models: Chosen, progress: Callback
+) -> tuple[Fitted, Result]:
+    """Run a job on these columns; returns all parties' shares as one model, and the result."""
+    prepared = _prepared(composition, data, recipe)
+    tables = {party: each.train for party, each in prepared.items()}
+    scores = composition.job.train.classes or 1
+    own = {p: built(each, tables[p].width, scores) for p, each in models.own.items() if tables[p].width}
+    head = None
+    if models.head is not None:
+        head = built(models.head, _embedded(composition, tables, own), scores)
+    given = Tables(
+        "X",
+        tables,
+        None,
+        data.parties.active,
+        models={party: model_of(made) for party, made in own.items()},
+        head=None if head is None else model_of(head),
+    )
+    done = run_tables(composition.job, given, progress=progress)
+    preparations = {party: each.preparation for party, each in prepared.items() if each.preparation}
+    shares = {party: dict(share.weights) for party, share in done.shares.items()}
+    fitted = Fitted(done.plan, preparations, shares, own, head)
+    return fitted, structs.replace(done.result, data=_described(data, fitted))
+
+
+def _prepared(composition: Composition, data: Labelled, recipe: Recipe) -> dict[str, Prepared]:
+    """Every party's columns as numbers, labels and weights at those that hold them."""
+    parties = data.parties
+    holders = composition.label_holders(tuple(parties.tables), parties.active)
+    ones = next((p for p in (holders[0], *parties.tables) if parties.tables[p].columns), None)
+    prepared = {}
+    for party, table in parties.tables.items():
+        holds = party in parties.active
+        raw = replace(table, y=data.y if holds else None, weight=data.weight if holds else None)
+        own = replace(recipe, intercept=composition.intercept and party == ones)
+        prepared[party] = PartyData(party, raw, None, own).prepare()
+    return prepared
+
+
+def _embedded(composition: Composition, tables: Mapping[str, Table], own: Mapping[str, object]) -> int:
+    """How many outputs of all parties' models F0 takes."""
+    specs, width = composition.job.model, 0
+    for party, table in tables.items():
+        if party in own:
+            model = model_of(own[party])
+            start = model.initial(np.random.default_rng(0))
+            width += int(model.forward(start[None], table.X[:1]).shape[2])
+        elif table.width:
+            width += specs.parties.get(party, specs).outputs
+    return width
+
+
+def _described(data: Labelled, fitted: Fitted) -> Described:
+    """What is known of the data, and what every party did to its columns."""
+    binary = fitted.plan.objective.loss in ("logistic", "smooth_hinge")
+    known = Described(
+        rows={"train": len(data.y)},
+        task="binary" if binary else "multiclass" if data.classes else "regression",
+        classes=list(data.classes),
+        positive=list(data.classes[1:]) if binary else [],
+        base_rate=float(np.mean(data.y > 0)) if binary else None,
+    )
+    return with_parties(known, {party: each.to_dict() for party, each in fitted.preparations.items()})

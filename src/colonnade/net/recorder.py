@@ -1,0 +1,149 @@
+"""Writes down when a party computes and sends, beside a run and without a part in it.
+
+A recorder hears of computing from the party's clock, which is told of all work where time is virtual, and
+on a real clock from the party's tasks (`recorded`): every step of a task between two waits is computing. It
+hears of frames from a wire around the party's own. Nothing it does changes what is sent or, in virtual time,
+when; the memory it takes is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Generator
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from colonnade.net.clock import RealClock, VirtualClock
+from colonnade.net.network import Deliver, Lost, Restored, Wire
+from colonnade.timeline import PartyTimeline
+
+T = TypeVar("T")
+
+MOST = 4000  # spans of computing, and frames, that are kept of a party
+NEAR = 1e-6  # spans this close to each other are one
+
+
+class Recorder:
+    """Keeps the timeline of one party, in the time of its clock."""
+
+    def __init__(self, clock: RealClock | VirtualClock) -> None:
+        self.now = clock.now
+        clock.heard = self.computed
+        self._timeline = PartyTimeline(busy=[], sent=[], lanes=clock.lanes)
+        self._full_at: float | None = None
+
+    def computed(self, begin: float, end: float) -> None:
+        """Note a span of computing."""
+        kept = self._timeline
+        kept.busy_seconds += end - begin
+        if self._full_at is not None:
+            return
+        if kept.busy and 0 <= begin - kept.busy[-1][1] < NEAR:
+            kept.busy[-1] = (kept.busy[-1][0], end)
+        elif len(kept.busy) < MOST:
+            kept.busy.append((begin, end))
+        else:
+            self._full_at = begin
+
+    def sent(self, to: str, size: int) -> None:
+        """Note a frame that leaves now."""
+        kept = self._timeline
+        kept.frames += 1
+        if self._full_at is not None:
+            return
+        if len(kept.sent) < MOST:
+            kept.sent.append((self.now(), to, size))
+        else:
+            self._full_at = self.now()
+
+    def finish(self, seconds: float) -> PartyTimeline:
+        """The timeline of a run that took so long."""
+        self._timeline.seconds = seconds
+        self._timeline.until = seconds if self._full_at is None else self._full_at
+        return self._timeline
+
+    def tap(self, wire: Wire) -> Wire:
+        """The wire, with every frame noted that is sent through it."""
+        return _RecordedWire(wire, self)
+
+
+class _RecordedWire:
+    """A wire that tells a recorder what is sent and otherwise does what the wire inside it does."""
+
+    def __init__(self, wire: Wire, recorder: Recorder) -> None:
+        self._wire = wire
+        self._recorder = recorder
+        self.lossless = wire.lossless
+        self.intact = wire.intact
+        self.retry_after = wire.retry_after
+
+    def framing(self, size: int) -> tuple[int, int]:
+        return self._wire.framing(size)
+
+    def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
+        self._wire.attach(deliver, lost, restored)
+
+    def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
+        self._recorder.sent(to, len(frame))
+        return self._wire.send(to, frame)
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+
+# whose steps the tasks of this context are; tasks inherit it from the task that starts them
+_recorder: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
+
+
+async def recorded(recorder: Recorder | None, work: Coroutine[Any, Any, T]) -> T:
+    """Do a party's work on a real clock; every step of it, and of the tasks it starts, is noted as computing.
+
+    Without a recorder nothing is added to the work.
+    """
+    if recorder is None:
+        return await work
+    loop = asyncio.get_running_loop()
+    if loop.get_task_factory() is None:
+        loop.set_task_factory(_recorded_task)
+    _recorder.set(recorder)
+    return await _Steps(work, recorder)
+
+
+def _recorded_task(
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Coroutine[Any, Any, T] | Generator[Any, None, T],
+    **options: Any,
+) -> asyncio.Task[T]:
+    """A task of the loop; if it belongs to a party that is recorded, its steps are noted."""
+    recorder = _recorder.get()
+    if recorder is not None and asyncio.iscoroutine(coroutine):
+        coroutine = _awaited(_Steps(coroutine, recorder))
+    return asyncio.Task(coroutine, loop=loop, **options)
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+class _Steps(Awaitable[T]):
+    """Awaits a coroutine, and tells a recorder of every step from one wait to the next."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], recorder: Recorder) -> None:
+        self._work = work
+        self._recorder = recorder
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        recorder, error = self._recorder, None
+        while True:
+            begin = recorder.now()
+            try:
+                awaited = self._work.send(None) if error is None else self._work.throw(error)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            finally:
+                recorder.computed(begin, recorder.now())
+            try:
+                error = None
+                yield awaited
+            except BaseException as thrown:  # the coroutine's to handle, a cancellation above all
+                error = thrown

@@ -1,0 +1,138 @@
+"""All that is known of a run, as a report needs it: its result, and whatever else its folder holds.
+
+DIR/result.json        the result; everything else may be missing
+DIR/test_scores.csv    labels and scores of the test rows
+DIR/models/*           shares of the model
+DIR/timeline.json      who computed and sent when
+DIR/job.toml           the job
+DIR/audit.json         attacks that were tried on the run, and how far they came
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from colonnade import shares, test_scores
+from colonnade.arrays import Floats
+from colonnade.data.prepare import Preparation
+from colonnade.errors import DataError
+from colonnade.losses import LOSSES, Loss
+from colonnade.result import Result, read_result
+from colonnade.test_scores import TestScores
+from colonnade.timeline import FILE as TIMELINE
+from colonnade.timeline import Timeline, read_timeline
+
+RESULT, MODELS, JOB, AUDIT = "result.json", "models", "job.toml", "audit.json"
+T = TypeVar("T")
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """An attack that was tried on a run: who could do it, and how far it came beside mere guessing."""
+
+    attack: str
+    by: str
+    success: str  # in words and numbers, e.g. "62% of the labels"
+    guessing: str = ""  # what anybody reaches without the run
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One party's part of a model: its numbers by prepared column, or how many parameters it has."""
+
+    party: str
+    kind: str
+    columns: tuple[str, ...]
+    weights: Floats | None  # a row for every column; a column for every class where there are several
+    parameters: int
+    constant: frozenset[str] = frozenset()  # columns that never varied: nothing was learnt of them
+
+
+@dataclass(frozen=True, eq=False)
+class Dossier:
+    """What a report is made from. `seen_by` is the party whose report it is; None: one machine held all."""
+
+    result: Result
+    scores: TestScores | None = None
+    parts: tuple[Part, ...] = ()
+    timeline: Timeline | None = None
+    job: str = ""
+    findings: tuple[Finding, ...] = ()
+    made: str = ""
+    seen_by: str | None = None
+    command: str = ""
+    facts: tuple[tuple[str, str], ...] = ()  # more of the run that only its folder knows
+    versions: str = ""
+
+    @property
+    def loss(self) -> Loss | None:
+        """The loss that the job names; None where it names none."""
+        named = _toml(self.job).get("train", {}).get("loss")
+        return LOSSES.get(named) if isinstance(named, str) else None
+
+
+def read_run(folder: Path) -> Dossier:
+    """What the folder of a run holds; DataError if it has no result or a file in it is damaged."""
+    path = folder / RESULT
+    if not path.is_file():
+        raise DataError(f"{folder}: there is no {RESULT}; `colonnade run JOB.toml --out {folder}` writes one")
+    try:
+        result = read_result(path)
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error
+    job = _if_there(folder / JOB, lambda path: path.read_text(encoding="utf-8")) or ""
+    again = folder.with_name(f"{folder.name}-again")
+    when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return Dossier(
+        result,
+        scores=_if_there(folder / test_scores.FILE, TestScores.read),
+        parts=tuple(read_part(each) for each in sorted((folder / MODELS).glob("*")) if each.is_dir()),
+        timeline=_if_there(folder / TIMELINE, read_timeline),
+        job=job,
+        findings=tuple(_if_there(folder / AUDIT, read_findings) or ()),
+        made=f"{when:%Y-%m-%d %H:%M} UTC",
+        command=f"colonnade run {folder / JOB} --out {again}" if job else "",
+    )
+
+
+def read_findings(path: Path) -> list[Finding]:
+    """The attacks in an audit's file; DataError if it is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[Finding])
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{path}: no list of attacks: {error}") from error
+
+
+def read_part(folder: Path) -> Part:
+    """One party's part of a model, from the folder of its share; ShareError if it is damaged."""
+    manifest = shares.read_manifest(folder / shares.MANIFEST, shares.ShareManifest)
+    arrays = shares.read_arrays(folder, manifest)
+    preparation = Preparation.from_dict(manifest.preparation)
+    columns, w = preparation.outputs, arrays.get("w")
+    linear = manifest.kind == "linear" and w is not None and len(w) == len(columns)
+    return Part(
+        party=manifest.party,
+        kind=manifest.kind,
+        columns=columns,
+        weights=w if linear else None,
+        parameters=sum(array.size for array in arrays.values()),
+        constant=frozenset(preparation.constant),
+    )
+
+
+def _if_there(path: Path, read: Callable[[Path], T]) -> T | None:
+    return read(path) if path.is_file() else None
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}

@@ -1,0 +1,70 @@
+"""The model by party: the weight of every column where there is one, its size elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from colonnade.arrays import Floats
+from colonnade.data.table import INTERCEPT
+from colonnade.report.dossier import Part
+from colonnade.report.html import Html, beside, joined, section, table, tag
+from colonnade.report.training import meter
+from colonnade.result import Described
+
+MOST = 15  # columns that are shown of a party at once
+
+
+def model_section(parts: Sequence[Part], data: Described, seen_by: str | None) -> Html:
+    """Every party's part of the model that the reader may see."""
+    who = (
+        "All parties ran on one machine, so all their parts are here; between companies each sees its own."
+        if seen_by is None
+        else f"Only the part of {seen_by}: what the others learnt stays with them."
+    )
+    largest = max((float(np.abs(_sizes(part)).max(initial=0)) for part in parts), default=0.0) or 1.0
+    return joined(tag("p", who), beside(*(_part(each, data, largest) for each in parts)))
+
+
+def _sizes(part: Part) -> Floats:
+    """How much each column can move a score: the largest weight in absolute value; 0 for the intercept."""
+    if part.weights is None:
+        return np.zeros(0)
+    sizes = np.abs(part.weights.reshape(len(part.columns), -1)).max(axis=1, initial=0)
+    return np.where(np.array(part.columns) == INTERCEPT, 0.0, sizes)
+
+
+def _part(part: Part, data: Described, largest: float) -> Html:
+    if part.weights is None:
+        text = (
+            f"A {part.kind} model of {part.parameters:,} numbers over {len(part.columns)} prepared columns; "
+            "no single number says what a column does."
+        )
+        return section(part.party, tag("p", text), level=3)
+    sizes = _sizes(part)
+    order = [k for k in np.argsort(-sizes, kind="stable").tolist() if part.columns[k] != INTERCEPT]
+    intercepts = [k for k, name in enumerate(part.columns) if name == INTERCEPT]
+    rows = [
+        [
+            part.columns[k],
+            *(f"{value:+.4f}" for value in np.atleast_1d(part.weights[k])),
+            meter(sizes[k] / largest),
+        ]
+        for k in [*intercepts, *order]
+    ]
+    head = ["column", *_heads(part.weights, data), ""]
+    first, rest = rows[: MOST + len(intercepts)], rows[MOST + len(intercepts) :]
+    shown = [table("Weights of prepared columns, the largest first", head, first, class_="numbers")]
+    if rest:
+        more = table("The smaller weights", head, rest, class_="numbers")
+        shown.append(tag("details", tag("summary", f"{len(rest)} more"), more))
+    return section(part.party, *shown, level=3)
+
+
+def _heads(weights: Floats, data: Described) -> list[str]:
+    """What stands above the weights: the names of the classes where there are several."""
+    if weights.ndim == 1:
+        return ["weight"]
+    several = weights.shape[1]
+    return list(data.classes) if len(data.classes) == several else [f"class {k}" for k in range(several)]

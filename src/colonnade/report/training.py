@@ -1,0 +1,99 @@
+"""How a model was trained: the loss against time, rounds and bytes, what was sent to whom, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from colonnade.report import summary
+from colonnade.report.html import Html, beside, table, tag
+from colonnade.report.quality import heat_cell
+from colonnade.report.svg import Axis, Chart, side_by_side
+from colonnade.result import Moment, Result
+
+UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
+
+
+def when(moment: Moment) -> float:
+    """The time of a moment on the run's own clock."""
+    return moment.seconds if moment.virtual_seconds is None else moment.virtual_seconds
+
+
+def loss_charts(runs: Mapping[str, Result]) -> Html:
+    """The loss of one run or several against time, rounds and bytes."""
+    moments = [moment for run in runs.values() for moment in run.history]
+    if not moments:
+        return tag("p", "The loss is known to the label holder that measures the model, not here.")
+    gaps = {name: _gaps(run) for name, run in runs.items()}
+    log = all(gap > 0 for each in gaps.values() for gap in each)
+    heights = gaps if log else {name: [m.loss for m in run.history] for name, run in runs.items()}
+    label = "training loss above the optimum" if log else "training loss"
+    y = Axis.around(label, [value for each in heights.values() for value in each], log=log)
+    size, unit = next(each for each in UNITS if max(m.bytes for m in moments) >= each[0] or each[0] == 1.0)
+    scale, second = (1.0, "s") if max(map(when, moments)) >= 1 else (1e-3, "ms")
+    simulated = "simulated " if moments[0].virtual_seconds is not None else ""
+    axes: tuple[tuple[str, str, Callable[[Moment], float]], ...] = (
+        ("Loss against time", f"{simulated}time [{second}]", lambda m: when(m) / scale),
+        ("Loss against rounds", "rounds", lambda m: float(m.rounds)),
+        ("Loss against traffic", f"sent by all parties [{unit}]", lambda m: m.bytes / size),
+    )
+    charts = []
+    for title, words, place in axes:
+        chart = Chart(title, Axis.around(words, map(place, moments), zero=True), y)
+        for k, (name, run) in enumerate(runs.items()):
+            x = [place(moment) for moment in run.history]
+            chart.line(x, heights[name], k, name if len(runs) > 1 else "")
+            if len(x) <= 40:
+                chart.dots(x, heights[name], k, radius=2)
+        if not log:
+            for optimum in {run.pooled["train_loss"] for run in runs.values() if "train_loss" in run.pooled}:
+                if y.low <= optimum <= y.high:
+                    chart.rule((chart.x.low, optimum), (chart.x.high, optimum))
+        charts.append(
+            chart.render(
+                "Dotted: the pooled optimum." if not log and any(r.pooled for r in runs.values()) else ""
+            )
+        )
+    return side_by_side(*charts)
+
+
+def _gaps(run: Result) -> list[float]:
+    """The loss above the pooled optimum at every moment; minus infinity without an optimum."""
+    optimum = run.pooled.get("train_loss", float("inf"))
+    return [moment.loss - optimum for moment in run.history]
+
+
+def traffic(result: Result) -> Html:
+    """Who sent how much to whom, and what it was."""
+    cost = result.cost
+    pairs, names = cost.bytes_by_pair, sorted({*result.parties, *cost.bytes_by_pair})
+    most = max((count for row in pairs.values() for count in row.values()), default=0) or 1
+    rows = []
+    for sender in names:
+        row = pairs.get(sender)
+        if row is None:
+            continue
+        cells = [
+            heat_cell(summary.size(row[to]), row[to] / most) if to in row else tag("td", "–") for to in names
+        ]
+        rows.append([sender, *cells, summary.size(sum(row.values()))])
+    matrix = table(
+        "Bytes sent: from the party of the row to that of the column",
+        ["", *names, "all"],
+        rows,
+        class_="heat numbers",
+    )
+    kinds = sorted(cost.bytes_by_kind.items(), key=lambda item: -item[1])
+    whole = sum(cost.bytes_by_kind.values()) or 1
+    shares = [
+        [kind, summary.size(count), f"{100 * count / whole:.1f}%", meter(count / whole)]
+        for kind, count in kinds
+    ]
+    by_kind = table("Bytes by kind of message", ["kind", "bytes", "part", ""], shares, class_="numbers")
+    return beside(matrix, by_kind)
+
+
+def meter(part: float) -> Html:
+    """A cell with a bar as long as this part of it."""
+    return tag(
+        "td", tag("span", class_="meter", style=f"width:{100 * min(1.0, part):.1f}%"), class_="bar-cell"
+    )

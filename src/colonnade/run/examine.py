@@ -1,0 +1,155 @@
+"""All that is wrong with a job and its files, found before anything runs.
+
+A run stops at the first thing that is wrong. Here every part is looked at by itself, so that one list names
+them all, each with the line to paste that puts it right where there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import structs
+
+from colonnade.data.categories import gaps_in
+from colonnade.data.datasets import known_dataset
+from colonnade.data.dialect import Dialect
+from colonnade.data.files import load
+from colonnade.data.party_data import PartyData
+from colonnade.data.problems import Problem
+from colonnade.data.table import RawTable, count
+from colonnade.errors import ColonnadeError
+from colonnade.job import Data, Job
+from colonnade.job.writing import value_text
+from colonnade.run import rules
+from colonnade.run.federate import read
+from colonnade.run.resolve import Composition, looked_up
+
+NETWORKS = {"mlp", "cnn", "torch"}
+
+
+def examine(job: Job) -> list[Problem]:
+    """Every problem of a job and its files; empty if there is none."""
+    try:
+        composition = looked_up(job)
+    except ColonnadeError as error:
+        return [_from(error), *_extras(job)]
+    found = [_from(fault) for fault in rules.faults(job, composition.preset, composition.conversation)]
+    found += [
+        Problem(key, f"has no effect: {why}", remedy=f"# delete {key}", stops=False)
+        for key, why in composition.unused().items()
+    ]
+    found += _extras(job)
+    read = [_read(path, job.data) for path in _sources(job).values()]
+    tables = [table for table in read if isinstance(table, RawTable)]
+    found += [table for table in read if isinstance(table, Problem)]
+    found += [Problem(raw.name, text, stops=False) for raw in tables for text in raw.reading.warned]
+    if len(tables) < len(read):
+        return found
+    absent, data = _absent(job.data, tables)
+    return [*found, *absent, *_columns(replace(composition, job=structs.replace(job, data=data)))]
+
+
+def _from(error: Exception, stops: bool = True) -> Problem:
+    """A problem from an error text, which begins with where it is."""
+    where, colon, what = str(error).partition(": ")
+    return Problem(where if colon else "", what if colon else where, stops=stops)
+
+
+def _extras(job: Job) -> Iterator[Problem]:
+    """Packages that the job needs and that are not installed."""
+    models = job.model
+    kinds = {models.kind, models.server.kind, *(model.kind for model in models.parties.values())}
+    paths = [*(job.data.files or {}).values(), *(job.data.test_files or {}).values()]
+    paths += [path for path in (job.data.train, job.data.test) if path is not None]
+    needs: Mapping[str, tuple[bool, str, str]] = {
+        "torch": (bool(kinds & NETWORKS) or job.cascade.optimizer != "sgd", "[model]", "torch"),
+        "dp_accounting": (job.privacy.mechanism in ("scalar", "gradient"), "[privacy]", "privacy"),
+        "openpyxl": (any(path.endswith((".xlsx", ".xlsm")) for path in paths), "[data]", "excel"),
+        "grpc": (job.network.transport == "grpc" and job.world == "network", "network.transport", "grpc"),
+    }
+    for module, (needed, where, extra) in needs.items():
+        if needed and find_spec(module) is None:
+            remedy = f"pip install 'colonnade[{extra}]'"
+            yield Problem(where, f"needs {module}, which is not installed", remedy=remedy)
+
+
+def _absent(data: Data, tables: list[RawTable]) -> tuple[list[Problem], Data]:
+    """Columns that the job names and no file has, and [data] without them."""
+    held = {column for raw in tables for column in raw.columns}
+    found, right = [], data
+    for key in ("categorical", "drop") if tables else ():
+        wanted = getattr(data, key) or []
+        absent = [column for column in wanted if column not in held]
+        if absent:
+            rest = [column for column in wanted if column in held]
+            what = f"no file has {', '.join(map(repr, absent))}"
+            found.append(Problem(f"data.{key}", what, len(absent), f"{key} = {value_text(rest)}"))
+            right = structs.replace(right, **{key: rest})
+    return found, right
+
+
+def _sources(job: Job) -> dict[str, str]:
+    """The job's files by the key that names them; data sets of the catalogue are known to be right."""
+    data = job.data
+    one = {"data.train": data.train, "data.test": data.test}
+    found = {key: path for key, path in one.items() if path and known_dataset(path) is None}
+    found |= {f"data.files.{party}": path for party, path in (data.files or {}).items()}
+    return found | {f"data.test_files.{party}": path for party, path in (data.test_files or {}).items()}
+
+
+def _read(path: str, data: Data) -> RawTable | Problem:
+    """The file with all its columns, or why it cannot be read."""
+    dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
+    ids = [data.id] if isinstance(data.id, str) else list(data.id or ())
+    try:
+        table = load(Path(path), bare=True, dialect=dialect)
+    except ColonnadeError as error:
+        return _from(error)
+    if absent := [name for name in ids if name not in table.columns]:
+        return Problem(table.name, f"no id column {', '.join(map(repr, absent))}")
+    return table
+
+
+def _columns(composition: Composition) -> Iterator[Problem]:
+    """What is wrong with labels, ids and columns, once all files can be read."""
+    job = composition.job
+    try:
+        assigned = read(composition)
+    except ColonnadeError as error:
+        yield _from(error)
+        return
+    drop: list[str] = []
+    for data in assigned.parties.values():
+        for problem in _party(data):
+            yield problem
+            if (named := re.match(r"column '(.+?)'.*drop it", problem.what)) is not None:
+                drop.append(named[1])
+    if drop:
+        every = [*(job.data.drop or ()), *drop]
+        remedy = f"drop = {value_text(every)}"
+        yield Problem("data.drop", "leaves out the columns to look at above", len(drop), remedy, stops=False)
+
+
+def _party(data: PartyData) -> Iterator[Problem]:
+    """What is wrong with one party's columns."""
+    raw = data.train
+    if data.recipe.missing == "error" and not raw.sparse:
+        tables = [raw] if data.test is None else [raw, data.test]
+        gaps = {c: sum(int(gaps_in(table.column(c)).sum()) for table in tables) for c in raw.columns}
+        for column, rows in gaps.items():
+            if rows:
+                what = f"column '{column}' is empty in {count(rows, 'row')}"
+                yield Problem(raw.name, what, rows, 'missing = "auto"')
+        if any(gaps.values()):
+            return
+    try:
+        preparation = data.prepare().preparation
+    except ColonnadeError as error:
+        yield _from(error)
+        return
+    for text in preparation.warnings if preparation is not None else ():
+        yield Problem(data.party, text, stops=False)

@@ -1,0 +1,38 @@
+"""One party that weighs its columns as a process of its own: `python -m colonnade.run.weigher FOLDER`.
+
+The folder is laid out like that of a party that trains (`run.worker`); the process leaves its weighed
+columns there.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from colonnade.data import store
+from colonnade.net.clock import RealClock
+from colonnade.run.weigh import WeighingTerms, weigh
+from colonnade.run.worker import Told, connected, leave, live
+
+OUTCOME = "weighed.json"
+
+
+class WeighingInstructions(Told, frozen=True, kw_only=True):
+    """What the process is told."""
+
+    terms: WeighingTerms
+
+
+async def _serve(folder: Path) -> None:
+    """Join the others, weigh the own columns, and leave them in the folder."""
+    told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=WeighingInstructions)
+    data = store.load(folder / "data")
+    async with connected(folder, told, told.terms.network, RealClock()) as (party, net):
+        done = await weigh(party, net, data, told.terms)
+    leave(folder / OUTCOME, msgspec.json.encode(done))
+
+
+if __name__ == "__main__":
+    sys.exit(live(Path(sys.argv[1]), _serve))

@@ -1,0 +1,97 @@
+"""L-BFGS on all rows reaches the pooled optimum on any data, and its loss falls with every step."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles.tables import pooled, random_tables, run, weights
+
+from colonnade.errors import JobError
+from colonnade.run.federate import Finished, Tables
+
+FULL: dict[str, Any] = {"batch": None, "step": "auto", "epochs": 300, "l2": 0.01}
+
+
+def fit(tables: Tables, **train: Any) -> Finished:
+    return run(tables, "lbfgs", train={**FULL, **train})
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("options", [{}, {"regression": True}, {"classes": 3}])
+def test_it_is_at_the_pooled_optimum(options: dict[str, Any], sparse: bool) -> None:
+    tables = random_tables(sparse=sparse, test_rows=40, **options)
+    loss = {"regression": "squared", "classes": "softmax"}.get(next(iter(options), ""), "logistic")
+    more = {"classes": 3} if "classes" in options else {}
+    done = fit(tables, loss=loss, **more).result
+    assert done.converged
+    assert abs(done.metrics["suboptimality"]) < 1e-4 * done.metrics["train_loss"]
+
+
+def test_ridge_regression_equals_its_closed_form() -> None:
+    tables = random_tables(regression=True)
+    X, y = pooled(tables)
+    done = fit(tables, loss="squared", tolerance=1e-12)
+    exact = np.linalg.solve(X.T @ X / len(y) + 0.01 * np.eye(X.shape[1]), X.T @ y / len(y))
+    np.testing.assert_allclose(weights(done), exact, atol=1e-6)
+
+
+def scaled(tables: Tables, factors: np.ndarray) -> Tables:
+    """The tables with every column times a factor."""
+    start, train = 0, {}
+    for party, table in tables.train.items():
+        train[party] = replace(table, X=table.X * factors[start : start + table.width])
+        start += table.width
+    return replace(tables, train=train, test=None)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1000), rows=st.integers(5, 60), spread=st.floats(0.0, 1.5))
+def test_the_loss_falls_with_every_step_whatever_the_columns(seed: int, rows: int, spread: float) -> None:
+    rng = np.random.default_rng(seed)
+    tables = random_tables(parties=2, active=1, rows=rows, columns=5, seed=seed)
+    done = fit(scaled(tables, 10.0 ** rng.uniform(-spread, spread, 5)), l2="auto").result
+    losses = [moment.loss for moment in done.history]
+    assert all(after <= before + 1e-9 for before, after in itertools.pairwise(losses))
+    assert losses[-1] <= np.log(2) + 1e-9
+
+
+def test_a_column_with_a_few_rows_far_away_does_no_harm() -> None:
+    tables = random_tables(parties=2, active=1, rows=400, columns=4)
+    tables.train["party1"].X[:3, 0] *= 300
+    done = fit(tables).result
+    assert done.converged
+    assert done.metrics["suboptimality"] < 1e-5
+
+
+def test_labels_of_any_size_can_be_learnt() -> None:
+    tables = random_tables(regression=True, active=1)
+    y = tables.train["party0"].y
+    assert y is not None
+    y *= 1e7
+    done = fit(tables, loss="squared").result
+    assert done.metrics["suboptimality"] < 1e-4 * done.metrics["train_loss"]
+
+
+def test_a_run_is_repeatable_to_the_bit() -> None:
+    first, second = fit(random_tables()), fit(random_tables())
+    assert np.array_equal(weights(first), weights(second))
+    assert first.result.history[-1].virtual_seconds == second.result.history[-1].virtual_seconds
+
+
+def test_a_penalty_of_auto_is_one_over_the_rows() -> None:
+    done = fit(random_tables(rows=80), l2="auto")
+    assert done.plan.objective.l2 == 1 / 80
+
+
+@pytest.mark.parametrize(
+    "train", [{"batch": 10}, {"step": 0.1}, {"regularizer": "nonconvex"}, {"l1": 0.1}, {"estimator": "saga"}]
+)
+def test_what_it_does_not_take_is_refused_by_name(train: dict[str, Any]) -> None:
+    with pytest.raises(JobError, match=f"train.{next(iter(train))}"):
+        fit(random_tables(), **train)

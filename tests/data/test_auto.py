@@ -1,0 +1,92 @@
+"""Preparation by default equals scikit-learn's where their rules are the same, and says what it did."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.sparse import csr_array
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+
+from colonnade.arrays import Floats
+from colonnade.data.prepare import Preparation
+from colonnade.data.table import RawTable
+
+numbers = arrays(np.float64, st.tuples(st.integers(4, 15), st.integers(1, 4)), elements=st.integers(-20, 20))
+
+
+def table(X: Any, y: Any = None) -> RawTable:
+    return RawTable("bank.csv", tuple(f"c{j}" for j in range(X.shape[1])), X, y=y)
+
+
+@given(numbers, st.data())
+@settings(max_examples=60, deadline=None)
+def test_numbers_equal_imputer_and_scaler_where_nothing_is_far_out(X: Floats, data: st.DataObject) -> None:
+    X[data.draw(arrays(np.bool_, X.shape, elements=st.booleans()))] = np.nan
+    there = [X[~np.isnan(X[:, j]), j] for j in range(X.shape[1])]
+    assume(all(len(np.unique(column)) > 1 for column in there))
+    for column in there:
+        low, high = np.quantile(column, [0.05, 0.95])
+        assume(column.min() >= 2 * low - high)
+        assume(column.max() <= 2 * high - low)
+    prep = Preparation.fit(table(X))
+    found = prep.transform(table(X))
+    imputed = SimpleImputer(add_indicator=True).fit_transform(X)
+    wanted = StandardScaler().fit_transform(imputed[:, : X.shape[1]])
+    at = [found.columns.index(f"c{j}") for j in range(X.shape[1])]
+    np.testing.assert_allclose(np.asarray(found.X)[:, at], wanted, atol=1e-9)
+    marked = [k for k, c in enumerate(found.columns) if c.endswith("(missing)")]
+    np.testing.assert_array_equal(np.asarray(found.X)[:, marked], imputed[:, X.shape[1] :])
+    again = Preparation.from_dict(json.loads(json.dumps(prep.to_dict(), allow_nan=False)))
+    assert again == prep
+
+
+@given(
+    st.lists(st.sampled_from("abcdef"), min_size=5, max_size=60),
+    st.lists(st.sampled_from("abcxyz"), min_size=1, max_size=10),
+    st.integers(0, 6),
+)
+@settings(max_examples=60, deadline=None)
+def test_categories_equal_the_one_hot_encoder(train: list[str], test: list[str], rare: int) -> None:
+    raw, new = (RawTable("t", ("town",), (np.array(v, dtype=object),)) for v in (train, test))
+    counts = [train.count(v) for v in set(train)]
+    assume(sum(n >= rare for n in counts) + any(n < rare for n in counts) > 1)
+    encoder = OneHotEncoder(
+        min_frequency=rare or None, handle_unknown="infrequent_if_exist" if rare else "ignore"
+    ).fit(np.array(train).reshape(-1, 1))
+    prep = Preparation.fit(raw, rare=rare)
+    for rows in (raw, new):
+        wanted = encoder.transform(rows.column("town").reshape(-1, 1).astype(str)).toarray()
+        np.testing.assert_array_equal(prep.transform(rows).X, wanted)
+
+
+@given(numbers)
+@settings(max_examples=40, deadline=None)
+def test_sparse_columns_equal_the_largest_value_scaler_and_stay_sparse(X: Floats) -> None:
+    X[0] = 0.0
+    kept = X.any(axis=0)
+    assume(kept.any())
+    found = Preparation.fit(table(csr_array(X))).transform(table(csr_array(X))).X
+    assert isinstance(found, csr_array)
+    np.testing.assert_allclose(found.toarray(), MaxAbsScaler().fit_transform(X)[:, kept], atol=1e-12)
+
+
+def test_new_rows_are_capped_like_training_rows() -> None:
+    X = np.append(np.arange(100.0), 1e9).reshape(-1, 1)
+    prep = Preparation.fit(table(X))
+    ends = prep.transform(table(np.array([[1e30], [prep.numbers.high[0]], [-1e30]]))).X
+    assert ends[0] == ends[1]
+    assert -3 < ends[2] < ends[0] < 5
+    assert "1 outlier capped in c0 (1)" in prep.done()
+
+
+@pytest.mark.parametrize(("scale", "columns"), [("auto", ("c1",)), ("zscore", ("c0", "c1"))])
+def test_constant_columns_are_left_out_unless_a_scale_is_asked_for(scale: Any, columns: tuple[str]) -> None:
+    X = np.column_stack([np.full(8, 3.0), np.arange(8.0)])
+    assert Preparation.fit(table(X), scale=scale).outputs == columns

@@ -1,0 +1,216 @@
+"""Files as people write them: each of them trains as it is, or an error says all that is wrong with it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from colonnade.errors import DataError
+from colonnade.job import job_from
+from colonnade.result import Result
+from colonnade.run.federate import federate
+
+ROWS = 120
+RNG = np.random.default_rng(0)
+INCOME = 1000 + RNG.integers(0, 4000, ROWS) + 0.5
+VISITS = RNG.integers(0, 9, ROWS)
+LABEL = (INCOME / 1000 + VISITS > 6.5).astype(int)
+TOWN = np.array(["Köln", "Ulm", "Rom"])[RNG.integers(0, 3, ROWS)]
+
+Table = dict[str, list[Any]]
+Files = dict[str, bytes]
+
+
+def bank(**more: Any) -> Table:
+    return {
+        "id": [f"c{k}" for k in range(ROWS)],
+        "income": list(INCOME),
+        "town": list(TOWN),
+        "y": list(LABEL),
+    } | more
+
+
+def shop(**more: Any) -> Table:
+    return {"id": [f"c{k}" for k in range(ROWS)], "visits": list(VISITS)} | more
+
+
+def written(table: Table, separator: str = ",", encoding: str = "utf-8", end: str = "\n") -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator, lineterminator=end)
+    writer.writerow(table)
+    writer.writerows(zip(*table.values(), strict=True))
+    return text.getvalue().encode(encoding)
+
+
+def german(value: float) -> str:
+    return f"{value:,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".")
+
+
+def excel(table: Table) -> bytes:
+    openpyxl = pytest.importorskip("openpyxl", reason="Excel files need the extra 'excel'")
+    book, packed = openpyxl.Workbook(), io.BytesIO()
+    book.active.append(list(table))
+    for row in zip(*table.values(), strict=True):
+        book.active.append([value.item() if isinstance(value, np.generic) else value for value in row])
+    book.save(packed)
+    return packed.getvalue()
+
+
+def gaps(values: list[Any], word: Any, every: int = 10) -> list[Any]:
+    return [word if k % every == 3 else value for k, value in enumerate(values)]
+
+
+def days(style: str) -> list[str]:
+    dates = np.datetime64("1990-01-01") + 37 * np.arange(ROWS)
+    return [d.astype(object).strftime(style) for d in dates]
+
+
+def run(folder: Path, files: Files, **data: Any) -> Result:
+    paths = {}
+    for name, content in files.items():
+        path = folder / name
+        path.write_bytes(content)
+        paths[name.split(".")[0]] = str(path)
+    plain = {"files": paths, "id": "id", "label": "y", "active": ["bank"], **data}
+    job = {"algorithm": "vfb2-svrg", "compare": False, "train": {"epochs": 6}, "data": plain}
+    return federate(job_from(job)).result
+
+
+def said(result: Result) -> str:
+    every = [text for party in result.data.done.values() for text in party]
+    return " | ".join([*every, *result.data.warnings])
+
+
+SHOP = {"shop.csv": written(shop())}
+KINDS: dict[str, tuple[Callable[[], Files], str]] = {
+    "semicolons": (lambda: {"bank.csv": written(bank(), ";")}, "separated by semicolons"),
+    "tabs": (lambda: {"bank.csv": written(bank(), "\t")}, "separated by tabs"),
+    "bars": (lambda: {"bank.csv": written(bank(), "|")}, "separated by bars"),
+    "decimal commas and thousands": (
+        lambda: {"bank.csv": written(bank(income=[german(v) for v in INCOME]), ";")},
+        "decimal comma",
+    ),
+    "Latin-1": (lambda: {"bank.csv": written(bank(), encoding="latin-1")}, "encoding is cp1252"),
+    "UTF-16": (lambda: {"bank.csv": written(bank(), encoding="utf-16")}, "encoding is utf-16"),
+    "byte order mark": (lambda: {"bank.csv": written(bank(), encoding="utf-8-sig")}, "town (3)"),
+    "Windows line ends": (lambda: {"bank.csv": written(bank(), end="\r\n")}, "town (3)"),
+    "Excel": (lambda: {"bank.xlsx": excel(bank())}, "town (3)"),
+    "gaps in many words": (
+        lambda: {"bank.csv": written(bank(income=gaps(gaps(list(INCOME), "NA"), "?", 11)))},
+        "filled with the mean and marked",
+    ),
+    "gaps in text": (lambda: {"bank.csv": written(bank(town=gaps(list(TOWN), "-")))}, "town (4)"),
+    "blanks around": (lambda: {"bank.csv": written(bank(town=[f" {t} " for t in TOWN]))}, "town (3)"),
+    "currency": (
+        lambda: {"bank.csv": written(bank(income=[f"$ {v:,.2f}" for v in INCOME]))},
+        "$ was taken off",
+    ),
+    "per cent": (
+        lambda: {"bank.csv": written(bank(rate=[f"{v / 100:.1f}%" for v in INCOME]))},
+        "% was taken",
+    ),
+    "ISO dates": (lambda: {"bank.csv": written(bank(born=days("%Y-%m-%d")))}, "'born': dates became days"),
+    "German dates": (lambda: {"bank.csv": written(bank(born=days("%d.%m.%Y")))}, "'born': dates became days"),
+    "American dates": (lambda: {"bank.csv": written(bank(born=days("%m/%d/%Y")))}, "'born': dates became"),
+    "ambiguous dates": (
+        lambda: {"bank.csv": written(bank(born=["01/02/2020", "03/04/2021"] * (ROWS // 2)))},
+        "day and month cannot be told apart",
+    ),
+    "text labels": (
+        lambda: {"bank.csv": written(bank(y=["yes" if v else "no" for v in LABEL]))},
+        "yes is positive, no is not",
+    ),
+    "missing labels": (
+        lambda: {"bank.csv": written(bank(y=gaps(list(LABEL), "")))},
+        "12 rows left out: no label",
+    ),
+    "rows twice": (
+        lambda: {"bank.csv": written({c: [*v, v[0], v[1]] for c, v in bank().items()})},
+        "2 rows left out: the same row twice",
+    ),
+    "rows without an id": (
+        lambda: {"bank.csv": written(bank(id=gaps([f"c{k}" for k in range(ROWS)], "")))},
+        "12 rows left out: no id",
+    ),
+    "partial overlap": (
+        lambda: {"bank.csv": written({c: v[:100] for c, v in bank().items()})},
+        "20 rows left out: an id that not all parties have",
+    ),
+    "constant column": (
+        lambda: {"bank.csv": written(bank(x=["a"] * ROWS, z=[7] * ROWS))},
+        "2 constant columns left",
+    ),
+    "names": (
+        lambda: {"bank.csv": written(bank(name=[f"Ada {k}" for k in range(ROWS)]))},
+        "different texts in 96 rows",
+    ),
+    "row numbers": (lambda: {"bank.csv": written(bank(number=list(range(ROWS))))}, "like an id or an index"),
+    "copy of the label": (
+        lambda: {"bank.csv": written(bank(again=[10 * v for v in LABEL]))},
+        "tells the label",
+    ),
+    "outliers": (
+        lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), 1e12, 50)))},
+        "capped in income",
+    ),
+    "rare values": (
+        lambda: {"bank.csv": written(bank(town=["Bonn", "Oslo", *TOWN[2:]]))},
+        "town",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_messy_file_trains_and_what_was_done_is_told(kind: str, tmp_path: Path) -> None:
+    make, sentence = KINDS[kind]
+    result = run(tmp_path, make() | SHOP)
+    assert sentence in said(result)
+    assert result.data.task == "binary"
+    assert result.metrics["test_accuracy"] > 0.6
+    assert result.data.rows["train"] + result.data.rows["test"] >= 90
+
+
+def test_ids_are_brought_into_one_form(tmp_path: Path) -> None:
+    born = days("%d.%m.%Y")
+    two: Table = bank(first=[f"ADA{k % 7}" for k in range(ROWS)], born=born)
+    one: Table = shop(first=[f" ada{k % 7}" for k in range(ROWS)], born=days("%Y-%m-%d"))
+    del two["id"], one["id"]
+    keys = [{"case": "lower"}, {"kind": "date", "formats": ["%d.%m.%Y", "%Y-%m-%d"]}]
+    files = {"bank.csv": written(two), "shop.csv": written(one)}
+    result = run(tmp_path, files, id=["first", "born"], keys=keys)
+    assert result.data.rows == {"train": 96, "test": 24}
+    with pytest.raises(DataError, match="no id is in all files"):
+        run(tmp_path, files, id=["first", "born"])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (written(bank()) + b"c1,2\nc2,3,4,5,6\n", "line 122 has 2 fields.*1 more lines differ"),
+        (
+            written(bank(id=["c0", "c0", "c1", "c1", *[f"c{k}" for k in range(4, ROWS)]])),
+            "2 rows with the id of",
+        ),
+        (written(bank(y=[""] * ROWS)), "no row has a label"),
+        (written(bank(id=[""] * ROWS)), "no row has an id"),
+    ],
+)
+def test_what_cannot_be_used_is_counted_and_named(content: bytes, words: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=words):
+        run(tmp_path, {"bank.csv": content} | SHOP)
+
+
+def test_how_a_file_is_written_can_be_said(tmp_path: Path) -> None:
+    thousands = written(bank(income=[f"{int(v):,}" for v in INCOME]), ";")
+    doubtful = run(tmp_path, {"bank.csv": thousands} | SHOP)
+    assert "can be read in two ways" in said(doubtful)
+    told = run(tmp_path, {"bank.csv": thousands} | SHOP, separator=None, thousands=",")
+    assert "two ways" not in said(told)
+    with pytest.raises(DataError, match="is not written in ascii"):
+        run(tmp_path, {"bank.csv": written(bank())} | SHOP, encoding="ascii")

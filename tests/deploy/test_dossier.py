@@ -1,0 +1,52 @@
+"""Reports of runs between daemons: each party's own, and nothing of anybody else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.deploy.companies import job, lay_out, settled, together
+
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.dossier import party_dossier
+from colonnade.deploy.settings import read_settings
+from colonnade.errors import ShareError
+from colonnade.metrics import auc
+from colonnade.report.page import page
+
+
+def test_every_party_has_a_report_of_its_own(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+
+    together(consortium, program)
+    bank, shop = (
+        party_dossier(read_settings(tmp_path / name / "party.toml"), "repaid") for name in ("bank", "shop")
+    )
+    assert bank.scores is not None
+    assert len(bank.scores.y) == bank.result.data.rows["test"]
+    assert auc(bank.scores.z, bank.scores.y > 0) == pytest.approx(bank.result.metrics["test_auc"])
+    assert bank.result.history
+    assert bank.result.data.positive
+    assert (shop.scores, shop.result.metrics, shop.result.history) == (None, {}, [])
+    assert (shop.result.data.classes, list(shop.result.cost.bytes_by_pair)) == ([], ["shop"])
+    assert [part.party for part in shop.parts] == ["shop"]
+    for one in (bank, shop):
+        text = page(one)
+        assert "as " + str(one.seen_by) + " sees it" in text
+        assert "What each party learnt" in text
+        assert "[parties]" in one.job or "parties" in one.job
+    assert "ROC curve" in page(bank)
+    assert "ROC curve" not in page(shop)
+    # nothing of the others' columns is on the page
+    theirs = {column for part in bank.parts for column in part.columns}
+    assert not any(f">{column}<" in page(shop) for column in theirs - {"(intercept)"})
+    assert np.isfinite(bank.result.cost.seconds)
+    (tmp_path / "shop" / "runs" / "books" / f"{dict(shop.facts)['model']}.json").unlink()
+    with pytest.raises(ShareError, match="books"):
+        party_dossier(read_settings(tmp_path / "shop" / "party.toml"), "repaid")

@@ -1,0 +1,28 @@
+"""Scores like the first ones are stable, others are not, and only the latest count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colonnade.credit import psi
+from colonnade.deploy.score_monitor import FIRST, ScoreMonitor
+
+
+def test_a_shift_of_scores_shows_and_goes_again() -> None:
+    rng = np.random.default_rng(0)
+    monitor = ScoreMonitor()
+    first, like, other = rng.normal(size=FIRST), rng.normal(size=3000), rng.normal(1.0, 1.0, size=9000)
+    monitor.observe(first.tolist())
+    assert monitor.psi is None  # nothing to compare yet
+    for part in np.array_split(like, 30):
+        monitor.observe(part.tolist())
+    assert monitor.psi == pytest.approx(psi(first, like), abs=1e-12)
+    assert monitor.psi is not None
+    assert monitor.psi < 0.1
+    for part in np.array_split(other, 90):
+        monitor.observe(part.tolist())
+    assert monitor.psi > 0.25
+    for part in np.array_split(rng.normal(size=30_000), 300):
+        monitor.observe(part.tolist())
+    assert monitor.psi < 0.1
