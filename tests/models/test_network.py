@@ -35,7 +35,7 @@ NETWORKS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", [name for name in LOSSES if name not in ("poisson", "gamma")])  # linear only
 def test_a_loss_of_tensors_is_the_loss_of_arrays(name: str) -> None:
     loss, rng = LOSSES[name], np.random.default_rng(0)
     classes = loss.task == "multiclass"

@@ -32,7 +32,12 @@ def credit() -> None:
 @click.option("--bins", is_flag=True, help="Also show every bin.")
 @JSON
 def woe(job_file: Path, bins: bool, as_json: bool) -> None:
-    """Weigh every party's columns as JOB.toml says, and show their information value."""
+    """Weigh every party's columns as JOB.toml says, and show their information value.
+
+    \b
+    Example:
+      colonnade credit woe job.toml --bins
+    """
     from colonnade.cli.show import console, table
     from colonnade.job import read_job
     from colonnade.run.federate import weigh_columns_of
@@ -64,7 +69,12 @@ def woe(job_file: Path, bins: bool, as_json: bool) -> None:
 @FOLDER
 @JSON
 def measure(folder: Path, as_json: bool) -> None:
-    """KS, Gini, Brier, Hosmer-Lemeshow and the lift table of the test rows of the run in DIR."""
+    """KS, Gini, Brier, Hosmer-Lemeshow and the lift table of the test rows of the run in DIR.
+
+    \b
+    Example:
+      colonnade credit measure runs/job
+    """
     from scipy.special import expit
 
     from colonnade.cli.show import console, table
@@ -100,7 +110,12 @@ def measure(folder: Path, as_json: bool) -> None:
 @click.argument("scores", metavar="SCORES.csv", type=click.Path(path_type=Path))
 @JSON
 def stability(folder: Path, scores: Path, as_json: bool) -> None:
-    """PSI of the scores in SCORES.csv against the test rows of the run in DIR."""
+    """PSI of the scores in SCORES.csv against the test rows of the run in DIR.
+
+    \b
+    Example:
+      colonnade credit stability runs/job scores.csv
+    """
     from colonnade.credit.measures import psi
     from colonnade.data.files import load
 
@@ -135,7 +150,12 @@ def stability(folder: Path, scores: Path, as_json: bool) -> None:
 def scorecard(
     folder: Path, pdo: float, base_score: float, base_odds: float, exact: bool, as_json: bool
 ) -> None:
-    """The points of every bin, from a run whose columns were weighed (woe = true under [data])."""
+    """The points of every bin, from a run whose columns were weighed (woe = true under [data]).
+
+    \b
+    Example:
+      colonnade credit scorecard runs/job --pdo 20
+    """
     from colonnade.cli.show import console, table
     from colonnade.credit.scorecard import Scaling, Scorecard
 
@@ -153,7 +173,12 @@ def scorecard(
 @FOLDER
 @JSON
 def coefficients(folder: Path, as_json: bool) -> None:
-    """Coefficients with standard errors, p-values and VIF, from all columns together on this machine."""
+    """Coefficients with standard errors, p-values and VIF, from all columns together on this machine.
+
+    \b
+    Example:
+      colonnade credit coefficients runs/job
+    """
     import numpy as np
 
     from colonnade.cli.show import console, table
@@ -182,7 +207,12 @@ def coefficients(folder: Path, as_json: bool) -> None:
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
 @JSON
 def card(folder: Path, out: Path | None, as_json: bool) -> None:
-    """A model card of the run in DIR, in Markdown."""
+    """A model card of the run in DIR, in Markdown.
+
+    \b
+    Example:
+      colonnade credit card runs/job --out card.md
+    """
     import msgspec
 
     from colonnade.cli.folder import RESULT
@@ -208,7 +238,12 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
 @click.argument("out", metavar="FILE", type=click.Path(path_type=Path))
 @JSON
 def export(folder: Path, out: Path, as_json: bool) -> None:
-    """Write the linear model in DIR as FILE.onnx, or as FILE.skops for scikit-learn."""
+    """Write the linear model in DIR as FILE.onnx, or as FILE.skops for scikit-learn.
+
+    \b
+    Example:
+      colonnade credit export runs/job model.onnx
+    """
     from colonnade.credit.export import feature_names, onnx_bytes, skops_bytes
     from colonnade.errors import DataError, ShareError
 

@@ -36,7 +36,7 @@ def new(
     every key; change what you like. A job that is there already is never overwritten.
 
     \b
-    Examples:
+    Example:
       colonnade new bank.csv shop.csv --label default --id customer
       colonnade new people.csv --label buys --parties 3
     """

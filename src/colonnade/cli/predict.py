@@ -52,7 +52,7 @@ def predict(
     to all parties has an empty score.
 
     \b
-    Examples:
+    Example:
       colonnade predict runs/job new.csv --out scores.csv
       colonnade predict runs/job --file bank=bank.csv --file shop=shop.csv
       colonnade predict credit new.csv --data applicants --out scores.parquet

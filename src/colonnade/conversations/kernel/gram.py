@@ -78,17 +78,20 @@ async def converse(context: Context[GramSettings]) -> Outcome:
     sigma = _bandwidth(context, gram, squares)
     C = trade_off(context.train.rows, context.plan.objective.l2)
     kernel = _gaussian(gram, squares, squares, sigma)
+    y, weight = context.label_holder.labels, weights_of(context.label_holder.y)
+    # rows that weigh nothing are left out here: SVC would do it too, but forgets them in a kernel it is given
+    used = slice(None) if weight is None else np.flatnonzero(weight)
     machine = SVC(C=C, kernel="precomputed").fit(
-        kernel, context.label_holder.labels, sample_weight=weights_of(context.label_holder.y)
+        kernel[used][:, used], y[used], sample_weight=None if weight is None else weight[used]
     )
     when = context.net.clock.now()
-    z = [machine.decision_function(kernel)]
+    z = [machine.decision_function(kernel[:, used])]
     if test is not None:
         crossed = await _collect(context, test.X, X, Topic.EVALUATE)
         own = await context.measuring.sum.collect(_norms(test.X), tag=NORMS)
-        z.append(machine.decision_function(_gaussian(crossed, own, squares, sigma)))
+        z.append(machine.decision_function(_gaussian(crossed, own, squares, sigma)[:, used]))
     evaluation.scribe.record(z, 0.0, context.net.meter.bytes(), when, Mark(1, 1, final=True))
-    weights = {"dual": machine.dual_coef_, "support": machine.support_ * 1.0}
+    weights = {"dual": machine.dual_coef_, "support": np.arange(len(y))[used][machine.support_] * 1.0}
     return Outcome(weights=weights, step=0.0, rounds=1, updates=1, evaluation=evaluation)
 
 
