@@ -62,7 +62,9 @@ def fit_dsg(
     distance = sample.distances(X)
     sigma = sample.bandwidth(distance, labels_of(y), classes) or 1.0
     gamma = (
-        kernel_step(loss, spread(function, distance, sigma), min(batch, n), block)
+        kernel_step(
+            loss, spread(function, distance, sigma), min(batch, n), block, falling=kernel.step == "falling"
+        )
         if train.step == "auto"
         else float(train.step)
     )

@@ -71,7 +71,7 @@ def oracle(done: Finished, setting: Tables) -> Floats:
 
 
 def trained(setting: Tables, *, kernel: dict[str, Any] | None = None, **sections: Any) -> Finished:
-    train = {"step": 0.5, "batch": 8, "l2": 1e-2, **sections.pop("train", {})}
+    train = {"step": 0.1, "batch": 8, "l2": 1e-2, **sections.pop("train", {})}
     return run(
         setting,
         "fdskl-capped",
@@ -88,14 +88,14 @@ def test_one_row_and_one_feature_a_step_is_the_paper_s_algorithm(active: int, om
     done = run(
         setting,
         "fdskl",
-        train={"batch": 1, "epochs": 3, "step": 0.03, "l2": 1e-2, "tolerance": 0.0},
+        train={"batch": 1, "epochs": 3, "step": 0.01, "l2": 1e-2, "tolerance": 0.0},
         kernel={"block": 1, "omega": omega, "bits": 32},
     )
     _, b, alpha = model(done)
     assert done.result.cost.rounds == 150 == len(alpha)
     assert ((b >= 0) & (b < 2 * np.pi)).all()
     np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
-    assert np.abs(alpha).max() > 1e-2
+    assert np.abs(alpha).max() > 4e-3
 
 
 @pytest.mark.parametrize("world", ["simulated", "local"])
@@ -189,7 +189,8 @@ def test_the_bandwidth_is_a_fraction_of_the_median_distance() -> None:
     setting = random_tables(rows=400, columns=12)
     X, _ = pooled(setting)
     apart = np.linalg.norm(X[:200] - X[200:], axis=1)
-    done = trained(setting, kernel={"features": 2000, "fraction": 0.5}, train={"batch": 1, "epochs": 2})
+    train = {"batch": 1, "epochs": 2, "step": 0.02}
+    done = trained(setting, kernel={"features": 2000, "fraction": 0.5}, train=train)
     omega, *_ = model(done)
     assert 1 / omega.std() == pytest.approx(0.5 * np.median(apart), rel=0.05)
 
@@ -256,6 +257,37 @@ def test_what_does_not_go_together_is_refused() -> None:
         trained(setting, train={"regularizer": "nonconvex"})
     with pytest.raises(JobError, match=r"kernel\.block"):
         random_job(setting, "fdskl-capped", kernel={"block": 0})
+
+
+@pytest.mark.parametrize(
+    "kernel", [{"features": 64}, {"momentum": 0.5}, {"step": "falling"}], ids=lambda each: next(iter(each))
+)
+def test_what_the_paper_does_not_have_is_refused_under_its_name(kernel: dict[str, Any]) -> None:
+    with pytest.raises(JobError, match="use fdskl-capped"):
+        compose(random_job(random_tables(rows=30), "fdskl", kernel=kernel))
+
+
+def test_every_round_of_the_paper_s_algorithm_brings_features() -> None:
+    setting = random_tables(parties=3, active=2, rows=300, columns=6, test_rows=200)
+    train = {"loss": "logistic", "step": "auto", "epochs": 10, "tolerance": 0.0}
+    done = run(setting, "fdskl", train=train, kernel={"sigma": 4.0})
+    layout = layout_of(done.plan, 300)
+    assert layout.growth == layout.schedule.rounds >= 100
+    assert done.plan.settings.step == "constant"
+    assert done.result.metrics["test_accuracy"] > 0.75
+
+
+def test_sixteen_bits_are_as_good_as_thirty_two() -> None:
+    """The angle is off by a few parts in 10,000 of a turn, which is far below what features leave open."""
+    setting = ring(rows=400, test_rows=400)
+    train = {"loss": "smooth_hinge", "batch": 64, "epochs": 15, "step": "auto"}
+    kernel = {"features": 256, "block": 16, "fraction": 0.6}
+    coarse, fine = (
+        run(setting, "fdskl-capped", train=train, kernel={**kernel, "bits": bits}) for bits in (16, 32)
+    )
+    for key in ("train_loss", "test_accuracy"):
+        assert coarse.result.metrics[key] == pytest.approx(fine.result.metrics[key], abs=3e-3)
+    assert coarse.result.cost.bytes_sent < 0.6 * fine.result.cost.bytes_sent
 
 
 def test_a_party_alone_and_a_block_wider_than_the_rows_work() -> None:
