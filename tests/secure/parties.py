@@ -62,7 +62,7 @@ class Parties:
         """What each party does in one sum, not yet begun."""
         return [self.one(i, piece, root, tag) for i, piece in enumerate(pieces)]
 
-    def one(self, i: int, piece: Floats, root: int, tag: int) -> Awaitable[Floats | None]:
+    def one(self, i: int, piece: N, root: int, tag: int) -> Awaitable[N | None]:
         if i == root:
             return self.sums[i].collect(piece, tag=tag)
         return self.sums[i].give(piece, root=self.names[root], tag=tag)
