@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # it takes a third of the time in which a party starts, and o
 Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = NDArray[Any]
 Rows: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.uint64]  # elements of the ring of integers modulo 2^64
 Digests: TypeAlias = NDArray[np.uint8]  # [rows, 32]: SHA-256 of ids in normal form
 Matrix: TypeAlias = "Floats | csr_array"
 Arrays: TypeAlias = dict[str, NDArray[Any]]  # what a share stores, by name

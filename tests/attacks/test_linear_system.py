@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.oracles.tables import random_job, random_tables
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Words
 from colonnade.attacks.linear_system import error, guessed_directions, solve
+from colonnade.conversations.kernel.phases import unpack
 from colonnade.conversations.kernel.setup import layout_of
 from colonnade.messages import Topic, topic_of
 from colonnade.run.federate import Finished, run_tables
@@ -22,15 +23,15 @@ def transcript(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[Finished, F
     setting = random_tables(parties=4, active=1, rows=ROWS, columns=COLUMNS)
     job = random_job(
         setting,
-        "fdskl",
+        "fdskl-capped",
         train={"batch": 16, "epochs": 2, "loss": "logistic"},
-        kernel={"block": 16, "features": FEATURES, "omega": omega, "sigma": SIGMA},
+        kernel={"block": 16, "features": FEATURES, "omega": omega, "sigma": SIGMA, "bits": 32},
         secure={"sum": "masked"},
     )
-    heard: dict[int, Floats] = {}
+    heard: dict[int, Words] = {}
     real = MaskedSum.collect
 
-    async def overheard(self: MaskedSum, piece: Floats, *, tag: int) -> Floats:
+    async def overheard(self: MaskedSum, piece: Words, *, tag: int) -> Words:
         total = await real(self, piece, tag=tag)
         if topic_of(tag) == Topic.TRAIN:
             heard[tag] = total.copy()
@@ -41,7 +42,8 @@ def transcript(monkeypatch: pytest.MonkeyPatch, omega: str) -> tuple[Finished, F
     layout = layout_of(done.plan, ROWS)
     totals = np.empty((ROWS, FEATURES))
     for number, tag in enumerate(sorted(heard)):
-        totals[layout.rows(number)] = heard[tag]
+        rows = layout.rows(number)
+        totals[rows] = unpack(heard[tag], (len(rows), FEATURES), 32)
     return done, totals
 
 
@@ -74,7 +76,7 @@ def test_private_directions_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_with_fewer_features_than_columns_even_known_directions_leave_a_doubt() -> None:
     rng = np.random.default_rng(0)
     X, own = rng.standard_normal((50, 9)), rng.standard_normal((50, 20))
-    omega, b = rng.standard_normal((9, 20)), rng.uniform(0, 6, 20)
+    omega, b = rng.standard_normal((9, 20)) / 5, rng.uniform(0, 6, 20)
     totals = X @ omega + b + own
     assert error(solve(totals, own, omega), X) < 1e-12
     assert error(solve(totals[:, :5], own[:, :5], omega[:, :5]), X) > 0.3

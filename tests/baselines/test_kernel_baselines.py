@@ -7,9 +7,9 @@ import pytest
 from tests.oracles.dsg import phi
 
 from colonnade.arrays import Floats
-from colonnade.baselines.dsg import fit_dsg
+from colonnade.baselines.dsg import DsgKernel, fit_dsg
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
-from colonnade.job import Kernel, Train
+from colonnade.job import Train
 from colonnade.losses import LOSSES
 
 
@@ -22,7 +22,7 @@ def ring(n: int) -> tuple[Floats, Floats]:
 def test_dsg_learns_a_ring() -> None:
     X, y = ring(800)
     fit = fit_dsg(
-        X[:600], y[:600], LOSSES["smooth_hinge"], Kernel(block=32), Train(epochs=40, batch=64),
+        X[:600], y[:600], LOSSES["smooth_hinge"], DsgKernel(block=32), Train(epochs=40, batch=64),
         features=512, seed=0,
     )  # fmt: skip
     assert np.mean((fit.scores(X[600:]) >= 0) == (y[600:] > 0)) > 0.9
@@ -31,7 +31,7 @@ def test_dsg_learns_a_ring() -> None:
 @pytest.mark.parametrize("step", ["constant", "falling"])
 def test_scores_are_the_sum_over_features(step: str) -> None:
     X, y = ring(100)
-    kernel = Kernel(block=4, step=step)  # type: ignore[arg-type]
+    kernel = DsgKernel(block=4, step=step)  # type: ignore[arg-type]
     fit = fit_dsg(X, y, LOSSES["logistic"], kernel, Train(epochs=2, batch=20, step=0.3), features=16, seed=1)
     naive = np.zeros(100)
     for i, alpha in enumerate(fit.alpha):
@@ -42,7 +42,7 @@ def test_scores_are_the_sum_over_features(step: str) -> None:
 
 def test_one_round_is_one_step_by_hand() -> None:
     X, y = ring(30)
-    kernel = Kernel(block=3, sigma=1.0, step="constant")
+    kernel = DsgKernel(block=3, sigma=1.0, step="constant")
     fit = fit_dsg(X, y, LOSSES["squared"], kernel, Train(epochs=1, batch=30, step=0.5), features=3, seed=2)
     expected = [0.5 / 3 * np.mean(y * phi(X, fit.features.omega[:, i], fit.features.b[i])) for i in range(3)]
     np.testing.assert_allclose(fit.alpha, expected)

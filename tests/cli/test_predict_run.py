@@ -25,7 +25,7 @@ MODELS = {
     "[train]\nepochs = 3\nloss = 'softmax'\n",
     "number": 'algorithm = "vfb2-svrg"' + HEAD.replace('"default"', '"income"') + "[train]\nepochs = 3\n"
     "loss = 'squared'\n",
-    "kernel": 'algorithm = "fdskl"'
+    "kernel": 'algorithm = "fdskl-capped"'
     + HEAD
     + "[train]\nepochs = 3\nloss = 'logistic'\n[kernel]\nfeatures = 32\n"
     "block = 16\n",

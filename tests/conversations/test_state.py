@@ -50,7 +50,7 @@ CASES = [
     ("vfb2-saga", {"train": {"direction": "lbfgs"}, "direction": {"pairs": "hvp"}}, Curvature, ("state",)),
     ("asysqn-svrg", {}, PullConversation, ("state",)),
     (
-        "fdskl",
+        "fdskl-capped",
         {"kernel": {"features": 32, "block": 8}},
         KernelConversation,
         ("state", "window.state", "delays"),

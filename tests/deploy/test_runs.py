@@ -124,7 +124,7 @@ def _scores_are_those_of_the_joined_rows(root: Path, found: Any) -> None:
     assert np.allclose([row["score"] for row in found["rows"][:20]], total, atol=1e-8)
 
 
-@pytest.mark.parametrize("algorithm", ["vfb-saga", "asysqn-sgd", "fdskl"])
+@pytest.mark.parametrize("algorithm", ["vfb-saga", "asysqn-sgd", "fdskl-capped"])
 def test_other_algorithms_train_and_score(tmp_path: Path, algorithm: str) -> None:
     """Those that know the label everywhere have it in every file."""
     names = ("bank", "shop")

@@ -51,7 +51,7 @@ def test_no_batch_is_so_short_that_its_noise_spoils_the_automatic_step(name: str
         ("vfb2-svrg", 10**6, 256),
         ("asysqn-svrg", 1_000, 10),
         ("asysqn-svrg", 24_000, 240),
-        ("fdskl", 100, 256),
+        ("fdskl-capped", 100, 256),
         ("asyrevel-gau", 100, 256),
     ],
 )

@@ -21,7 +21,7 @@ from colonnade.net.inprocess.simulated import Faults, Link, SimulatedHub
 from colonnade.net.network import Deliver
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
-from colonnade.secure.protocol import SecureSum
+from colonnade.secure.protocol import N, SecureSum
 from colonnade.secure.tree import TreeSum
 
 Make = Callable[[Endpoint], SecureSum]
@@ -54,15 +54,15 @@ class Parties:
     def names(self) -> list[str]:
         return [net.me for net in self.nets]
 
-    async def sum(self, pieces: Sequence[Floats], root: int, tag: int) -> list[Floats | None]:
+    async def sum(self, pieces: Sequence[N], root: int, tag: int) -> list[N | None]:
         """The root collects and all others give; what came back at each party."""
         return list(await asyncio.gather(*self.each(pieces, root, tag)))
 
-    def each(self, pieces: Sequence[Floats], root: int, tag: int) -> list[Awaitable[Floats | None]]:
+    def each(self, pieces: Sequence[N], root: int, tag: int) -> list[Awaitable[N | None]]:
         """What each party does in one sum, not yet begun."""
         return [self.one(i, piece, root, tag) for i, piece in enumerate(pieces)]
 
-    def one(self, i: int, piece: Floats, root: int, tag: int) -> Awaitable[Floats | None]:
+    def one(self, i: int, piece: N, root: int, tag: int) -> Awaitable[N | None]:
         if i == root:
             return self.sums[i].collect(piece, tag=tag)
         return self.sums[i].give(piece, root=self.names[root], tag=tag)

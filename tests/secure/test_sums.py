@@ -52,6 +52,24 @@ def test_the_root_alone_learns_the_total(kind: str, q: int) -> None:
     with_parties(q, SUMS[kind], program)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("q", [2, 3, 8])
+def test_words_are_added_modulo_two_to_the_64(kind: str, q: int) -> None:
+    rng = np.random.default_rng(q)
+    pieces = [rng.integers(0, 2**64, (3, 2), dtype=np.uint64) for _ in range(q)]
+    before = [piece.copy() for piece in pieces]
+
+    async def program(parties: Parties) -> None:
+        results = await parties.sum(pieces, 1, tag=0)
+        found = results[1]
+        assert found is not None
+        assert found.dtype == np.uint64
+        assert found.tolist() == np.sum(before, axis=0, dtype=np.uint64).tolist()
+
+    with_parties(q, SUMS[kind], program)
+    assert all(np.array_equal(piece, was) for piece, was in zip(pieces, before, strict=True))
+
+
 @given(kind=st.sampled_from(KINDS), q=st.integers(2, 7), data=st.data())
 def test_any_values_of_any_shape(kind: str, q: int, data: st.DataObject) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))

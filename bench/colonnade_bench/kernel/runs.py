@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.baselines.dsg import fit_dsg
 from colonnade.baselines.pooled import fit_pooled, pool
 from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
-from colonnade.conversations.kernel.setup import layout_of
+from colonnade.conversations.kernel.record import pooled_fit
 from colonnade.conversations.pooling import AllColumns
 from colonnade.data.catalogue import DATASETS
 from colonnade.data.datasets import train_file
@@ -101,13 +100,13 @@ def wrong(scores: Floats, y: Floats) -> float:
     return float(np.mean((scores >= 0) != (y > 0)))
 
 
-def dsg_error(tables: Tables, seed: int, **train: Any) -> tuple[float, float]:
-    """Test error and processor seconds of doubly stochastic gradients on pooled columns."""
+def dsg_error(tables: Tables, algorithm: str, seed: int, **train: Any) -> tuple[float, float]:
+    """Test error and processor seconds of an algorithm's doubly stochastic gradients on pooled columns."""
     X, y, X_test, y_test = pooled_rows(tables)
-    job = job_for(tables, "fdskl", seed, train=train)
+    job = job_for(tables, algorithm, seed, train=train)
     began = time.process_time()
-    features = layout_of(plan_for(job, tables)[0], len(y)).features
-    fit = fit_dsg(X, y, LOSSES["smooth_hinge"], job.kernel, job.train, features=features, seed=seed)
+    plan = plan_for(job, tables)[0]
+    fit = pooled_fit(plan, X, y)
     seconds = time.process_time() - began
     return wrong(fit.scores(X_test), y_test), seconds
 
@@ -117,7 +116,7 @@ def svc_error(tables: Tables, seed: int) -> tuple[float, float]:
     X, y, X_test, y_test = pooled_rows(tables)
     some = np.random.default_rng(seed).permutation(len(y))[:SVC_ROWS]  # files may be sorted
     X, y = X[some], y[some]
-    job = job_for(tables, "fdskl", seed)
+    job = job_for(tables, "fdskl-capped", seed)
     began = time.process_time()
     sigma = median_bandwidth(X, y, job.kernel.fraction, seed)
     fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2_for(len(y))))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.job import Kernel, Train
+from colonnade.job import Train
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import Loss, labels_of, loss_for
 from colonnade.models.bandwidth import Sample, spread
@@ -20,6 +21,18 @@ from colonnade.models.random_features import KERNELS, RandomFeatures, phi
 from colonnade.optim.steps import kernel_step, step_of_round
 
 CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class DsgKernel:
+    """The kernel, the features of a round, and the step; momentum begins when there are no new features."""
+
+    block: int
+    kind: Literal["gaussian", "laplace"] = "gaussian"
+    sigma: float | Literal["median"] = "median"
+    fraction: float | Literal["auto"] = "auto"
+    step: Literal["falling", "constant"] = "falling"
+    momentum: float = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +49,7 @@ class DsgFit:
 
 
 def fit_dsg(
-    X: Matrix, y: Floats, loss: Loss, kernel: Kernel, train: Train, *, features: int, seed: int
+    X: Matrix, y: Floats, loss: Loss, kernel: DsgKernel, train: Train, *, features: int, seed: int
 ) -> DsgFit:
     """A kernel machine trained on pooled rows; `features` is the cap, a multiple of the block."""
     l2 = train.l2_for(int(X.shape[0]))
@@ -49,7 +62,9 @@ def fit_dsg(
     distance = sample.distances(X)
     sigma = sample.bandwidth(distance, labels_of(y), classes) or 1.0
     gamma = (
-        kernel_step(loss, spread(function, distance, sigma), min(batch, n), block)
+        kernel_step(
+            loss, spread(function, distance, sigma), min(batch, n), block, falling=kernel.step == "falling"
+        )
         if train.step == "auto"
         else float(train.step)
     )
@@ -82,7 +97,7 @@ class _Coefficients:
         scores: Floats = values[:, : self.known] @ self.alpha[: self.known]
         return scores
 
-    def step(self, values: Floats, theta: Floats, gamma: float, kernel: Kernel, l2: float) -> None:
+    def step(self, values: Floats, theta: Floats, gamma: float, kernel: DsgKernel, l2: float) -> None:
         """Use a block of new features, or, where the cap is reached, step on all coefficients."""
         rows, features = values.shape
         if self.known < features:

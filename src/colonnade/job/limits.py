@@ -199,7 +199,7 @@ def _check_kernel(kernel: Kernel, refuse: Refuse) -> None:
             refuse(f"kernel.{key}: {number} is not a positive number of random features")
     if isinstance(kernel.sigma, float) and not 0 < kernel.sigma < float("inf"):
         refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth")
-    if not 0 <= kernel.momentum < 1:
+    if kernel.momentum is not None and not 0 <= kernel.momentum < 1:
         refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
     if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
         refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")

@@ -23,7 +23,8 @@ SmoothingName = Literal["gaussian", "sphere", "rademacher", "coordinate"]
 class Preset:
     """One algorithm: a conversation and the choices that plug into it.
 
-    `estimator` and `direction` are choices of linear models, `reply` to `local_steps` those of a cascade.
+    `estimator` and `direction` are choices of linear models, `reply` to `local_steps` those of a cascade,
+    `capped` is one of kernel machines.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Preset:
     forward_bits: Bits = 32
     backward_bits: Bits = 32
     local_steps: int = 1
+    capped: bool = False  # random features are added up to a number; else in every round
     private: bool = False  # makes no sense without a privacy mechanism
     defaults: Defaults = field(default_factory=dict)  # what a job's sections take where the job is silent
 
@@ -229,10 +231,18 @@ _TABLE = (
     ),
     Preset(
         "fdskl",
-        "kernel machine by doubly stochastic gradients: random features of all columns, summed securely",
+        "kernel machine by doubly stochastic gradients: new random features in every round, a constant step",
         "FDSKL",
         "kernel",
         "async",
+    ),
+    Preset(
+        "fdskl-capped",
+        "ours: as many random features as fit, then descent with momentum on their coefficients",
+        "FDSKL",
+        "kernel",
+        "async",
+        capped=True,
         defaults={"train": {"epochs": 40}},
     ),
     Preset(

@@ -230,16 +230,17 @@ class Net(Section, frozen=True):
 
 
 class Kernel(Section, frozen=True):
-    """Which kernel a kernel machine has, how many random features, and whether projections are kept."""
+    """Which kernel a kernel machine has, how many random features, and how their projections travel."""
 
     kind: Literal["gaussian", "laplace"] = "gaussian"
     sigma: float | Literal["median"] = "median"
     fraction: float | Literal["auto"] = "auto"  # of the median distance; auto: the best on a sample
-    features: int | Literal["auto"] = "auto"
-    block: int = 256
-    step: Literal["falling", "constant"] = "falling"
-    momentum: float = 0.9  # once there are no new features
+    features: int | Literal["auto"] = "auto"  # the cap of fdskl-capped
+    block: int | Literal["auto"] = "auto"  # new features of a round
+    step: Literal["falling", "constant"] | None = None  # None: constant, as in the paper; with a cap, falling
+    momentum: float | None = None  # of fdskl-capped, once there are no new features; None: 0.9
     omega: Literal["private", "shared"] = "private"
+    bits: Literal[16, 32] = 16  # of a projection that travels
     cache: bool = True
 
 

@@ -78,18 +78,21 @@ def _delayed_saga(delay: int, batches: int) -> float:
     return 1 / (2 * delay + 1)
 
 
-def kernel_step(loss: Loss, spread: float, batch: int, block: int, delay: int = 0) -> float:
+def kernel_step(
+    loss: Loss, spread: float, batch: int, block: int, delay: int = 0, *, falling: bool = True
+) -> float:
     """Return gamma for doubly stochastic gradients; `spread` bounds the kernel's largest eigenvalue.
 
-    Scores that are tau rounds old allow 1 / (2 tau + 1) of it. One row and one feature a step leave no room
-    for eagerness:
+    Scores that are tau rounds old allow 1 / (2 tau + 1) of it. A step that falls in the end may be eager
+    before; one row and one feature a step leave no room for that:
 
     >>> from colonnade.losses import SmoothHinge
     >>> kernel_step(SmoothHinge(), 1.0, batch=1, block=1) == 1 / 3
     True
     """
     noise = 1 / batch + 1 / block
-    eagerness = 1.0 if loss.task == "regression" else 1 + (EAGERNESS - 1) * max(0.0, 1 - noise)
+    calm = loss.task == "regression" or not falling
+    eagerness = 1.0 if calm else 1 + (EAGERNESS - 1) * max(0.0, 1 - noise)
     return eagerness / (loss.smoothness * (spread + noise)) / (2 * delay + 1)
 
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Words
 from colonnade.errors import SumError
 from colonnade.messages import Piece
 from colonnade.net.network import Network
 from colonnade.secure import ring
-from colonnade.secure.protocol import UsedTags
+from colonnade.secure.protocol import N, UsedTags, is_words
 
 _BLOCK = 16
 
@@ -43,10 +43,10 @@ class MaskedSum:
         self._added = [stream for peer, stream in streams.items() if net.me < peer]
         self._subtracted = [stream for peer, stream in streams.items() if net.me > peer]
 
-    async def give(self, piece: Floats, *, root: str, tag: int) -> None:
+    async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         await self._net.send(root, Piece(tag, self._masked(piece, tag)))
 
-    async def collect(self, piece: Floats, *, tag: int) -> Floats:
+    async def collect(self, piece: N, *, tag: int) -> N:
         share = self._masked(piece, tag)
         for peer, received in (await self._net.gather(Piece, tag)).items():
             if received.values.dtype != np.uint64 or received.values.shape != share.shape:
@@ -55,6 +55,8 @@ class MaskedSum:
                     f"{share.shape} uint64 were due"
                 )
             share += received.values
+        if is_words(piece):
+            return share.reshape(piece.shape)
         return ring.decode(share).reshape(piece.shape)
 
     async def settle(self) -> None:
@@ -63,10 +65,10 @@ class MaskedSum:
     async def close(self) -> None:
         """Do nothing: nothing is under way between two sums."""
 
-    def _masked(self, piece: Floats, tag: int) -> ring.Ring:
-        """The piece as fixed-point numbers, with all masks of this tag added or subtracted."""
+    def _masked(self, piece: Floats | Words, tag: int) -> Words:
+        """The piece as elements of the ring, with all masks of this tag added or subtracted."""
         self._used.use(tag)
-        share = ring.encode(piece, len(self._net.parties)).ravel()
+        share = (piece.copy() if is_words(piece) else ring.encode(piece, len(self._net.parties))).ravel()
         if share.size > self._pad.size:
             self._pad = _Pad(share.size)
         blocks, stream, mask = self._pad.of(share.size, tag)
@@ -92,7 +94,7 @@ class _Pad:
         stream = np.empty(2 * blocks + 2, dtype=np.uint64)
         self._mask, self._stream = stream[:-2], stream.view(np.uint8).data
 
-    def of(self, size: int, tag: int) -> tuple[memoryview, memoryview, ring.Ring]:
+    def of(self, size: int, tag: int) -> tuple[memoryview, memoryview, Words]:
         """The counter blocks of a mask, where to write its key stream, and the mask that is written there."""
         blocks = -(-size // 2)
         self._counters[:blocks, 0] = tag

@@ -6,13 +6,11 @@ protection costs; a run with it says so.
 
 from __future__ import annotations
 
-import numpy as np
-
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Words
 from colonnade.errors import SumError
 from colonnade.messages import Piece
 from colonnade.net.network import Network
-from colonnade.secure.protocol import UsedTags
+from colonnade.secure.protocol import N, UsedTags
 
 
 class PlainSum:
@@ -22,18 +20,18 @@ class PlainSum:
         self._net = net
         self._used = UsedTags()
 
-    async def give(self, piece: Floats, *, root: str, tag: int) -> None:
+    async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         self._used.use(tag)
         await self._net.send(root, Piece(tag, piece))
 
-    async def collect(self, piece: Floats, *, tag: int) -> Floats:
+    async def collect(self, piece: N, *, tag: int) -> N:
         self._used.use(tag)
         pieces = await self._net.gather(Piece, tag)
         total = piece.copy()
         # a fixed order of addition: floating point sums depend on it, and replays must not
         for peer in self._net.peers:
             values = pieces[peer].values
-            if values.dtype != np.float64 or values.shape != piece.shape:
+            if values.dtype != piece.dtype or values.shape != piece.shape:
                 raise SumError(f"{peer} sent {values.shape} {values.dtype} values, {piece.shape} were due")
             total += values
         return total

@@ -5,21 +5,34 @@ One party of a sum is its root: it collects and gets the total. All others give,
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from colonnade.arrays import Floats
+import numpy as np
+from typing_extensions import TypeIs
+
+from colonnade.arrays import Floats, Words
 from colonnade.errors import TagReused
 from colonnade.messages import TOPIC_SHIFT
 
+N = TypeVar("N", Floats, Words)
+
+
+def is_words(piece: Floats | Words) -> TypeIs[Words]:
+    """Whether a piece is words, which are added modulo 2^64, and not numbers."""
+    return piece.dtype == np.uint64
+
 
 class SecureSum(Protocol):
-    """Adds one array per party: the root calls `collect`, all others `give`, with the same tag and shape."""
+    """Adds one array per party: the root calls `collect`, all others `give`, with the same tag and shape.
 
-    async def give(self, piece: Floats, *, root: str, tag: int) -> None:
+    Numbers are added up to a rounding error; words are added modulo 2^64, exactly.
+    """
+
+    async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         """Add this party's piece to the sum of another party; returns as soon as it is on its way."""
         ...
 
-    async def collect(self, piece: Floats, *, tag: int) -> Floats:
+    async def collect(self, piece: N, *, tag: int) -> N:
         """The total of this party's piece and those that all others give."""
         ...
 

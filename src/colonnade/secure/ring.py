@@ -8,16 +8,13 @@ among q parties so that no sum can wrap around: a value beyond it is an error, n
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Words
 from colonnade.errors import FixedPointOverflow
 
 FRACTION_BITS = 32
 STEP = 2.0**-FRACTION_BITS
 _SCALE = 2.0**FRACTION_BITS
-
-Ring = NDArray[np.uint64]
 
 
 def limit(q: int) -> float:
@@ -25,7 +22,7 @@ def limit(q: int) -> float:
     return 2.0 ** (63 - FRACTION_BITS) / q
 
 
-def encode(values: Floats, q: int) -> Ring:
+def encode(values: Floats, q: int) -> Words:
     """The values as fixed-point numbers; FixedPointOverflow if one is too large for a sum of q parties.
 
     >>> encode(np.array([1.5, -STEP]), q=2).tolist()
@@ -43,6 +40,6 @@ def encode(values: Floats, q: int) -> Ring:
     return scaled.astype(np.int64).view(np.uint64)
 
 
-def decode(ring: Ring) -> Floats:
+def decode(ring: Words) -> Floats:
     """The values that fixed-point numbers stand for."""
     return ring.view(np.int64).astype(np.float64) * STEP

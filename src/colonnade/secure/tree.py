@@ -12,7 +12,8 @@ B = 2^25/q: nothing wraps around, additions are exact, and the only error is tha
 values to the step, q*2^-38 in the total, whatever the masks. (In float64 the same masks would cost
 q*B*2^-53 in every addition, and digits of a value finer than its mask would pass in clear.) What finite
 masks cannot do is hide perfectly: who sees one masked value tells v from v' with advantage |v - v'|/2B,
-and who sees t masked copies of the same value knows it to about B/sqrt(3t).
+and who sees t masked copies of the same value knows it to about B/sqrt(3t). Words of the
+ring are another matter: their masks have all 64 bits, and hide them perfectly.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from collections.abc import Callable, Coroutine
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Words
 from colonnade.errors import FixedPointOverflow, SumError
 from colonnade.messages import TOPIC_SHIFT, Branch
 from colonnade.net.network import Network
 from colonnade.secure.hosts import Hop, TreePair, choose_trees
-from colonnade.secure.protocol import UsedTags
+from colonnade.secure.protocol import N, UsedTags, is_words
 
 VALUES, MASKS = 0, 1
 FRACTION_BITS = 37
@@ -88,15 +89,18 @@ class TreeSum:
         self._used = UsedTags()
         self._hosting = _Background()
 
-    async def give(self, piece: Floats, *, root: str, tag: int) -> None:
+    async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         await self._begin(piece, root, tag)
 
-    async def collect(self, piece: Floats, *, tag: int) -> Floats:
+    async def collect(self, piece: N, *, tag: int) -> N:
         pair, own = await self._begin(piece, self._net.me, tag)
         top = pair.trees[VALUES].top
         xi1 = await self._value(pair, VALUES, top, own, tag)
         xi2 = await self._value(pair, MASKS, top, own, tag)
-        return (xi1 - xi2).astype(np.float64) * STEP
+        total = xi1 - xi2
+        if is_words(piece):
+            return total.view(np.uint64)
+        return total.astype(np.float64) * STEP
 
     async def settle(self) -> None:
         """Wait until every sum this party hosts for others is on its way: only then may it leave."""
@@ -106,7 +110,7 @@ class TreeSum:
         """Drop what is still hosted here; raise what went wrong with it, unless that was raised before."""
         await self._hosting.close()
 
-    async def _begin(self, piece: Floats, root: str, tag: int) -> tuple[TreePair, Own]:
+    async def _begin(self, piece: Floats | Words, root: str, tag: int) -> tuple[TreePair, Own]:
         """Send this party's own numbers, and start to host; the trees, and the numbers."""
         self._hosting.raise_failure()
         self._used.use(tag)
@@ -160,10 +164,12 @@ class _Masks:
         self._bits = exponent + FRACTION_BITS
         self._random_bytes = random_bytes
 
-    def apply(self, piece: Floats) -> Own:
+    def apply(self, piece: Floats | Words) -> Own:
         """The masked piece, which goes along T1, and its mask, which goes along T2."""
-        v = self._fixed(piece)
-        delta = self._draw(piece.shape)
+        if is_words(piece):  # all 64 bits of a word are masked, and nothing shows through
+            v, delta = piece.view(np.int64), self._draw(piece.shape, 64)
+        else:
+            v, delta = self._fixed(piece), self._draw(piece.shape, self._bits)
         return v + delta, delta
 
     def _fixed(self, piece: Floats) -> Ints:
@@ -175,10 +181,10 @@ class _Masks:
             )
         return np.rint(piece / STEP).astype(np.int64)
 
-    def _draw(self, shape: tuple[int, ...]) -> Ints:
-        """Numbers uniform on [-B, B): the leading bits of 64 random ones, so without a bias."""
+    def _draw(self, shape: tuple[int, ...], bits: int) -> Ints:
+        """Numbers of so many bits and either sign: the leading bits of 64 random ones, so without a bias."""
         words = np.frombuffer(self._random_bytes(8 * math.prod(shape)), dtype="<i8")
-        return (words >> (64 - self._bits)).reshape(shape)
+        return (words >> (64 - bits)).reshape(shape)
 
 
 class _Background:

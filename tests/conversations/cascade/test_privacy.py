@@ -143,7 +143,17 @@ def test_noisy_gradients_stop_before_the_budget_would_be_exceeded(monkeypatch: p
 
 @pytest.mark.parametrize(
     "algorithm",
-    ["czofo", "czofo-coord", "c-vfl", "split", "zoo-vfl", "vfb2-svrg", "afsvrg-vp", "fdskl", "pp-svmv"],
+    [
+        "czofo",
+        "czofo-coord",
+        "c-vfl",
+        "split",
+        "zoo-vfl",
+        "vfb2-svrg",
+        "afsvrg-vp",
+        "fdskl-capped",
+        "pp-svmv",
+    ],
 )
 def test_every_algorithm_trains_on_randomised_labels(algorithm: str) -> None:
     setting = random_tables(parties=3, active=1, rows=400, test_rows=200)

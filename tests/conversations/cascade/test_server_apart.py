@@ -109,7 +109,7 @@ def test_speeds_begin_with_the_server(table: Path) -> None:
         run(data, network={"speeds": [1.0, 1.0]})
 
 
-@pytest.mark.parametrize("algorithm", ["vfb2-svrg", "asysqn-svrg", "fdskl"])
+@pytest.mark.parametrize("algorithm", ["vfb2-svrg", "asysqn-svrg", "fdskl-capped"])
 def test_an_algorithm_without_a_server_says_so(table: Path, algorithm: str) -> None:
     with pytest.raises(JobError, match=f"server holds no columns, and {algorithm} has no server"):
         run({"train": str(table), "parties": 2, "server": "apart"}, algorithm)

@@ -71,7 +71,7 @@ def test_new_rows_are_scored_together_and_only_the_asker_learns_the_score(
     monkeypatch.setattr(kernel_predict, "CHUNK", 128)  # several stretches even here
     done = run(
         random_tables(parties=3, active=active, rows=40),
-        "fdskl",
+        "fdskl-capped",
         train={"loss": "logistic", "epochs": 4},
         kernel={"block": 8, "features": 32},
     )
@@ -88,7 +88,9 @@ def test_new_rows_are_scored_together_and_only_the_asker_learns_the_score(
 
 def test_the_run_itself_measures_test_rows_by_the_same_scores() -> None:
     setting = random_tables(parties=3, active=2, rows=60, test_rows=50)
-    done = run(setting, "fdskl", train={"loss": "logistic", "epochs": 6}, kernel={"block": 8, "features": 32})
+    done = run(
+        setting, "fdskl-capped", train={"loss": "logistic", "epochs": 6}, kernel={"block": 8, "features": 32}
+    )
     assert setting.test is not None
     X = np.hstack([np.asarray(table.X) for table in setting.test.values()])
     y = setting.test["party0"].y
@@ -99,16 +101,18 @@ def test_the_estimators_train_kernels_too() -> None:
     X = np.random.default_rng(4).standard_normal((400, 4))
     y = np.linalg.norm(X, axis=1) > 1.9
     parties = split_columns(X[:300], y[:300], parties=4, active=2)
-    clf = VerticalClassifier("fdskl", epochs=20, tolerance=0, batch=64).fit(parties)
+    clf = VerticalClassifier("fdskl-capped", epochs=20, tolerance=0, batch=64).fit(parties)
     assert clf.score(split_columns(X[300:], y[300:], like=parties)) > 0.85
     with pytest.raises(JobError, match="no intercept"):
-        VerticalClassifier("fdskl", intercept=True).fit(parties)
+        VerticalClassifier("fdskl-capped", intercept=True).fit(parties)
 
 
 def test_scores_in_one_process_are_the_naive_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_predict, "CHUNK", 100)
     setting = random_tables(parties=3, active=2, rows=40)
-    done = run(setting, "fdskl", train={"loss": "logistic", "epochs": 2}, kernel={"block": 8, "features": 32})
+    done = run(
+        setting, "fdskl-capped", train={"loss": "logistic", "epochs": 2}, kernel={"block": 8, "features": 32}
+    )
     X, _ = pooled(setting)
     holdings = {
         name: Holding(done.plan, name, share.weights, setting.train[name].X)

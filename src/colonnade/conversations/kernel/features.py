@@ -14,6 +14,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context
+from colonnade.conversations.kernel.phases import pack, unpack
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import FeatureLayout
 from colonnade.conversations.window import Window
@@ -96,15 +97,17 @@ class Projections:
     async def _summed(self, number: int, owner: int) -> Floats:
         """A round's rows projected on an owner's features: the total at the owner, elsewhere the own part."""
         table, secure = self._context.train, self._context.sum
+        bits = self._context.plan.settings.bits
         rows, count = self._layout.rows(number), self._layout.wanted(number, owner)
         await self._context.charge(len(rows) * count * (table.width / MULTIPLICATIONS + EXTRA))
         part = self._features[owner].project(table.X[rows], count)
         width = max(1, STRETCH // len(rows))
         for first in range(0, count, width):
             stretch = slice(first, first + width)
-            piece, tag = np.ascontiguousarray(part[:, stretch]), self._tag(number, owner, first // width)
+            some, tag = part[:, stretch], self._tag(number, owner, first // width)
+            piece = pack(some, bits)
             if owner == self.owner:
-                part[:, stretch] = await secure.collect(piece, tag=tag)
+                part[:, stretch] = unpack(await secure.collect(piece, tag=tag), some.shape, bits)
             else:
                 await secure.give(piece, root=self._layout.owners[owner], tag=tag)
         return part

@@ -5,9 +5,9 @@ random features. Every party sends its part of omega'x into the secure sum (Algo
 the features; every owner l adds up f_l over its own features (Algorithm 2) and the f_l are summed to the
 round's dominator, which sets the M new coefficients from theta = L'(f(x), y) and keeps them; a word to all
 lets everybody's earlier coefficients decay by 1 - gamma lambda (Algorithm 1). B = M = 1 is the paper's
-algorithm. When there are as many features as wanted, the rounds go on over those: theta then goes to all
-owners, and each steps on its own coefficients. An owner keeps phi of every row it has met, so f is a
-product with what is kept, and no running score has to be stored beside it.
+algorithm to the letter. With a cap on the features (`fdskl-capped`, which is ours) the rounds go on over
+those there are: theta then goes to all owners, and each steps on its own coefficients. An owner keeps phi of
+every row it has met, so f is a product with what is kept, and no running score has to be stored beside it.
 
 What each side learns: an owner learns omega'x + b of every row for its own features, hence an estimate of
 the kernel between rows (with shared directions: the others' columns); a dominator learns the total score
@@ -118,7 +118,8 @@ class KernelConversation:
     def share(self) -> KernelShare:
         """What this party keeps of the model."""
         owned = dict(zip(self.layout.owners, self.features, strict=True))
-        return KernelShare(owned, None if self.owner is None else self.state.alpha, self.agreed.outputs)
+        alpha = None if self.owner is None else self.state.alpha
+        return KernelShare(owned, alpha, self.agreed.outputs)
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""

@@ -5,8 +5,9 @@ secure sum; the owner turns the total into f_l(x) = sum over its features of alp
 owners are then summed to whoever is to know the score. An owner tells the others when it has a stretch,
 so nobody floods it.
 
-What each side learns: an owner learns omega'x + b of the new rows for its features, which says how alike
-two rows are, and with shared directions their columns; the asker learns the score.
+What each side learns: an owner learns omega'x + b of the new rows for its features, up to whole
+turns, which says how alike two rows are, and with shared directions their columns; the asker learns
+the score.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.arrays import Arrays, Floats, Matrix, Rows
+from colonnade.conversations.kernel.phases import pack, unpack
 from colonnade.conversations.predict import Holding, Session
 from colonnade.job import Job
 from colonnade.messages import Announce
@@ -25,6 +27,7 @@ from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
 CHUNK = 2**19  # numbers of a message
+BITS = 32  # of a projection: scores are the same wherever they are computed
 IN_FLIGHT = 2  # stretches that an owner has not confirmed yet
 
 
@@ -65,9 +68,11 @@ async def score_share(
     for start in range(0, n, size):
         rows = X[start : start + size]
         for owner, part in share.features.items():
-            tag, piece = next_tag(), part.project(rows)
+            tag, angles = next_tag(), part.project(rows)
+            piece = pack(angles, BITS)
             if owner == net.me and share.alpha is not None:
-                f[start : start + size] = phi(await secure.collect(piece, tag=tag)) @ share.alpha
+                total = unpack(await secure.collect(piece, tag=tag), angles.shape, BITS)
+                f[start : start + size] = phi(total) @ share.alpha
                 await net.broadcast(Announce(tag, np.empty(0)))
             else:
                 await secure.give(piece, root=owner, tag=tag)

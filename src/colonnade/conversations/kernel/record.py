@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
 
+from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.conversation import Conversation, Leak, Space
 from colonnade.conversations.kernel import gram, kernel
 from colonnade.conversations.kernel.gram import GramSettings
@@ -16,7 +18,11 @@ from colonnade.errors import JobError
 from colonnade.job import Job, Kernel, LossName, PrivacyTerms, Train
 from colonnade.job.plan import Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
+from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import LOSSES, mean_loss
+
+if TYPE_CHECKING:  # it needs the rest of a pooled fit, which a party does not
+    from colonnade.baselines.dsg import DsgFit
 
 # smooth_hinge: at the same lambda a kernel machine needs a loss that ignores rows right by a margin
 KERNEL_LOSSES: Mapping[Task, LossName] = {
@@ -24,10 +30,11 @@ KERNEL_LOSSES: Mapping[Task, LossName] = {
     "multiclass": "softmax",
     "regression": "squared",
 }
-FEATURES = 8192  # the most, where the job does not say
-# an automatic number of features keeps no more projections than this: three quarters of a gibibyte
+FEATURES, BLOCK, MOMENTUM = 8192, 256, 0.9  # of a machine with a cap, where the job does not say
+# where the job leaves it open, no more projections are kept than this: three quarters of a gibibyte
 CACHED_VALUES = 10**8
 CACHE_LIMIT = 2**31
+WIDEST = 64  # new features of a round, where the job does not say and there is no cap
 
 
 def check(job: Job, preset: Preset) -> None:
@@ -38,23 +45,50 @@ def check(job: Job, preset: Preset) -> None:
         raise JobError(f"train.regularizer: {preset.name} has the norm of its kernel's space; use l2")
 
 
+def check_kernel(job: Job, preset: Preset) -> None:
+    """Refuse also what would make another algorithm of the paper's."""
+    check(job, preset)
+    if preset.capped:
+        return
+    for key, given in (
+        ("features", job.kernel.features != "auto"),
+        ("momentum", job.kernel.momentum is not None),
+        ("step", job.kernel.step == "falling"),
+    ):
+        if given:
+            raise JobError(
+                f"kernel.{key}: {preset.name} is the paper's algorithm: new features in every round, "
+                "a constant step, no cap and no momentum; drop the key or use fdskl-capped"
+            )
+
+
+def usual_batch(job: Job, preset: Preset, rows: int) -> int:
+    """The batch where the job names none; without a cap the number of rounds is the number of blocks.
+
+    There should be some hundred of them, and their features must fit.
+    """
+    if preset.capped:
+        return USUAL_BATCH
+    visits, most = rows * job.train.epochs, max(1, CACHED_VALUES // rows)  # rounds of one feature each
+    return max(min(USUAL_BATCH, max(16, visits // 400)), -(-visits // most))
+
+
 def kernel_ahead(job: Job, label_holders: int) -> int:
     """Batches in flight: what the job says, or one; projections are sent ahead in any case."""
     return check_delay(job.train.ahead or 1, job.train.max_delay)
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings:
-    """The settings of fdskl; refuses features whose projections would not fit into memory."""
+    """The settings of a kernel machine; refuses features whose projections would not fit into memory."""
     asked, rows = job.kernel, facts.rows
-    affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
-    features = affordable if asked.features == "auto" else asked.features
-    block = min(asked.block, features)
-    used = block * min(features // block, -(-rows // pace.batch) * pace.epochs)
+    rounds = -(-rows // pace.batch) * pace.epochs
+    features, block = _capped(asked, rows) if preset.capped else _growing(asked, rows, rounds)
+    used = block * min(features // block, rounds)
     if asked.cache and rows * used > CACHE_LIMIT:
+        remedy = f"features = {CACHE_LIMIT // rows}" if preset.capped else "a smaller block, fewer epochs"
         raise JobError(
-            f"kernel.features: {used} projections of {rows} rows need "
-            f"{rows * used * 8 / 2**30:.0f} GiB at the active parties; "
-            f"set features = {CACHE_LIMIT // rows} or less, or cache = false"
+            f"kernel: {used} projections of {rows} rows need {rows * used * 8 / 2**30:.0f} GiB at the active "
+            f"parties; set {remedy} or less, or cache = false"
         )
     return KernelSettings(
         kind=asked.kind,
@@ -62,11 +96,31 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
         fraction=asked.fraction,
         features=features,
         block=block,
-        step=asked.step,
-        momentum=asked.momentum,
+        step=_step(asked, preset),
+        momentum=MOMENTUM if asked.momentum is None else asked.momentum,
         omega=asked.omega,
+        bits=asked.bits,
         cache=asked.cache,
     )
+
+
+def _step(asked: Kernel, preset: Preset) -> Literal["falling", "constant"]:
+    """How steps go: as the job says, else constant as in the paper, or falling where there is a cap."""
+    return asked.step or ("falling" if preset.capped else "constant")
+
+
+def _capped(asked: Kernel, rows: int) -> tuple[int, int]:
+    """How many features there are in all, and how many a round adds until then."""
+    affordable = min(FEATURES, max(1, CACHED_VALUES // rows))
+    features = affordable if asked.features == "auto" else asked.features
+    return features, min(BLOCK if asked.block == "auto" else asked.block, features)
+
+
+def _growing(asked: Kernel, rows: int, rounds: int) -> tuple[int, int]:
+    """The same where every round adds some: as many as can be kept of all of them."""
+    fitting = min(WIDEST, max(1, CACHED_VALUES // (rows * rounds)))
+    block = fitting if asked.block == "auto" else asked.block
+    return rounds * block, block
 
 
 def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:
@@ -76,9 +130,16 @@ def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSetti
 
 def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
     """Train by doubly stochastic gradients on pooled data, with as many features in the same blocks."""
-    from colonnade.baselines.dsg import fit_dsg
-
     loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
+    fit = pooled_fit(plan, X, y)
+    train_loss = mean_loss(loss, fit.scores(X), y) + fit.penalty
+    return columns.measured(loss, fit.scores, train_loss, fit.penalty)
+
+
+def pooled_fit(plan: Plan[KernelSettings], X: Matrix, y: Floats) -> DsgFit:
+    """The same machine trained where all columns lie together."""
+    from colonnade.baselines.dsg import DsgKernel, fit_dsg
+
     pace, settings = plan.pace, plan.settings
     train = Train(
         batch=pace.batch,
@@ -87,7 +148,7 @@ def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
         l2=plan.objective.l2,
         classes=plan.objective.classes or None,
     )
-    kernel_section = Kernel(
+    kernel_section = DsgKernel(
         kind=settings.kind,
         sigma=settings.sigma,
         fraction=settings.fraction,
@@ -96,9 +157,8 @@ def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
         momentum=settings.momentum,
     )
     features = layout_of(plan, len(y)).features
-    fit = fit_dsg(X, y, loss, kernel_section, train, features=features, seed=plan.seed)
-    train_loss = mean_loss(loss, fit.scores(X), y) + fit.penalty
-    return columns.measured(loss, fit.scores, train_loss, fit.penalty)
+    loss = LOSSES[plan.objective.loss]
+    return fit_dsg(X, y, loss, kernel_section, train, features=features, seed=plan.seed)
 
 
 def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
@@ -151,11 +211,12 @@ KERNEL = Conversation(
     notes=notes,
     leaks=leaks,
     losses=KERNEL_LOSSES,
-    check=check,
+    check=check_kernel,
     understands=frozenset({"kernel.keys"}),
     space=space,
+    usual_batch=usual_batch,
     ahead=kernel_ahead,
-    fades=lambda job, preset: job.kernel.step == "falling",
+    fades=lambda job, preset: _step(job.kernel, preset) == "falling",
     traits=frozenset({"counts-classes"}),
 )
 

@@ -8,7 +8,10 @@ from colonnade.job import Section
 
 
 class KernelSettings(Section, frozen=True):
-    """The choices of one kernel machine; it has `features` in all, and a round adds `block` of them."""
+    """The choices of one kernel machine; it has `features` in all, and a round adds `block` of them.
+
+    `step` and `momentum` are those of an update; momentum begins when there are no new features.
+    """
 
     kind: Literal["gaussian", "laplace"]
     sigma: float | Literal["median"]
@@ -18,4 +21,5 @@ class KernelSettings(Section, frozen=True):
     step: Literal["falling", "constant"]
     momentum: float
     omega: Literal["private", "shared"]
+    bits: Literal[16, 32]
     cache: bool

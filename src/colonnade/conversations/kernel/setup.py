@@ -134,7 +134,8 @@ def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agr
     if step != "auto":
         return float(step)
     loss = context.label_holder.loss if context.holds_label else context.loss
-    return kernel_step(loss, agreed.spread, layout.schedule.largest, layout.block, delay)
+    falling = context.plan.settings.step == "falling"
+    return kernel_step(loss, agreed.spread, layout.schedule.largest, layout.block, delay, falling=falling)
 
 
 def draw_features(
