@@ -74,6 +74,8 @@ def test_columns_are_weighed_as_on_the_joined_rows(tmp_path: Path, caplog: pytes
     assert manifest.metrics["test_auc"] > 0.75
     data = dossiers["bank"].result.data
     assert data.base_rate == pytest.approx(bads / len(ids))
+    assert data.done["bank"][0] == "2 columns became the weight of evidence of bins"
+    assert any("became the weight of evidence" in record.getMessage() for record in caplog.records)
     assert "evidence" in dossiers["shop"].result.privacy.leaks
     assert dossiers["shop"].result.data.base_rate is None
 

@@ -105,7 +105,8 @@ class Preparation:
             raw, categorical = weigh_columns(raw, woe), ()
             scale = "none" if scale == "auto" else scale  # WOE has a scale of its own
         check_options(raw, scale, missing, categorical)
-        return replace(learn(raw, scale, tuple(categorical), missing, rare, intercept), woe=woe)
+        learnt = learn(raw, scale, tuple(categorical), missing, rare, intercept)
+        return replace(learnt, woe=woe, sentences=_with_evidence(learnt.sentences, len(woe)))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -199,6 +200,15 @@ class Preparation:
         X[:, places] = numbers
         X[ones] = 1.0
         return X
+
+
+def _with_evidence(sentences: dict[str, tuple[str, ...]], columns: int) -> dict[str, tuple[str, ...]]:
+    """What was done, and that columns were weighed before it, if any were."""
+    if not columns:
+        return sentences
+    what = f"{columns} columns" if columns > 1 else "1 column"
+    said = f"{what} became the weight of evidence of bins"
+    return {**sentences, "done": (said, *sentences["done"])}
 
 
 def check_options(raw: RawTable, scale: Scale | float, missing: Missing, categorical: Sequence[str]) -> None:
