@@ -22,6 +22,8 @@ from colonnade.job.sections import (
     PrivacyTerms,
     Secure,
     Train,
+    Tune,
+    Woe,
 )
 
 PAGE = (Path(__file__).parents[2] / "docs/job-file.md").read_text("utf-8")
@@ -32,7 +34,9 @@ SECTIONS: dict[str, type[Section]] = {
     "[secure]": Secure,
     "[cascade]": Cascade,
     "[model]": ModelSpecs,
+    "[woe]": Woe,
     "[privacy]": PrivacyTerms,
+    "[tune]": Tune,
     "[kernel]": Kernel,
     "[network]": Net,
     "[network.faults]": FaultPlan,
