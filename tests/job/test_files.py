@@ -77,7 +77,8 @@ def test_an_unknown_key_is_named_with_its_section_and_the_nearest_known_one(
         ({"train": {"epochs": 2.5}}, "train.epochs: expected `int`, got `float`"),
         (
             {"train": {"loss": "hinge"}},
-            "train.loss: 'hinge' is not one of 'logistic', 'squared', 'smooth_hinge', 'softmax'",
+            "train.loss: 'hinge' is not one of 'logistic', 'squared', 'smooth_hinge', 'softmax', "
+            "'poisson', 'gamma'",
         ),
         ({"train": {"step": "fast"}}, "train.step: 'fast' is not one of a number, 'auto'"),
         ({"data": {"parties": True}}, "data.parties: expected `int | null`, got `bool`"),
