@@ -1,7 +1,8 @@
-"""The documentation names what exists: files, modules, commands, options, keys, algorithms."""
+"""The documentation names what exists: files, modules, commands, options, keys, algorithms; examples run."""
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import re
 import tomllib
@@ -12,17 +13,21 @@ import msgspec
 import pytest
 from tests.test_layers import RANK, RUN_RANK
 
+import colonnade
 from colonnade.cli import main
 from colonnade.deploy.policy import check_training
 from colonnade.deploy.settings import Settings, read_settings
+from colonnade.deploy.shares import Manifest
 from colonnade.deploy.terms import Terms, check_terms, read_terms
 from colonnade.errors import JobError
 from colonnade.job import Job, Section, read_job, refuse_unknown
 from colonnade.job.presets import PRESETS
+from colonnade.run.kept import RunManifest
 from colonnade.run.resolve import compose
+from colonnade.shares import ShareManifest
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - {*ROOT.glob("docs/_build/**/*.md")})
 TEXTS = {page: page.read_text("utf-8") for page in PAGES}
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -57,7 +62,19 @@ def test_files_that_are_named_exist(page: Path) -> None:
             known = (ROOT / name).exists() or any(f"/{path}".endswith(f"/{name}") for path in SOURCE)
             assert known or (page.parent / name).exists(), word
     for name in re.findall(r"\b(?:tests|docs|bench|examples)/[\w/.-]*\w", TEXTS[page]):
-        assert (ROOT / name).exists(), name
+        assert (ROOT / name).exists() or name == "docs/_build", name  # which `make docs` makes
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if ">>> " in TEXTS[page]], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_examples_in_python_do_what_they_show(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = doctest.testfile(str(page), module_relative=False)
+    assert done.attempted
+    assert not done.failed
 
 
 @every_page
@@ -142,8 +159,8 @@ def test_keys_in_the_text_exist(page: Path) -> None:
 
 def test_the_files_of_the_examples_are_read_without_complaint() -> None:
     examples = ROOT / "examples"
-    job = read_job(examples / "black_box" / "job.toml")
-    compose(job)
+    for job in (examples / "black_box" / "job.toml", examples / "straggler.toml"):
+        compose(read_job(job))
     terms = read_terms(examples / "deploy" / "credit.toml")
     for party, member in terms.parties.items():
         settings = read_settings(examples / "deploy" / f"{party}.toml")
@@ -187,6 +204,25 @@ def test_files_that_a_change_touches_exist() -> None:
             # a function of the file, or a field of the record, that the row names
             defined = any(re.search(rf"\bdef {name}\b|^    {name}: ", code, re.M) for code in CODE)
             assert found or (ROOT / name).exists() or (name.isidentifier() and defined), name
+
+
+def test_the_reference_of_python_has_what_there_is_to_use() -> None:
+    text = TEXTS[ROOT / "docs" / "reference" / "python.md"]
+    shown = set(re.findall(r":: colonnade\.(\w+)$", text, re.M))
+    assert shown == set(colonnade.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("kind", [Manifest, RunManifest])
+def test_every_field_of_a_stored_share_is_told(kind: type[ShareManifest]) -> None:
+    text = TEXTS[ROOT / "docs" / "model-shares.md"]
+    assert [name for name in kind.__struct_fields__ if f"`{name}`" not in text] == []
+
+
+def test_pictures_are_small_and_shown() -> None:
+    pictures = [path for path in (ROOT / "docs" / "images").iterdir() if path.suffix in {".png", ".svg"}]
+    shown = "".join(TEXTS.values())
+    assert all(f"images/{path.name})" in shown for path in pictures)
+    assert max(path.stat().st_size for path in pictures) < 150_000
 
 
 def test_every_dependency_has_its_reason() -> None:

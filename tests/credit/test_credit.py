@@ -35,10 +35,13 @@ from colonnade.credit import (
     reliability,
     vif,
 )
+from colonnade.credit.export import onnx_bytes, to_sklearn
 from colonnade.credit.linear import own_reasons, reasons
 from colonnade.data.table import RawTable
-from colonnade.errors import DataError
+from colonnade.errors import DataError, ShareError
 from colonnade.job import job_from, read_job
+from colonnade.report.dossier import read_run
+from colonnade.report.page import page
 from colonnade.run.federate import read, weigh_columns_of
 from colonnade.run.kept import KeptModel
 from colonnade.run.resolve import compose
@@ -182,6 +185,13 @@ def test_points_and_reasons_add_up_to_the_score(run: Path) -> None:
     }
 
 
+def test_the_report_has_the_points_of_every_bin(run: Path) -> None:
+    one = read_run(run)
+    card = Scorecard.of(LinearModel.of(KeptModel.read(run)))
+    assert [line for part in one.parts for line in part.points] == card.lines
+    assert "Scorecard: points of every bin" in page(one)
+
+
 def test_exports_score_as_the_model_does(run: Path, tmp_path: Path) -> None:
     skops, runtime = pytest.importorskip("skops.io"), pytest.importorskip("onnxruntime")
     model, tables = LinearModel.of(KeptModel.read(run)), training_rows(run)
@@ -197,6 +207,55 @@ def test_exports_score_as_the_model_does(run: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(probability[:, 0], expit(z), atol=1e-9)
     fitted = skops.load(tmp_path / "model.skops")
     np.testing.assert_allclose(fitted.coef_ @ X[:, keep].T + fitted.intercept_, z[None], atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kept run on columns with gaps, outliers, text with rare values, and labels that are words."""
+    folder = tmp_path_factory.mktemp("messy")
+    draw = np.random.default_rng(5)
+    x = np.where(draw.random(600) < 0.02, 1e4, draw.normal(size=600))
+    v = [f"{each:.3f}" if keep else "" for each, keep in zip(draw.normal(size=600), draw.random(600) > 0.1,
+                                                             strict=True)]  # fmt: skip
+    word = draw.choice(["red", "blue", "", "once", "seldom"], size=600, p=[0.5, 0.4, 0.09, 0.005, 0.005])
+    bad = draw.random(600) < expit(np.clip(x, -3, 3) + (word == "red") - 1)
+    lines = [f"{x[k]:.3f},{v[k]},{word[k]},{'late' if bad[k] else 'paid'}" for k in range(600)]
+    (folder / "all.csv").write_text("x,v,word,end\n" + "\n".join(lines) + "\n")
+    (folder / "job.toml").write_text(
+        'algorithm = "vfb2-svrg"\n[data]\ntrain = "all.csv"\nlabel = "end"\npositive = ["late"]\n'
+        '[data.columns]\nbank = ["x"]\nshop = ["v", "word"]\n[train]\nepochs = 20\n'
+    )
+    done = CliRunner().invoke(main, ["run", str(folder / "job.toml"), "--out", str(folder / "run"), "--json"])
+    assert done.exit_code == 0, done.output
+    return folder / "run"
+
+
+def test_a_pipeline_takes_raw_columns(messy: Path, run: Path, tmp_path: Path) -> None:
+    skops, pandas = pytest.importorskip("skops.io"), pytest.importorskip("pandas")
+    path = tmp_path / "model.skops"
+    done = CliRunner().invoke(main, ["credit", "export", str(messy), str(path), "--raw", "--json"])
+    assert json.loads(done.output)["features"] == ["bank.x", "shop.v", "shop.word"]
+    fitted = skops.load(path, trusted=skops.get_untrusted_types(file=path))
+    model, tables = LinearModel.of(KeptModel.read(messy)), training_rows(messy)
+    raw = pandas.read_csv(messy.parent / "all.csv", keep_default_na=False, na_values={"v": [""]})
+    raw = raw.rename(columns={"x": "bank.x", "v": "shop.v", "word": "shop.word"})
+    z = fitted.decision_function(raw)
+    known = {round(float(each), 9) for each in model.scores(tables)}
+    assert sum(round(float(each), 9) in known for each in z) >= 480 - 2  # the rows that were trained on
+    assert fitted.classes_.tolist() == ["paid", "late"]
+    unseen = raw.head(1).assign(**{"shop.word": "green"})
+    other = raw.head(1).assign(**{"shop.word": "once"})
+    assert fitted.decision_function(unseen) == fitted.decision_function(other)
+    refused = CliRunner().invoke(main, ["credit", "export", str(run), str(tmp_path / "woe.skops"), "--raw"])
+    assert (refused.exit_code, "weighed (woe)" in refused.output) == (2, True)
+
+
+def test_points_and_exports_are_of_logistic_models(run: Path) -> None:
+    model = LinearModel.of(KeptModel.read(run))
+    other = LinearModel(model.blocks, "squared")
+    for made in (Scorecard.of, to_sklearn, onnx_bytes):
+        with pytest.raises(ShareError, match="trained on the squared loss"):
+            made(other)
 
 
 @pytest.mark.parametrize("command", ["measure", "scorecard", "coefficients", "card"])

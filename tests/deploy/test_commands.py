@@ -130,10 +130,11 @@ def test_check_finds_what_a_run_would_refuse(tmp_path: Path) -> None:
     done = run("party", "--check", "-c", str(config))
     assert (done.exit_code, "no id column 'identity'; " in done.stderr) == (2, True)
     config.write_text(right)
-    header, first, *rest = file.read_text().splitlines()
-    file.write_text("\n".join([header, first, first, *rest]) + "\n")
+    header, first, second, *rest = file.read_text().splitlines()
+    another = f"{first.partition(',')[0]},{second.partition(',')[2]}"
+    file.write_text("\n".join([header, first, another, *rest]) + "\n")
     done = run("party", "--check", "-c", str(config))
-    assert (done.exit_code, "ids must be unique" in done.stderr) == (2, True)
+    assert (done.exit_code, "id 'C" in done.stderr, "keep one row per id" in done.stderr) == (2, True, True)
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         (("predict", "repaid", str(none)), "header.csv: the file has a header but no rows"),
         (("predict", "repaid", str(ids), "--out", "nowhere/x.csv"), "there is no folder nowhere"),
         (("predict", "repaid", str(ids)), "no id column 'id'"),
-        (("predict", "repaid", str(tmp_path / "none.csv")), "there is no such file"),
+        (("predict", "repaid", str(tmp_path / "none.csv")), "none.csv: no such file"),
         (("predict", "repaid", str(ids), "--out", "x.json"), "written as .csv or .parquet"),
         (("predict", "repaid", str(ids), "--data", "applicant"), "did you mean 'applicants'"),
         (("train", str(tmp_path / "none.toml")), "there is no such job file"),

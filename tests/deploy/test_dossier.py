@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from colonnade.metrics import auc
 from colonnade.report.page import page
 
 
-def test_every_party_has_a_report_of_its_own(tmp_path: Path) -> None:
+def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "colonnade.party")
     consortium = lay_out(tmp_path)
 
     async def program(daemons: dict[str, Daemon]) -> None:
@@ -33,6 +35,15 @@ def test_every_party_has_a_report_of_its_own(tmp_path: Path) -> None:
     assert auc(bank.scores.z, bank.scores.y > 0) == pytest.approx(bank.result.metrics["test_auc"])
     assert bank.result.history
     assert bank.result.data.positive
+    assert 0 < (bank.result.data.base_rate or 0) < 1
+    assert (shop.result.data.base_rate, shop.result.converged) == (None, bank.result.converged)
+    for name, one in (("bank", bank), ("shop", shop)):  # each party's own sentences, in its log once
+        (party, sentences), *others = one.result.data.done.items()
+        assert (party, others) == (name, [])
+        assert sentences
+        for said in sentences:
+            assert said in page(one)
+            assert sum(record.getMessage().endswith(f": {said}") for record in caplog.records) >= 1
     assert (shop.scores, shop.result.metrics, shop.result.history) == (None, {}, [])
     assert (shop.result.data.classes, list(shop.result.cost.bytes_by_pair)) == ([], ["shop"])
     assert [part.party for part in shop.parts] == ["shop"]

@@ -72,7 +72,7 @@ def test_private_runs_spend_until_a_proposal_is_refused_at_both_ends(tmp_path: P
             private()
         )  # it reserves 2; what it spent takes the place of that
         await settled(daemons["bank"])
-        (first,) = daemons["bank"].ledger.entries()
+        (first,) = daemons["bank"].books.ledger.entries()
         assert first.state == "spent"
         assert first.epsilon is not None
         assert 0 < first.epsilon <= 2.0
@@ -106,7 +106,7 @@ def test_a_run_that_is_cut_off_leaves_its_reservation(tmp_path: Path) -> None:
         long = private(train={"epochs": 100_000, "batch": 64, "l2": 1e-3})
         proposed = asyncio.ensure_future(daemons["bank"].train(long))
         await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 15)
-        (entry,) = daemons["bank"].ledger.entries()
+        (entry,) = daemons["bank"].books.ledger.entries()
         assert (entry.epsilon, entry.state) == (2.0, "reserved")  # before the first reply
         await asyncio.sleep(0.5)
         await daemons["telecom"].close()
@@ -130,7 +130,7 @@ def test_a_proposal_that_another_party_refuses_costs_nothing(tmp_path: Path) -> 
             with pytest.raises(Refused, match="shop refused"):
                 await daemons[proposer].train(private())
             await settled(daemons["bank"])
-            assert daemons["bank"].ledger.entries() == []
+            assert daemons["bank"].books.ledger.entries() == []
 
     together(consortium, program)
 

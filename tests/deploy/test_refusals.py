@@ -203,7 +203,7 @@ def test_a_byte_of_the_job_changed_on_its_way(tmp_path: Path, monkeypatch: pytes
         return decode(data, **options)
 
     turns = iter([0, 1, 2, 3])
-    monkeypatch.setattr("colonnade.deploy.daemon.msgspec.json.decode", misread)
+    monkeypatch.setattr("colonnade.deploy.proposals.msgspec.json.decode", misread)
     terms, changed = job(), job(train={"epochs": 7, "batch": 32, "l2": 1e-3})
 
     async def program(daemons: dict[str, Daemon]) -> tuple[str, list[str]]:
@@ -270,7 +270,9 @@ def test_two_peers_propose_runs_of_one_number(tmp_path: Path) -> None:
 
     async def program(daemons: dict[str, Daemon]) -> tuple[list[Any], list[str]]:
         shop, peers = daemons["shop"], ("bank", "telecom")
-        answers = await asyncio.gather(*(shop._consider(p, asked) for p in peers), return_exceptions=True)
+        answers = await asyncio.gather(
+            *(shop.answering._consider(p, asked) for p in peers), return_exceptions=True
+        )
         accepted = [p for p, each in zip(peers, answers, strict=True) if isinstance(each, str)]
         assert [run.proposer for run in shop.runs.values()] == accepted
         return answers, accepted

@@ -1,4 +1,4 @@
-"""Scores like the first ones are stable, others are not, and only the latest count."""
+"""Scores like those of the test rows are stable, others are not, and only the latest count."""
 
 from __future__ import annotations
 
@@ -26,3 +26,22 @@ def test_a_shift_of_scores_shows_and_goes_again() -> None:
     for part in np.array_split(rng.normal(size=30_000), 300):
         monitor.observe(part.tolist())
     assert monitor.psi < 0.1
+
+
+def test_scores_are_compared_with_those_of_the_test_rows() -> None:
+    rng = np.random.default_rng(1)
+    test, served = rng.normal(size=2000), rng.normal(0.5, 1.0, size=400)
+    monitor = ScoreMonitor(test)
+    monitor.observe(served[:50].tolist())
+    assert monitor.psi is None  # too few to say
+    monitor.observe(served[50:].tolist())
+    assert monitor.psi == pytest.approx(psi(test, served), abs=1e-12)
+
+
+def test_a_handful_of_test_rows_is_no_reference() -> None:
+    rng = np.random.default_rng(2)
+    monitor = ScoreMonitor(rng.normal(size=20))
+    first, later = rng.normal(size=FIRST), rng.normal(size=500)
+    for part in (first, later):
+        monitor.observe(part.tolist())
+    assert monitor.psi == pytest.approx(psi(first, later), abs=1e-12)

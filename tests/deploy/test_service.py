@@ -44,7 +44,7 @@ def test_service(tmp_path: Path) -> None:
     from colonnade.deploy.http.service import Service
 
     async def program(daemons: dict[str, Daemon]) -> None:
-        await daemons["bank"].train(job(use={"degraded": True}))
+        await daemons["bank"].train(job(use={"degraded": True}, split={"test": 0.4}))
         for name in ("shop", "telecom"):
             await settled(daemons[name])
         request = control.PredictRequest("repaid", [applicants], "applicants")
@@ -57,7 +57,8 @@ def test_service(tmp_path: Path) -> None:
             async with aiohttp.ClientSession(headers=HEADERS) as session:
                 await answers(session, url, batch)
                 await refusals(session, url)
-                await concurrent(session, url, batch)
+                for _ in range(2):  # enough scores to compare them with those of the test rows
+                    await concurrent(session, url, batch)
                 await goes_on_without(session, url, daemons, service)
                 await pages_for_operators(session, pages)
         finally:
@@ -114,6 +115,7 @@ def test_service(tmp_path: Path) -> None:
             text = await answer.text()
         assert 'colonnade_peer_up{peer="shop"} 1' in text
         assert 'colonnade_runs_total{state="done"}' in text
+        assert 'colonnade_score_psi{model="repaid-' in text
         async with session.get(f"http://127.0.0.1:{port}/other") as answer:
             assert answer.status == 404
 

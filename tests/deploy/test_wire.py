@@ -82,7 +82,7 @@ def test_no_value_id_or_label_of_a_marked_row_crosses_the_wire(
     if model.get("kind") == "mlp":
         pytest.importorskip("torch")
     consortium = marked(tmp_path)
-    job = any_job(algorithm=algorithm, model=model)
+    job = any_job(algorithm=algorithm, model=model, train={"epochs": 20, "batch": 32, "l2": 1e-3})
     scoring_began = []
 
     async def program(daemons: dict[str, Daemon]) -> Any:

@@ -23,7 +23,7 @@ def job(algorithm: str, terms: dict[str, Any] | None = None, **train: Any) -> Jo
 
 PULL = sorted(name for name, preset in PRESETS.items() if preset.conversation == "pull")
 BACKWARD = sorted(name for name, preset in PRESETS.items() if preset.conversation == "backward")
-NOT_LINEAR = sorted(set(PRESETS) - {*PULL, *BACKWARD})
+NOT_LINEAR = sorted(set(PRESETS) - {*PULL, *BACKWARD, "lbfgs"})
 SYNCHRONOUS = sorted(name for name, preset in PRESETS.items() if preset.schedule == "sync")
 
 

@@ -1,71 +1,99 @@
-"""docs/job-file.md has every key of every section, each with the default that the code has."""
+"""docs/job-file.md and docs/party-file.md have every key of every section, each with the code's default."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
+from colonnade.conversations.conversation import Leak
+from colonnade.deploy import settings, terms
 from colonnade.job import Job, Section
-from colonnade.job.sections import (
-    Cascade,
-    Data,
-    Direction,
-    FaultPlan,
-    Kernel,
-    ModelSpecs,
-    Net,
-    PrivacyTerms,
-    Secure,
-    Train,
-)
+from colonnade.job import sections as job
+from colonnade.run.resolve import TOLERANCE
 
-PAGE = (Path(__file__).parents[2] / "docs/job-file.md").read_text("utf-8")
-SECTIONS: dict[str, type[Section]] = {
-    "[data]": Data,
-    "[train]": Train,
-    "[direction]": Direction,
-    "[secure]": Secure,
-    "[cascade]": Cascade,
-    "[model]": ModelSpecs,
-    "[privacy]": PrivacyTerms,
-    "[kernel]": Kernel,
-    "[network]": Net,
-    "[network.faults]": FaultPlan,
+DOCS = Path(__file__).parents[2] / "docs"
+JOB, PARTY = ((DOCS / f"{name}.md").read_text("utf-8") for name in ("job-file", "party-file"))
+# the sections of a job between companies and on one machine, whose [model] says more, as the code has them
+SECTIONS = {
+    field.name: field.type
+    for field in (*msgspec.structs.fields(terms.Terms), *msgspec.structs.fields(Job))
+    if isinstance(field.type, type) and issubclass(field.type, Section)
 }
+TABLES: dict[str, tuple[str, type[Section]]] = {
+    **{f"## `[{name}]`": (JOB, kind) for name, kind in SECTIONS.items()},
+    "\n`[network.faults]`": (JOB, job.FaultPlan),
+    "## `[parties]`": (JOB, terms.Member),
+    "\n`[[align.keys]]`": (JOB, job.Key),
+    "## `[data.NAME]`": (PARTY, settings.Entry),
+    "## `[models.NAME]`": (PARTY, settings.Code),
+    "## `[policy]`": (PARTY, settings.Policy),
+    "## `[serve]`": (PARTY, settings.Serve),
+}
+# keys whose default is decided where the data or the algorithm is known
+DECIDED = {"scale": "auto", "rare": "auto", "missing": "auto", "tolerance": TOLERANCE}
 
 
-def rows(heading: str) -> dict[str, str]:
+def rows(page: str, heading: str) -> dict[str, str]:
     """The keys and defaults of the first table after a heading."""
-    table = PAGE[PAGE.index(heading) :]
+    table = page[page.index(heading) :]
     table = table[table.index("|---|") :].split("\n\n", 1)[0]
     return dict(re.findall(r"^\| `(\w+)` \|(.*?)\|", table, re.M))
 
 
-def plain(field: msgspec.structs.FieldInfo) -> Any:
-    """A default as TOML would have it."""
-    value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-    return json.loads(msgspec.json.encode(value))
-
-
-@pytest.mark.parametrize("heading", SECTIONS)
-def test_every_key_is_there_with_its_default(heading: str) -> None:
-    told = rows(f"\n`{heading}`" if "." in heading else f"## `{heading}`")
-    fields = {field.name: field for field in msgspec.structs.fields(SECTIONS[heading])}
+def check(told: dict[str, str], fields: dict[str, msgspec.structs.FieldInfo]) -> None:
     assert set(told) == set(fields)
     for name, field in fields.items():
-        default = plain(field)
+        cell = told[name].strip("` ")
+        if field.required:
+            assert cell == "needed", name
+            continue
+        value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+        default: Any = json.loads(msgspec.json.encode(value))  # as TOML would have it
         if default is None:
-            assert not told[name].strip(), name
-        elif not isinstance(default, dict) or not default:  # a table has a table of its own
-            assert json.loads(told[name].strip("` ").replace("1e-3", "0.001")) == default, name
+            assert not cell or json.loads(cell) == DECIDED[name], name
+        elif not is_table(default):  # a table has a table of its own
+            assert json.loads(cell) == default, name
 
 
-def test_the_top_has_the_other_keys() -> None:
-    assert set(rows("| key |")) == {f.name for f in msgspec.structs.fields(Job)} - {
-        heading.strip("[]") for heading in SECTIONS
-    }
+def is_table(default: Any) -> bool:
+    inner = default[0] if isinstance(default, list) and default else default
+    return isinstance(inner, dict) and bool(inner)
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_every_key_is_there_with_its_default(heading: str) -> None:
+    page, kind = TABLES[heading]
+    check(rows(page, heading), {field.name: field for field in msgspec.structs.fields(kind)})
+
+
+def test_the_top_of_a_job_has_the_other_keys() -> None:
+    check(rows(JOB, "| key |"), {f.name: f for f in msgspec.structs.fields(Job) if f.name not in SECTIONS})
+
+
+def test_the_top_of_a_job_between_companies_has_what_other_jobs_have_not() -> None:
+    fields = {f.name: f for f in msgspec.structs.fields(terms.Terms) if f.name not in SECTIONS}
+    check(
+        rows(JOB, "## Between companies"), {n: f for n, f in fields.items() if n not in Job.__struct_fields__}
+    )
+
+
+def test_what_a_job_between_companies_has_not_is_told() -> None:
+    (sentence,) = re.findall(r"In place of (.*?) such a job has", JOB, re.S)
+    only_here = set(Job.__struct_fields__) - set(terms.Terms.__struct_fields__)
+    assert set(re.findall(r"`\[?(\w+)\]?`", sentence)) == only_here
+
+
+def test_the_top_of_a_party_s_settings_has_the_other_keys() -> None:
+    apart = {"data", "models", "policy", "serve", "folder"}  # the last is set when the file is read
+    fields = {f.name: f for f in msgspec.structs.fields(settings.Settings) if f.name not in apart}
+    check(rows(PARTY, "| key |"), fields)
+
+
+def test_all_that_a_job_may_give_away_is_told() -> None:
+    (row,) = re.findall(r"^\| `accept` \|.*$", PARTY, re.M)
+    assert set(get_args(Leak)) <= set(re.findall(r"`([\w-]+)`", row))

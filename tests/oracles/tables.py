@@ -77,7 +77,8 @@ def weights(run: Finished) -> Floats:
 def random_job(tables: Tables, algorithm: str = "vfb2-sgd", **sections: Any) -> Job:
     """A job that trains on these tables; the keyword arguments are its sections (train, network, ...)."""
     sections.setdefault("world", "simulated")
-    train = {"loss": "logistic", "batch": 16, "epochs": 2, "step": 0.1, **sections.pop("train", {})}
+    batches = {} if algorithm == "lbfgs" else {"batch": 16, "step": 0.1}
+    train = {"loss": "logistic", **batches, "epochs": 2, **sections.pop("train", {})}
     data = {"train": "random", "parties": len(tables.train), "active": len(tables.active)}
     return job_from({"algorithm": algorithm, "data": data, "train": train, **sections})
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from colonnade.cli import main
 from colonnade.report.mlflow import final_metrics
-from colonnade.result import read_result
+from colonnade.result import Result, read_result
 
 mlflow = pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
 
@@ -54,3 +56,29 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["track", str(tmp_path)])
     assert done.exit_code == 2
     assert "no result.json" in done.stderr
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_run_is_logged_as_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "first.toml").write_text(JOB)
+    uri = f"sqlite:///{tmp_path}/m.db"
+    done = CliRunner().invoke(main, ["run", "first.toml", "--mlflow", uri, "--report", "--json"])
+    assert done.exit_code == 0, done.output
+    result = read_result(tmp_path / "runs" / "first" / "result.json")
+    assert msgspec.json.decode(done.stdout, type=Result) == result
+    client = mlflow.MlflowClient(tracking_uri=uri)
+    (run,) = client.search_runs([client.get_experiment_by_name("colonnade").experiment_id])
+    assert f"run {run.info.run_id} of experiment colonnade" in done.stderr
+    assert final_metrics(result).items() <= run.data.metrics.items()
+    assert "report.html" in {file.path for file in client.list_artifacts(run.info.run_id)}
+
+
+def test_without_mlflow_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    (tmp_path / "first.toml").write_text(JOB)
+    done = CliRunner().invoke(main, ["run", "first.toml", "--mlflow", "sqlite:///m.db"])
+    assert done.exit_code == 2
+    assert "pip install 'colonnade[mlflow]'" in done.stderr
+    assert not (tmp_path / "runs").exists()

@@ -23,7 +23,7 @@ def test_every_algorithm_gives_something_away_unless_it_is_alone(algorithm: str)
     assert found[4]
     assert found[1] == ["one party: nothing is sent to anybody"]
     told_theta = any("theta" in note for note in found[4])
-    assert told_theta == (PRESETS[algorithm].conversation == "backward")
+    assert told_theta == (PRESETS[algorithm].conversation in ("backward", "full"))
 
 
 def test_every_loss_has_a_theta_that_tells_something() -> None:

@@ -43,12 +43,13 @@ def main() -> None:
     parser.add_argument("--world", choices=["local", "simulated", "network"], default="local")
     parser.add_argument("--data", default="uci-credit")
     parser.add_argument("--parties", type=int, default=4)
+    parser.add_argument("--test-fraction", type=float, default=0.2, help="of the rows that are not weighed")
     given = parser.parse_args()
     job = job_from(
         {
             "algorithm": "vfb2-svrg",
             "world": given.world,
-            "data": {"train": given.data, "parties": given.parties},
+            "data": {"train": given.data, "parties": given.parties, "test_fraction": given.test_fraction},
         }
     )
     assigned = read(compose(job))

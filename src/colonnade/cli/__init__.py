@@ -30,6 +30,7 @@ from colonnade.cli.report import report
 from colonnade.cli.run import run
 from colonnade.cli.track import track
 from colonnade.cli.train import train
+from colonnade.cli.tune import tune
 from colonnade.errors import ColonnadeError
 
 INTERRUPTED = 130
@@ -112,6 +113,7 @@ for command in (
     example,
     new,
     run,
+    tune,
     report,
     track,
     algorithms,

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from colonnade.cli.machine import JSON, print_json
 from colonnade.errors import JobError
 
 BENCHES = {
@@ -31,7 +32,8 @@ BENCHES = {
 @click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
-def bench(name: str, quick: bool, out: Path | None, **options: Any) -> None:
+@JSON
+def bench(name: str, quick: bool, out: Path | None, as_json: bool, **options: Any) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.
 
     \b
@@ -46,8 +48,12 @@ def bench(name: str, quick: bool, out: Path | None, **options: Any) -> None:
     for part in given.get("only", ()):
         if part not in parts:
             raise click.UsageError(f"--only: {name} has no part {part!r}; it has {', '.join(parts)}")
-    files = module.run(quick, out or Path("runs") / f"bench-{name}", lambda line: click.echo(line), **given)
-    click.echo(f"written: {', '.join(str(file) for file in files)}")
+    folder = out or Path("runs") / f"bench-{name}"
+    files = module.run(quick, folder, lambda line: click.echo(line, err=as_json), **given)
+    if as_json:
+        print_json({"written": [str(file) for file in files]})
+    else:
+        click.echo(f"written: {', '.join(str(file) for file in files)}")
 
 
 def _bench(name: str) -> ModuleType:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from colonnade.cli.machine import JSON
 from colonnade.cli.party import CONFIG
 from colonnade.cli.show import console, table
 
 
 @click.command()
 @CONFIG
-@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+@JSON
 def budget(config: Path, as_json: bool) -> None:
     """Show the privacy budget of this party's labels: spent, reserved by runs, left.
 

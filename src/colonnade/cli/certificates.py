@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from colonnade.cli.machine import JSON, print_json
+
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -13,7 +15,8 @@ import click
 @click.option(
     "--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="How long they hold."
 )
-def certs(folder: Path, parties: tuple[str, ...], days: int) -> None:
+@JSON
+def certs(folder: Path, parties: tuple[str, ...], days: int, as_json: bool) -> None:
     """Make an authority and a certificate for each PARTY in DIR.
 
     An authority that is already in DIR signs the new certificates; nothing is overwritten. Give every
@@ -36,7 +39,11 @@ def certs(folder: Path, parties: tuple[str, ...], days: int) -> None:
         for path in set(folder.iterdir()) - before if folder.is_dir() else ():
             path.unlink()
         raise
-    for path in sorted(set(folder.iterdir()) - before):
+    made = sorted(set(folder.iterdir()) - before)
+    if as_json:
+        print_json([{"file": str(path), "secret": path.suffix == ".key"} for path in made])
+        return
+    for path in made:
         click.echo(f"{path}{' (secret)' if path.suffix == '.key' else ''}")
 
 

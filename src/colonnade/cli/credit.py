@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from colonnade.cli.machine import JSON, print_json
 
 if TYPE_CHECKING:
     from colonnade.credit.linear import LinearModel
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from colonnade.test_scores import TestScores
 
 FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
 
 
 @click.group()
@@ -45,7 +46,7 @@ def woe(job_file: Path, bins: bool, as_json: bool) -> None:
     weighed = weigh_columns_of(read_job(job_file))
     columns = [(party, each) for party, done in weighed.items() for each in done.columns]
     if as_json:
-        _print(
+        print_json(
             [
                 {"party": party, "column": each.bins.column, "iv": each.iv}
                 | {"bins": [{"bin": b, "woe": w} for b, w in zip(each.names(), each.woe, strict=True)]}
@@ -90,7 +91,7 @@ def measure(folder: Path, as_json: bool) -> None:
     lift = gains(scores.z, bad)
     curve = reliability(expit(scores.z), bad) if scores.with_probabilities else []
     if as_json:
-        _print({"measures": found, "gains": lift, "reliability": [each._asdict() for each in curve]})
+        print_json({"measures": found, "gains": lift, "reliability": [each._asdict() for each in curve]})
         return
     terminal = console()
     terminal.print(table(["measure", "value"], [(k, f"{v:.4f}") for k, v in found.items()], right=(1,)))
@@ -122,7 +123,7 @@ def stability(folder: Path, scores: Path, as_json: bool) -> None:
     now = load(scores).column("score").astype(float)
     value = psi(_test_scores(folder).z, now)
     if as_json:
-        _print({"psi": value, "rows": len(now)})
+        print_json({"psi": value, "rows": len(now)})
         return
     word = "stable" if value < 0.1 else "a shift: look into it" if value > 0.25 else "some change"
     click.echo(f"PSI {value:.4f} over {len(now)} scores: {word}")
@@ -161,7 +162,7 @@ def scorecard(
 
     card = Scorecard.of(_model(folder), Scaling(pdo, base_score, base_odds, rounded=not exact))
     if as_json:
-        _print(card)
+        print_json(card)
         return
     digits = 2 if exact else 0
     rows = [("", "(every row)", "", "", f"{card.base:.{digits}f}")]
@@ -186,13 +187,14 @@ def coefficients(folder: Path, as_json: bool) -> None:
     from colonnade.run.kept import KeptModel
 
     model, plan = _model(folder), KeptModel.read(folder).plan
+    model.require_logistic("a table of p-values")
     tables = _training_rows(folder)
     X = [np.asarray(b.preparation.transform(tables[p]).X) for p, b in model.blocks.items()]
     names = [(p, c) for p, b in model.blocks.items() for c in b.preparation.outputs]
     weights = np.concatenate([b.weights for b in model.blocks.values()])
     found = coefficient_table(names, np.hstack(X), weights, plan.objective.l2)
     if as_json:
-        _print(found)
+        print_json(found)
         return
     rows = [
         (c.party, c.column, f"{c.weight:+.4f}", f"{c.error:.4f}", f"{c.z:+.2f}", f"{c.p:.2g}",
@@ -230,44 +232,49 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
         click.echo(text)
         return
     out.write_text(text, encoding="utf-8")
-    click.echo(f"written: {out}")
+    if as_json:
+        print_json({"written": str(out)})
+    else:
+        click.echo(f"written: {out}")
 
 
 @credit.command()
 @FOLDER
 @click.argument("out", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--raw", is_flag=True, help="A .skops Pipeline that takes columns as the files have them.")
 @JSON
-def export(folder: Path, out: Path, as_json: bool) -> None:
+def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
     """Write the linear model in DIR as FILE.onnx, or as FILE.skops for scikit-learn.
 
     \b
     Example:
       colonnade credit export runs/job model.onnx
+      colonnade credit export runs/job model.skops --raw
     """
-    from colonnade.credit.export import feature_names, onnx_bytes, skops_bytes
+    from colonnade.credit.export import feature_names, onnx_bytes, skops_bytes, to_sklearn
+    from colonnade.credit.pipeline import to_pipeline
     from colonnade.errors import DataError, ShareError
 
     model = _model(folder)
     if out.exists():
         raise ShareError(f"{out} exists and is not overwritten")
     match out.suffix:
+        case ".onnx" if raw:
+            raise DataError("--raw: an ONNX graph takes prepared columns; write .skops")
         case ".onnx":
-            content = onnx_bytes(model)
+            content, features = onnx_bytes(model), feature_names(model)
+        case ".skops" if raw:
+            pipeline = to_pipeline(model)
+            content, features = skops_bytes(pipeline), pipeline["prepare"].feature_names_in_.tolist()
         case ".skops":
-            content = skops_bytes(model)
+            content, features = skops_bytes(to_sklearn(model)), feature_names(model)
         case _:
             raise DataError(f"{out}: write .onnx or .skops")
     out.write_bytes(content)
     if as_json:
-        _print({"written": str(out), "features": feature_names(model)})
+        print_json({"written": str(out), "features": features})
         return
-    click.echo(f"written: {out}, of {len(feature_names(model))} prepared columns")
-
-
-def _print(found: Any) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    click.echo(f"written: {out}, of {len(features)} {'raw' if raw else 'prepared'} columns")
 
 
 def _test_scores(folder: Path) -> TestScores:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from colonnade.cli.machine import JSON, print_json
 from colonnade.cli.show import console, table
 from colonnade.cli.train import followed
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where the files, certificates and results go.",
 )
-def demo(out: Path) -> None:
+@JSON
+def demo(out: Path, as_json: bool) -> None:
     """Four departments, four daemons, one model: see it work in under a minute.
 
     Writes four CSV files of real patients that overlap, finds the common ones privately, trains one model
@@ -46,15 +48,31 @@ def demo(out: Path) -> None:
     unfinished = job.is_file() and job.read_text(encoding="utf-8", errors="replace") == JOB
     claim(out, also=("job.toml",) if unfinished else ())
     terminal = console()
-    _introduce(terminal)
-    with followed() as tell:
+    if not as_json:
+        _introduce(terminal)
+    with followed(quiet=as_json) as tell:
         done = run_demo(out, tell)
     store(out, done.run.result, plot=True)
     write_report(done.run.result, out / "report.html")
+    if as_json:
+        print_json(_plain(done))
+        return
     _show_model(terminal, done)
     _show_parties(terminal, done)
     _show_scores(terminal, done)
     _show_files(terminal, out)
+
+
+def _plain(done: Demo) -> dict[str, object]:
+    """All that the demonstration shows, for programs."""
+    return {
+        "result": done.run.result,
+        "common": done.common,
+        "held": done.held,
+        "columns": done.columns,
+        "alone": done.alone,
+        "scores": [{"patient": name, "chance": chance, "predicted": y} for name, chance, y in done.scores],
+    }
 
 
 def _introduce(terminal: Console) -> None:

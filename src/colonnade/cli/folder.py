@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colonnade import test_scores
+from colonnade import search, test_scores
 from colonnade.errors import JobError
 from colonnade.result import Result
 from colonnade.timeline import FILE as TIMELINE
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from colonnade.run.federate import Finished
 
 RESULT = "result.json"
+BEST = "best.toml"
 FIGURES = ("loss.png", "loss.svg")
 REPORT = "report.html"
 JOB = "job.toml"
@@ -64,7 +65,8 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
         done.test.write(draft / TEST_SCORES)
         (draft / TEST_SCORES).chmod(0o600)  # labels and scores of single rows
     keep(draft / MODELS, done)
-    for name in (RESULT, JOB, TEST_SCORES):  # the result first: half of an earlier run is none
+    # the result first: half of an earlier run is none
+    for name in (RESULT, JOB, TEST_SCORES, BEST, search.FILE):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / MODELS, ignore_errors=True)
     kept = [path.rename(folder / path.name) for path in sorted(draft.iterdir())]

@@ -7,11 +7,12 @@ from dataclasses import asdict
 
 import click
 
+from colonnade.cli.machine import JSON
 from colonnade.cli.show import console, table
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+@JSON
 def algorithms(as_json: bool) -> None:
     """List the algorithms that a job may name.
 
@@ -29,7 +30,7 @@ def algorithms(as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+@JSON
 @click.option("--verify", is_flag=True, help="Compare the files on this machine with their checksums.")
 def datasets(as_json: bool, verify: bool) -> None:
     """List the data sets that a job may name, and which of them are on this machine.

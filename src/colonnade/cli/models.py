@@ -8,8 +8,9 @@ from typing import Literal
 
 import click
 
+from colonnade.cli.machine import JSON, print_json
 from colonnade.cli.party import CONFIG
-from colonnade.cli.proposals import JSON, show_decision
+from colonnade.cli.proposals import show_decision
 from colonnade.cli.show import console, table
 
 UNASKED = click.option(
@@ -24,7 +25,7 @@ def models() -> None:
 
 @models.command("list")
 @CONFIG
-@click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+@JSON
 def list_(config: Path, as_json: bool) -> None:
     """List the shares that are stored here, the oldest first.
 
@@ -102,20 +103,20 @@ def rollback(name: str | None, config: Path, without_peers: bool, as_json: bool)
 @models.command()
 @click.argument("model")
 @CONFIG
-def show(model: str, config: Path) -> None:
+@JSON
+def show(model: str, config: Path, as_json: bool) -> None:
     """Show the manifest of MODEL as JSON (a name means the one in use) after checking its files.
+
+    It is JSON with and without --json.
 
     \b
     Example:
       colonnade models show credit --config party.toml
     """
-    import msgspec
-
     from colonnade.deploy.serving import Serving
     from colonnade.deploy.settings import read_settings
 
-    share = Serving(read_settings(config).state).load(model)
-    click.echo(msgspec.json.format(msgspec.json.encode(share.manifest), indent=2).decode())
+    print_json(Serving(read_settings(config).state).load(model).manifest)
 
 
 @models.command()

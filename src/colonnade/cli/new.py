@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from colonnade.cli.machine import JSON, print_json
+
 if TYPE_CHECKING:
     from colonnade.data.survey import Survey
 
@@ -27,8 +29,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="The job.",
 )
+@JSON
 def new(
-    files: tuple[Path, ...], label: str | None, id_column: str | None, parties: int | None, out: Path
+    files: tuple[Path, ...],
+    label: str | None,
+    id_column: str | None,
+    parties: int | None,
+    out: Path,
+    as_json: bool,
 ) -> None:
     """Look at FILEs, one for each party, and write a job that trains a model on them.
 
@@ -40,7 +48,7 @@ def new(
       colonnade new bank.csv shop.csv --label default --id customer
       colonnade new people.csv --label buys --parties 3
     """
-    from colonnade.data.survey import Survey
+    from colonnade.data.survey import Survey, base_rate
     from colonnade.errors import DataError
 
     if out.exists():
@@ -50,22 +58,27 @@ def new(
     if parties is not None and len(files) > 1:
         raise DataError("--parties: splits the columns of one file; with several each is a party's")
     surveys = [Survey.of(path) for path in files]
-    for survey in surveys:
-        click.echo(f"{survey.path}")
-        for line in survey.found(id_column):
-            click.echo(f"  {line}")
+    found = {str(survey.path): survey.found(id_column) for survey in surveys}
+    if not as_json:
+        for path, said in found.items():
+            click.echo("\n  ".join([path, *said]))
     holder = _holder(surveys, label)
+    if label is not None and not as_json:
+        click.echo(f"\nlabel:   '{label}' is in {holder.path} ({base_rate(holder, label)})")
     _check_id(surveys, id_column)
     names = _names(files) if len(files) > 1 else {}
     text = _job(surveys, names, holder, label, id_column, parties or 2, out)
     out.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json({"written": str(out), "label_at": str(holder.path), "found": found})
+        return
     shown = f"colonnade run {out} --report"
     click.echo(f"\nwritten: {out}\nnext:    colonnade run {out} --check\n         {shown}")
 
 
 def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
     """The file that holds the label; DataError with the columns that may be it."""
-    from colonnade.data.survey import base_rate, label_candidates, with_labels
+    from colonnade.data.survey import label_candidates, with_labels
     from colonnade.errors import DataError, suggest
 
     if label is None and with_labels(surveys):
@@ -80,7 +93,6 @@ def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
     if len(holders) > 1:
         which = " and ".join(str(survey.path) for survey in holders)
         raise DataError(f"--label: {which} have '{label}'; remove it from all files but one")
-    click.echo(f"\nlabel:   '{label}' is in {holders[0].path} ({base_rate(holders[0], label)})")
     return holders[0]
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from colonnade.cli.machine import print_json
+
 if TYPE_CHECKING:
     from colonnade.deploy.settings import Settings
 
@@ -30,7 +32,7 @@ CONFIG = click.option(
 )
 @click.option("--make-tokens", is_flag=True, help="Write the token files that the settings name.")
 @click.option("--login", is_flag=True, help="Print a link that opens the page of the daemon that runs, once.")
-@click.option("--json", "as_json", is_flag=True, help="With --check, --status, --login: print JSON only.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON only (but for the daemon).")
 @click.pass_context
 def party(
     ctx: click.Context,
@@ -57,7 +59,7 @@ def party(
     elif ask_status:
         _status(settings, as_json)
     elif make_tokens:
-        _make_tokens(settings)
+        _make_tokens(settings, as_json)
     elif login:
         _login(settings, as_json)
     else:
@@ -83,7 +85,7 @@ def _check(settings: Settings, as_json: bool) -> int:
     return 2 if found.problems else 0
 
 
-def _make_tokens(settings: Settings) -> None:
+def _make_tokens(settings: Settings, as_json: bool) -> None:
     """Write the tokens that the settings name and that are not there yet."""
     from colonnade.deploy.tokens import make_token
     from colonnade.errors import JobError
@@ -92,8 +94,12 @@ def _make_tokens(settings: Settings) -> None:
     files = [name for name in (settings.monitor_token_file, served) if name is not None]
     if not files:
         raise JobError("the settings name no token; see monitor_token_file and serve.token_file")
-    for path in map(settings.path, files):
-        click.echo(f"{path}: {'written' if make_token(path) else 'exists and stays as it is'}")
+    made = {str(path): make_token(path) for path in map(settings.path, files)}
+    if as_json:
+        print_json([{"file": path, "written": new} for path, new in made.items()])
+        return
+    for path, new in made.items():
+        click.echo(f"{path}: {'written' if new else 'exists and stays as it is'}")
 
 
 def _login(settings: Settings, as_json: bool) -> None:

@@ -47,9 +47,9 @@ def predict(
     columns of all parties, found by name, or there is a --file for each of them, joined by id. Nothing else
     runs. Writes CSV: id, score, probability, what is predicted.
 
-    MODEL is a model that this party's daemon trained with others. Run it where the label is held. FILE (CSV
-    or Parquet) needs the id columns; every party looks the rows up in its own data. An id that is not known
-    to all parties has an empty score.
+    MODEL is a model that this party's daemon trained with others. Run it where the label is held. FILE (CSV,
+    Excel or Parquet) needs the id columns; every party looks the rows up in its own data. An id that is not
+    known to all parties has an empty score.
 
     \b
     Example:
@@ -81,6 +81,7 @@ def _predict_together(
 ) -> None:
     """Score ids together with the other parties."""
     from colonnade.cli.daemon import ask
+    from colonnade.data.files import load_ids
     from colonnade.deploy.control import PredictRequest
     from colonnade.deploy.serving import Serving
     from colonnade.deploy.settings import read_settings
@@ -90,7 +91,7 @@ def _predict_together(
         raise DataError(f"{out}: scores are written as .csv or .parquet")
     settings = read_settings(config)
     keys = _keys(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
-    columns = _read(ids_file, keys)
+    columns = [part.tolist() for part in load_ids(ids_file, keys)]
     with followed(quiet=as_json) as tell:
         found = ask(settings, PredictRequest(model, columns, data), tell)
     _write(out, keys, columns, found["rows"])
@@ -111,32 +112,6 @@ def _keys(settings: Settings, trained: str, data: str | None) -> tuple[str, ...]
     if name not in settings.data:
         raise JobError(f"--data: no entry {name!r} in the catalogue; {suggest(name, settings.data)}")
     return settings.data[name].keys
-
-
-def _read(path: Path, keys: tuple[str, ...]) -> list[list[str]]:
-    """The id columns of a CSV or Parquet file, as text."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    from colonnade.errors import DataError, suggest
-
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
-    try:
-        if path.suffix == ".parquet":
-            table = pa.parquet.read_table(path)
-        else:
-            text = pa.csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string()))
-            table = pa.csv.read_csv(path, convert_options=text)
-    except pa.ArrowException as error:
-        raise DataError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
-    for key in keys:
-        if key not in table.column_names:
-            raise DataError(f"{path}: no id column '{key}'; {suggest(key, table.column_names)}")
-    if not table.num_rows:
-        raise DataError(f"{path}: the file has a header but no rows")
-    return [[str(value) for value in table[key].cast(pa.string()).to_pylist()] for key in keys]
 
 
 def _write(

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
+from colonnade.cli.machine import JSON
 from colonnade.cli.party import CONFIG
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 
 
 @click.group()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from colonnade.cli.machine import JSON, print_json
+
 if TYPE_CHECKING:
     from colonnade.report.dossier import Dossier
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="The settings of this party's daemon; then models are named instead of folders.",
 )
-def report(runs: tuple[str, ...], out: Path | None, settings: Path | None) -> None:
+@JSON
+def report(runs: tuple[str, ...], out: Path | None, settings: Path | None, as_json: bool) -> None:
     """Write one page about the run in DIR, or about several side by side.
 
     The page needs nothing else: figures are inside it, and it loads nothing. With --party it is about models
@@ -44,7 +47,11 @@ def report(runs: tuple[str, ...], out: Path | None, settings: Path | None) -> No
     if not path.absolute().parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}; make it, or choose another --out")
     found = {run: read_run(Path(run)) if settings is None else _of_party(settings, run) for run in runs}
-    click.echo(f"written: {write_report(found if len(found) > 1 else found[runs[0]], path)}")
+    written = write_report(found if len(found) > 1 else found[runs[0]], path)
+    if as_json:
+        print_json({"written": str(written)})
+    else:
+        click.echo(f"written: {written}")
 
 
 def _of_party(settings: Path, model: str) -> Dossier:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from colonnade.cli.machine import print_json
 from colonnade.job import World
 
 if TYPE_CHECKING:
     from colonnade.job import Job
+    from colonnade.run.federate import Finished
 
 
 @click.command()
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--report", is_flag=True, help="Also write report.html, a page about the run.")
 @click.option("--plot", is_flag=True, help="Also draw the loss against time, rounds and bytes.")
 @click.option("--timeline", is_flag=True, help="Also write down when each party computed and sent.")
+@click.option("--mlflow", "uri", metavar="URI", help="Also log the run to this MLflow server or database.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
 @click.option("--no-pooled", is_flag=True, help="Do not fit the same model on pooled columns.")
 @click.option("--world", type=click.Choice(get_args(World)), help="Run in this world, whatever the job says.")
@@ -33,6 +36,7 @@ def run(
     report: bool,
     plot: bool,
     timeline: bool,
+    uri: str | None,
     as_json: bool,
     no_pooled: bool,
     world: World | None,
@@ -51,22 +55,28 @@ def run(
     """
     from colonnade.job import read_job
 
-    job = _changed(read_job(job_file), world, seed, no_pooled=no_pooled)
+    job = changed(read_job(job_file), world, seed, no_pooled=no_pooled)
     folder = out or Path("runs") / job_file.stem
     if check:
         from colonnade.cli.check import check_job
 
         ctx.exit(check_job(job, folder, as_json=as_json))
-    _run(job, folder, report=report, plot=plot, timeline=timeline, as_json=as_json)
+    if uri is not None:
+        from colonnade.report.mlflow import check_mlflow
+
+        check_mlflow()  # before the run, not after it
+    done, files = _run(job, folder, plot=plot, timeline=timeline, quiet=as_json)
+    if report:
+        files.append(_report(folder))
+    if uri is not None:
+        _log(folder, uri)
+    _show(done, files, as_json=as_json)
 
 
-def _run(job: Job, out: Path, *, report: bool, plot: bool, timeline: bool, as_json: bool) -> None:
-    """Run a job, write its folder, and show what came out."""
-    import msgspec
-
-    from colonnade.cli.folder import REPORT, claim, store_run
+def _run(job: Job, out: Path, *, plot: bool, timeline: bool, quiet: bool) -> tuple[Finished, list[Path]]:
+    """Run a job and write its folder; returns the run and the files."""
+    from colonnade.cli.folder import claim, store_run
     from colonnade.cli.progress import progress
-    from colonnade.cli.show import console, show_result
     from colonnade.run.resolve import compose
 
     composition = compose(job)  # what cannot work is said before anything is written
@@ -76,23 +86,41 @@ def _run(job: Job, out: Path, *, report: bool, plot: bool, timeline: bool, as_js
 
     from colonnade.run.federate import federate
 
-    with progress(job.train.epochs, quiet=as_json) as reporter:
+    with progress(job.train.epochs, quiet=quiet) as reporter:
         done = federate(composition, progress=reporter, out=folder, tell=reporter.tell, timeline=timeline)
-    files = store_run(folder, done, plot=plot)
-    if report:
-        from colonnade.report.dossier import read_run
-        from colonnade.report.page import write_report
+    return done, store_run(folder, done, plot=plot)
 
-        files.append(write_report(read_run(folder), folder / REPORT))
+
+def _report(folder: Path) -> Path:
+    """Write the page about a run."""
+    from colonnade.cli.folder import REPORT
+    from colonnade.report.dossier import read_run
+    from colonnade.report.page import write_report
+
+    return write_report(read_run(folder), folder / REPORT)
+
+
+def _log(folder: Path, uri: str) -> None:
+    """Log a run to MLflow, as `colonnade track` does."""
+    from colonnade.report.mlflow import EXPERIMENT, log_run
+
+    run = log_run(folder, uri, EXPERIMENT)
+    click.echo(f"MLflow: run {run} of experiment {EXPERIMENT}", err=True)
+
+
+def _show(done: Finished, files: list[Path], *, as_json: bool) -> None:
+    """Print what came out of a run."""
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(done.result), indent=2).decode())
+        print_json(done.result)
         return
+    from colonnade.cli.show import console, show_result
+
     terminal = console()
     show_result(terminal, done.result)
     terminal.print(f"\nwritten: {', '.join(str(file) for file in files)}", soft_wrap=True)
 
 
-def _changed(job: Job, world: World | None, seed: int | None, *, no_pooled: bool) -> Job:
+def changed(job: Job, world: World | None, seed: int | None, *, no_pooled: bool) -> Job:
     """The job with what the command line says in place of what the file says."""
     from msgspec.structs import replace
 

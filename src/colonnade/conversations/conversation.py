@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal
+from typing import Any, Generic, Literal
 
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.pooling import AllColumns, Pooled
@@ -18,7 +18,7 @@ from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
 
-Leak = Literal["labels", "scores", "shares", "outputs", "similarity", "two-parties"]
+Leak = Literal["labels", "scores", "shares", "outputs", "similarity", "evidence", "two-parties"]
 """What a run may give away, as parties' policies name it; `deploy.policy` has the words for each."""
 
 Trait = Literal[
@@ -30,6 +30,10 @@ Trait = Literal[
 ]
 
 LOSSES: Mapping[Task, LossName] = {"binary": "logistic", "regression": "squared", "multiclass": "softmax"}
+
+
+Space = Mapping[str, list[Any] | dict[str, Any]]
+"""Settings to search among, as `[tune.space]` of a job has them: key -> [choices] or {low, high, log}."""
 
 
 def _nothing(job: Job, preset: Preset) -> None:
@@ -46,6 +50,11 @@ def _usual_batch(job: Job, preset: Preset, rows: int) -> int:
 
 def _never(job: Job, preset: Preset) -> bool:
     return False
+
+
+def penalty(job: Job, preset: Preset) -> Space:
+    """How strong the penalty is: the one setting that every model has."""
+    return {"train.l2": {"low": 1e-6, "high": 1.0, "log": True}}
 
 
 def _one_at_a_time(job: Job, label_holders: int) -> int:
@@ -67,7 +76,8 @@ class Conversation(Generic[C]):
     - `usual_batch` is the batch for so many rows, where the job names none;
     - `fades` says whether steps fall to nothing over all epochs, so that a run makes them all;
     - `ahead` is how many batches are in flight, for so many label holders;
-    - `intercept` is whether one party gets a column of ones, where the job does not say.
+    - `intercept` is whether one party gets a column of ones, where the job does not say;
+    - `space` are the settings that a search tries, where the job does not say.
 
     What a job may say, and what a run gives away:
     - `check` refuses a job whose choices it cannot combine;
@@ -91,4 +101,5 @@ class Conversation(Generic[C]):
     ahead: Callable[[Job, int], int] = _one_at_a_time
     fades: Callable[[Job, Preset], bool] = _never
     intercept: Callable[[Job], bool] = _no_intercept
+    space: Callable[[Job, Preset], Space] = penalty
     traits: frozenset[Trait] = frozenset()

@@ -17,14 +17,22 @@ from colonnade.arrays import Floats
 
 Bads = NDArray[np.bool_]
 CLOSEST = 1e-12
+NORMAL_95 = 1.959964
 
 
 class Point(NamedTuple):
-    """Rows of like probability: how many, their mean probability, and how many of them are bad."""
+    """Rows of like probability: how many, their mean probability, and the part of them that is bad."""
 
     rows: int
     predicted: float
     observed: float
+
+    def interval(self) -> tuple[float, float]:
+        """Where the true rate of bads lies with 95% confidence (Wilson)."""
+        n, p, square = self.rows, self.observed, NORMAL_95**2
+        middle = (p + square / (2 * n)) / (1 + square / n)
+        half = NORMAL_95 / (1 + square / n) * (p * (1 - p) / n + square / (4 * n * n)) ** 0.5
+        return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def reliability(p: Floats, bad: Bads, bins: int = 10) -> list[Point]:

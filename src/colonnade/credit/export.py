@@ -1,8 +1,8 @@
 """A linear model for other programs, where all its shares are together: scikit-learn's own, or ONNX.
 
 Both take the prepared columns of all parties side by side, in the order of `feature_names`: party.column.
-What makes prepared columns of raw ones stays in the shares. A scikit-learn model is stored by skops, and an
-ONNX graph is a graph: no file can carry code.
+What makes prepared columns of raw ones stays in the shares, or goes along (`credit.pipeline`). A
+scikit-learn model is stored by skops, and an ONNX graph is a graph: no file can carry code.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from colonnade.data.table import INTERCEPT
 from colonnade.errors import JobError
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
     from sklearn.linear_model import LogisticRegression
 
 OPSET = 18
@@ -45,27 +46,34 @@ def weights(model: LinearModel) -> Floats:
     )
 
 
-def to_sklearn(model: LinearModel, classes: tuple[str, str] = ("-1", "1")) -> LogisticRegression:
-    """A fitted LogisticRegression of the same weights; `classes` are the good label and the bad one."""
+def to_sklearn(model: LinearModel) -> LogisticRegression:
+    """A fitted LogisticRegression of the same weights, of prepared columns."""
+    fitted = as_logistic(model, weights(model))
+    fitted.feature_names_in_ = np.array(feature_names(model), dtype=object)
+    return fitted
+
+
+def as_logistic(model: LinearModel, coefficients: Floats) -> LogisticRegression:
+    """A fitted LogisticRegression with these weights, and the intercept and labels of the model."""
     from sklearn.linear_model import LogisticRegression
 
+    model.require_logistic("an export")
     fitted = LogisticRegression()
-    fitted.classes_ = np.array(classes)
-    fitted.coef_ = weights(model)[None, :]
+    fitted.classes_ = np.array(model.classes)
+    fitted.coef_ = coefficients[None, :]
     fitted.intercept_ = np.array([model.intercept])
     fitted.n_features_in_ = fitted.coef_.shape[1]
-    fitted.feature_names_in_ = np.array(feature_names(model), dtype=object)
     fitted.n_iter_ = np.array([0])
     return fitted
 
 
-def skops_bytes(model: LinearModel, classes: tuple[str, str] = ("-1", "1")) -> bytes:
-    """The same as a skops file."""
+def skops_bytes(fitted: BaseEstimator) -> bytes:
+    """A scikit-learn model as a skops file."""
     try:
         from skops.io import dumps
     except ImportError as error:
         raise JobError("skops is not installed; pip install 'colonnade[export]'") from error
-    content: bytes = dumps(to_sklearn(model, classes))
+    content: bytes = dumps(fitted)
     return content
 
 
@@ -75,6 +83,7 @@ def onnx_bytes(model: LinearModel) -> bytes:
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise JobError("onnx is not installed; pip install 'colonnade[export]'") from error
+    model.require_logistic("an export")
     names = feature_names(model)
 
     def tensor(name: str, values: Floats) -> Any:
@@ -100,7 +109,7 @@ def onnx_bytes(model: LinearModel) -> bytes:
         ir_version=IR_VERSION,
         producer_name="colonnade",
     )
-    helper.set_model_props(made, {"features": "\n".join(names)})
+    helper.set_model_props(made, {"features": "\n".join(names), "labels": "\n".join(model.classes)})
     checker.check_model(made)
     content: bytes = made.SerializeToString()
     return content

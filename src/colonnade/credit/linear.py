@@ -59,6 +59,8 @@ class LinearModel:
     """All shares of a linear model with one score per row."""
 
     blocks: dict[str, Block]
+    loss: str = "logistic"
+    classes: tuple[str, str] = ("-1", "1")  # the label of goods, and that of bads
 
     @staticmethod
     def of(model: KeptModel) -> LinearModel:
@@ -72,7 +74,16 @@ class LinearModel:
                     "points, reasons, p-values and exports are of linear models with one score per row"
                 )
             blocks[party] = Block(party, share.preparation, np.asarray(weights, dtype=np.float64))
-        return LinearModel(blocks)
+        labels = model.labels
+        if labels.task != "binary":
+            return LinearModel(blocks, model.plan.objective.loss)
+        names = "/".join(labels.negative), "/".join(labels.positive)
+        return LinearModel(blocks, model.plan.objective.loss, names)
+
+    def require_logistic(self, what: str) -> None:
+        """Raise ShareError unless scores are log odds, which probabilities and points are made of."""
+        if self.loss != "logistic":
+            raise ShareError(f"{what} needs log odds, and this model was trained on the {self.loss} loss")
 
     @property
     def intercept(self) -> float:

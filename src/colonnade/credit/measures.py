@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Numbers
+from colonnade.credit.cuts import Thresholds
 from colonnade.data.bins import number_bins
 from colonnade.data.table import RawTable
 from colonnade.data.woe import Weighed
@@ -29,11 +30,7 @@ def ks(z: Floats, bad: Bads) -> float:
     1.0
     """
     _check(bad)
-    order = np.argsort(z, kind="stable")
-    last = np.append(np.diff(z[order]) > 0, True)  # rows of one score pass the cut-off together
-    bads = np.cumsum(bad[order]) / bad.sum()
-    goods = np.cumsum(~bad[order]) / (~bad).sum()
-    return float(np.abs(bads - goods)[last].max())
+    return Thresholds.of(z, bad).ks()[0]
 
 
 def gini(z: Floats, bad: Bads) -> float:
@@ -49,6 +46,8 @@ class Gain:
     rows: int
     bads: int
     lowest: float  # score
+    mean: float  # score
+    covered: float  # the part of all rows that is in this part or above
     rate: float  # bads of the rows of this part
     lift: float  # that rate over the rate of all rows
     captured: float  # the part of all bads that is in this part or above
@@ -69,6 +68,8 @@ def gains(z: Floats, bad: Bads, parts: int = 10) -> list[Gain]:
                 rows=len(rows),
                 bads=bads,
                 lowest=float(z[rows].min()),
+                mean=float(z[rows].mean()),
+                covered=seen / len(z),
                 rate=rate,
                 lift=rate / base,
                 captured=caught / int(bad.sum()),

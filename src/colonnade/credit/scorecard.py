@@ -66,6 +66,7 @@ class Scorecard:
     @staticmethod
     def of(model: LinearModel, scaling: Scaling | None = None) -> Scorecard:
         """The scorecard of a linear model of weighed columns."""
+        model.require_logistic("a scorecard")
         scaling = scaling or Scaling()
         base = float(scaling.points(np.array([model.intercept]))[0])
         lines: list[Line] = []
@@ -75,7 +76,7 @@ class Scorecard:
                     f"{block.party}: its columns are not weighed, so they have no bins; set woe = true "
                     "under [data]"
                 )
-            lines += [line for weighed in block.preparation.woe for line in _lines(block, weighed, scaling)]
+            lines += points_of(block, scaling)
         return Scorecard(scaling, float(round(base)) if scaling.rounded else base, lines)
 
     def score(self, model: LinearModel, tables: Mapping[str, RawTable]) -> Floats:
@@ -88,6 +89,12 @@ class Scorecard:
                 points = [each.points for each in self.lines if (each.party, each.column) == (party, column)]
                 total += np.array([*points, 0.0])[weighed.joined(tables[party])]
         return total
+
+
+def points_of(block: Block, scaling: Scaling | None = None) -> list[Line]:
+    """The points of one party's own bins, from its own share; none where its columns are not weighed."""
+    scaling = scaling or Scaling()
+    return [line for weighed in block.preparation.woe for line in _lines(block, weighed, scaling)]
 
 
 def _lines(block: Block, weighed: Weighed, scaling: Scaling) -> list[Line]:

@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.data import formats
 from colonnade.data.dialect import Dialect
 from colonnade.data.formats import Wanted
 from colonnade.data.idx import read_idx
-from colonnade.data.keys import identified
+from colonnade.data.keys import identified, parts_of
 from colonnade.data.libsvm import read_libsvm
-from colonnade.data.table import RawTable
+from colonnade.data.table import RawTable, count
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key
 
@@ -43,23 +44,38 @@ def load(
 
     Rows without an id or a label, and rows that are there twice, are left out and counted.
     """
-    path = Path(path)
+    ids = () if id is None else (id,) if isinstance(id, str) else tuple(id)
+    raw = _opened(Path(path), Wanted(label, ids, tuple(categorical)), n_features, dialect)
+    if not raw.columns and not bare:
+        raise DataError(f"{path}: no columns besides the label and the id")
+    return _labelled(identified(raw, keys or [Key()] * len(ids), ids))
+
+
+def load_ids(path: Path, names: Sequence[str]) -> list[NDArray[np.str_]]:
+    """The id columns of a file as they are written, every row in its place; DataError if one is empty."""
+    ids = _opened(path, Wanted(ids=tuple(names)), None, AS_FOUND).ids
+    if ids is None:
+        raise DataError(f"{path}: its columns have no names; give CSV, Parquet or Excel with {names[0]}")
+    if gaps := int((ids == "").sum()):
+        first = int((ids == "").argmax()) + 1
+        raise DataError(f"{path}: {count(gaps, 'row')} without an id, first row {first}; remove them")
+    return parts_of(ids, len(names))
+
+
+def _opened(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) -> RawTable:
+    """A file as it is written; DataError if it cannot be read."""
     if path.is_dir():
         raise DataError(f"{path}: this is a folder, not a file")
     if not path.is_file():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         hint = suggest(path.name, sorted(siblings)) if siblings else "give the path of a data file"
         raise DataError(f"{path}: no such file; {hint}")
-    ids = () if id is None else (id,) if isinstance(id, str) else tuple(id)
     try:
-        raw = _read(path, Wanted(label, ids, tuple(categorical)), n_features, dialect)
+        return _read(path, wanted, n_features, dialect)
     except PermissionError:
         raise DataError(f"{path}: not allowed to read this file") from None
     except (OSError, EOFError, lzma.LZMAError) as problem:
         raise DataError(f"{path}: damaged or not a {path.suffix} file ({problem})") from None
-    if not raw.columns and not bare:
-        raise DataError(f"{path}: no columns besides the label and the id")
-    return _labelled(identified(raw, keys or [Key()] * len(ids), ids))
 
 
 def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) -> RawTable:

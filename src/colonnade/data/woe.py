@@ -75,6 +75,8 @@ class Counts:
 
 def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[Bins]:
     """The bins of every column of a party: text and `categorical` columns by value, others by size."""
+    if table.sparse:
+        raise DataError(f"{table.name}: sparse columns cannot be weighed; give dense ones, or drop woe")
     found = []
     for column in table.columns:
         values = table.column(column)

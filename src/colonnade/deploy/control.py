@@ -167,7 +167,7 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
         gone = asyncio.ensure_future(reader.read(1))  # a command says nothing more; this ends when it does
         await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            daemon.stop_for(tell, f"{daemon.me} was told to stop by its operator")
+            daemon.books.stop_for(tell, f"{daemon.me} was told to stop by its operator")
             # before the run has begun there is nothing to tell the peers but that it is withdrawn
             await asyncio.wait([work], timeout=5)
             work.cancel()

@@ -17,11 +17,12 @@ from colonnade.deploy.shares import Manifest, StoredShare
 from colonnade.deploy.training import RunCost
 from colonnade.errors import ShareError
 from colonnade.job.writing import as_toml
+from colonnade.losses import LOSSES
 from colonnade.privacy.labels import delta_of
 from colonnade.report.dossier import Dossier, read_part
 from colonnade.result import Described, Moment, Privacy, Result
 from colonnade.run.federate import cost_of, staleness_of
-from colonnade.run.notes import notes
+from colonnade.run.notes import WOE_NOTE, notes
 from colonnade.run.party import Share
 from colonnade.test_scores import TestScores
 
@@ -36,10 +37,11 @@ def party_dossier(settings: Settings, model: str) -> Dossier:
     except (OSError, msgspec.MsgspecError) as error:
         raise ShareError(f"{path}: the books of {manifest.model} cannot be read: {error}") from error
     scores = shares.scores_file(settings.state, manifest.model)
+    log_odds = share.contract.loss is LOSSES["logistic"]
     return Dossier(
         _result(share, cost.train),
         scores=TestScores.read(scores) if scores.is_file() else None,
-        parts=(read_part(settings.state / "models" / manifest.model),),
+        parts=(read_part(settings.state / "models" / manifest.model, log_odds=log_odds),),
         job=as_toml(manifest.terms),
         made=manifest.created,
         seen_by=settings.name,
@@ -78,23 +80,28 @@ def _result(share: StoredShare, own: Share) -> Result:
             mechanism=terms.privacy.mechanism,
             epsilon=manifest.epsilon,
             delta=delta_of(terms.privacy, plan.objective.loss) if manifest.epsilon is not None else None,
-            notes=notes(plan),
+            notes=[*notes(plan), *([WOE_NOTE] if terms.prepare.woe else [])],
             leaks=list(policy.leaks(contract)),
         ),
         history=own.history,
+        converged=manifest.converged,
         data=_data(manifest, share, contract.loss.task),
     )
 
 
 def _data(manifest: Manifest, share: StoredShare, task: str) -> Described:
-    """The rows and this party's own columns; the labels only where it holds them."""
-    labels = share.labels
+    """The rows, this party's own columns and what it did to them; the labels only where it holds them."""
+    labels, preparation = share.labels, share.preparation
+    done = preparation.done()
     return Described(
         rows=manifest.rows,
-        columns={manifest.party: len(share.preparation.outputs)},
+        columns={manifest.party: len(preparation.outputs)},
         task=task,
         classes=list(labels.classes) if labels is not None else [],
         positive=list(labels.positive) if labels is not None else [],
+        base_rate=manifest.base_rate,
+        done={manifest.party: done} if done else {},
+        warnings=preparation.warnings,
     )
 
 

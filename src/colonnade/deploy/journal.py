@@ -9,7 +9,7 @@ many as it likes.
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -67,7 +67,7 @@ class Journal:
     ended: Counter[str] = field(default_factory=Counter)
     sent_bytes: int = 0
     scored_rows: int = 0
-    scores: defaultdict[str, ScoreMonitor] = field(default_factory=lambda: defaultdict(ScoreMonitor))
+    scores: dict[str, ScoreMonitor] = field(default_factory=dict)
     latest: list[str] = field(default_factory=list)
     runs: list[Ended] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)

@@ -24,10 +24,10 @@ async def approve(daemon: Daemon, number: str, who: str, digest: str | None = No
     With `digest` only if the proposal is the one that was seen.
     """
     held = daemon.approvals.take(number, digest)
-    decision = daemon.decision("approved", who, held.terms, held.number, held.proposer)
+    decision = daemon.answering.decision("approved", who, held.terms, held.number, held.proposer)
     daemon.journal.decide(decision)
-    accepted = daemon.accept(held.proposer, held.run, held.proposal, who)
-    if (reason := await daemon.answer(held.proposer, held.run, accepted)) is not None:
+    accepted = daemon.answering.accept(held.proposer, held.run, held.proposal, who)
+    if (reason := await daemon.answering.answer(held.proposer, held.run, accepted)) is not None:
         raise Refused(f"{held.terms.name} was approved and cannot be run any more: {reason}")
     return decision
 
@@ -38,7 +38,7 @@ async def refuse(
     """Refuse a proposal that waits; the proposer reads the reason."""
     held = daemon.approvals.take(number, digest)
     said = " ".join(reason.split())[:REASON_LIMIT]
-    await daemon.refuse(held, who, f"its operator declined{f': {said}' if said else ''}")
+    await daemon.answering.refuse(held, who, f"its operator declined{f': {said}' if said else ''}")
     return daemon.journal.decisions[-1]
 
 

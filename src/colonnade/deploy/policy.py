@@ -21,6 +21,7 @@ MEANING: dict[Leak, str] = {
     "shares": "partial scores are sent in clear (secure.sum = 'plain', or a tree that leaks)",
     "outputs": "the first label holder sees what every party's model makes of each training row",
     "similarity": "label holders learn how alike two rows are in the others' columns",
+    "evidence": "the first label holder learns rows and bads of every bin, a party the bad rate of its bins",
     "two-parties": "with two parties the total minus the own share is the other's share",
 }
 
@@ -28,7 +29,13 @@ MEANING: dict[Leak, str] = {
 def leaks(contract: Contract) -> tuple[Leak, ...]:
     """What the job gives away by construction."""
     terms = contract.terms
-    return notes.leaks(contract.conversation, terms.privacy, terms.secure.sum, len(terms.parties))
+    return notes.leaks(
+        contract.conversation,
+        terms.privacy,
+        terms.secure.sum,
+        len(terms.parties),
+        woe=terms.prepare.woe,
+    )
 
 
 def rule_for(policy: Policy, proposer: str) -> Rule:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from colonnade.deploy import policy, scoring, shares, training
+from colonnade.deploy import policy, scoring, shares
 from colonnade.deploy.peers import Peers
+from colonnade.deploy.prepared import read_rows
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import StoredShare
@@ -68,7 +69,7 @@ async def _training(settings: Settings, peers: Peers, peer: str, contract: Contr
         raise Refused(f"{peer} and {settings.name} are not both parties of this job")
     policy.check_training(settings, peer, contract)
     peers.require(tuple(parties))
-    return await asyncio.to_thread(training.read_rows, settings, contract)
+    return await asyncio.to_thread(read_rows, settings, contract)
 
 
 async def _share(settings: Settings, peers: Peers, peer: str, asked: Scoring) -> StoredShare:

@@ -1,8 +1,9 @@
 """A session: all that a program needs to play this party's part in one run.
 
-A run has three stretches, each with an endpoint of its own on the standing lines: align, train, close. The
+A run has four stretches, each with an endpoint of its own on the standing lines: align, train, close, and
+weigh, which comes after align where the job asks for weight of evidence. The
 endpoints are made before a party accepts, so that nothing is sent to somebody who does not listen yet. When
-anything goes wrong all three are told. About a fault in this party's data peers are told only that there is
+anything goes wrong all of them are told. About a fault in this party's data peers are told only that there is
 one, because the text for the operator may quote the data.
 """
 
@@ -22,7 +23,7 @@ from colonnade.net.stream.mux import Mux
 from colonnade.run.party import Party
 
 T = TypeVar("T")
-STRETCHES = 3
+STRETCHES = 4
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,6 +73,11 @@ class RunSession:
     def close(self) -> Endpoint:
         """The endpoint for what follows training: validation and mean parts."""
         return self.party.nets[2]
+
+    @property
+    def weigh(self) -> Endpoint:
+        """The endpoint for weight of evidence, which is found between aligning and training."""
+        return self.party.nets[3]
 
     async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
         """Run the program and return its result; every peer hears of the end, whatever happens."""

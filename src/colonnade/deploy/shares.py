@@ -46,6 +46,7 @@ class Manifest(ShareManifest, frozen=True, kw_only=True):
     digest: str
     alignment: str
     means: dict[str, list[float]] = field(default_factory=dict)
+    base_rate: float | None = None  # of the training rows, at label holders: the part that is positive
     converged: bool | None = None  # whether the loss had stopped falling, where that is known
 
 

@@ -72,6 +72,7 @@ class Prepare(Section, frozen=True):
     rare: int | Literal["auto"] = "auto"
     intercept: bool | None = None  # None: if the model is linear
     positive: tuple[str | int | float, ...] | None = None
+    woe: bool = False  # every column as its weight of evidence, as [woe] says
 
 
 class Use(Section, frozen=True):
@@ -123,6 +124,7 @@ class Terms(Training, frozen=True, kw_only=True):
             missing=prepare.missing,
             rare=prepare.rare,
             intercept=prepare.intercept,
+            woe=prepare.woe,
         )
         alike = {name: getattr(self, name) for name in Training.__struct_fields__}
         return Job(**alike, world="network", data=data, model=self.model.for_job())
@@ -228,6 +230,8 @@ def check_terms(terms: Terms, where: str) -> Contract:
     _check_algorithm(contract, refuse)
     if contract.loss.task == "multiclass" and terms.train.classes is None:
         refuse("train.classes: say how many classes there are, every party needs to know")
+    if terms.prepare.woe and contract.loss.task != "binary":
+        refuse("prepare.woe: weight of evidence needs two classes; drop it, or train the logistic loss")
     contract.composition.ahead(len(terms.active))
     try:
         check_tree(job, len(terms.parties))

@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import msgspec
 import numpy as np
 
-from colonnade.arrays import Arrays, Floats, Rows
+from colonnade.arrays import Arrays, Floats
 from colonnade.conversations.align import Alignment, AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Session, SummedPart
-from colonnade.data.labels import Labels, check_labels
-from colonnade.data.prepare import Preparation
-from colonnade.data.table import RawTable, Table
-from colonnade.data.weights import training_weights
 from colonnade.deploy import models, shares
 from colonnade.deploy.id_history import IdHistory
-from colonnade.deploy.rows import PartyRows, commitment, load_rows, rules_of, split_rows
+from colonnade.deploy.prepared import Aligned, prepared
+from colonnade.deploy.rows import commitment, rules_of
 from colonnade.deploy.scoring import scorer
 from colonnade.deploy.session import Event, RunSession
-from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Contract, Terms
-from colonnade.errors import DataError, JobError
+from colonnade.errors import JobError
 from colonnade.job.plan import Plan
-from colonnade.job.sections import ClassWeight
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.result import Moment
@@ -47,111 +41,6 @@ class RunCost(msgspec.Struct, kw_only=True):
     train: Share
 
 
-def read_rows(settings: Settings, contract: Contract) -> PartyRows:
-    """This party's rows for the job; raises if they, the labels or its models cannot be used for it."""
-    terms, me = contract.terms, settings.name
-    member = terms.parties[me]
-    own = load_rows(
-        settings,
-        member.data,
-        terms.align.keys,
-        columns=member.columns,
-        categorical=terms.prepare.categorical,
-        label=member.label,
-        weight=member.weight,
-        bare=contract.is_bare_server(me),
-    )
-    # types and gaps are found now, before anybody waits for anybody
-    preparation_for(own.table, terms, intercept=False)
-    if contract.asks_for_models:
-        models.check_code(settings, terms)
-    if member.label:
-        labels_for(own.table, contract)
-    return own
-
-
-def preparation_for(raw: RawTable, terms: Terms, *, intercept: bool) -> Preparation:
-    """The preparation of this party's columns as the job asks for it, learnt from these rows."""
-    prepare = terms.prepare
-    return Preparation.fit(
-        raw,
-        scale=prepare.scale,
-        categorical=[c for c in prepare.categorical if c in raw.columns],
-        missing=prepare.missing,
-        rare=prepare.rare,
-        intercept=intercept,
-    )
-
-
-def labels_for(raw: RawTable, contract: Contract) -> Labels:
-    """How labels become numbers, learnt from these rows; DataError if they do not fit the job."""
-    terms = contract.terms
-    if raw.y is None:
-        raise DataError(f"{raw.name}: holds no label")
-    labels = Labels.fit(raw.y, contract.loss.task, positive=terms.prepare.positive, name=raw.name)
-    if terms.train.classes is not None and len(labels.classes) != terms.train.classes:
-        raise DataError(f"{raw.name}: {len(labels.classes)} classes, the job says {terms.train.classes}")
-    check_labels(
-        contract.loss, labels.transform(raw.y, name=raw.name, origin=raw.origin), raw.name, raw.origin
-    )
-    training_weights(raw, labels, terms.train.class_weight)
-    return labels
-
-
-@dataclass(frozen=True, eq=False)
-class Aligned:
-    """This party's common rows, what each is for (training, validation, test), and how to prepare them."""
-
-    raw: RawTable
-    train: Rows
-    validation: Rows
-    test: Rows
-    preparation: Preparation
-    labels: Labels | None
-
-    @staticmethod
-    def of(session: RunSession, contract: Contract, rows: Rows) -> Aligned:
-        """Split the common rows, and learn the preparation from those to train on."""
-        terms, me = contract.terms, session.me
-        ids, raw = session.own_rows.ids[rows], session.own_rows.table.take(rows)
-        train, validation, test = split_rows(ids, terms.split, terms.seed)
-        if not len(train) or not len(test):
-            raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
-        known = raw.take(train)
-        labels = labels_for(known, contract) if me in terms.active else None
-        if labels is not None and known.y is not None:
-            known = replace(known, y=labels.transform(known.y, name=raw.name, origin=known.origin))
-        intercept = me == contract.intercept_at
-        return Aligned(
-            raw, train, validation, test, preparation_for(known, terms, intercept=intercept), labels
-        )
-
-    def table(self, rows: Rows) -> Table:
-        """Some of the common rows as numbers, with their labels and weights where this party holds them."""
-        part = self.raw.take(rows)
-        y = None
-        if self.labels is not None and part.y is not None:
-            y = self.labels.transform(part.y, name=self.raw.name, origin=part.origin)
-        table = self.preparation.transform(replace(part, y=None, ids=None), y)
-        return replace(table, weight=part.weight)
-
-    def to_train(self, class_weight: ClassWeight) -> Table:
-        """The rows to train on, weighted by their classes as well."""
-        table = self.table(self.train)
-        if self.labels is None:
-            return table
-        return replace(table, weight=training_weights(self.raw.take(self.train), self.labels, class_weight))
-
-    def counts(self) -> dict[str, int]:
-        """How many rows are common, and how many of them are for what."""
-        return {
-            "common": self.raw.rows,
-            "train": len(self.train),
-            "validation": len(self.validation),
-            "test": len(self.test),
-        }
-
-
 def training(
     contract: Contract, report: Callable[[Moment], None]
 ) -> Callable[[RunSession], Awaitable[shares.Manifest]]:
@@ -164,7 +53,7 @@ def training(
         terms, settings = contract.terms, session.settings
         found = await _align(session, terms)
         aligned_after = session.align.clock.now()
-        rows = Aligned.of(session, contract, found.rows)
+        rows = await prepared(session, contract, found.rows)
         session.tell(Event("training", 0, terms.train.epochs))
         train_table, test_table = rows.to_train(terms.train.class_weight), rows.table(rows.test)
         plan = contract.plan(session.me, train_table.width, train_table.rows)
@@ -214,6 +103,7 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
         created=shares.now(),
         versions=shares.versions(),
         epsilon=share.epsilon,
+        base_rate=rows.base_rate(),
         converged=share.converged,
         weights="",
     )

@@ -21,9 +21,10 @@ PARAMETERS = """
         logistic, softmax or smooth_hinge for classes; squared, poisson or gamma for numbers. None: what the
         labels ask for: logistic of two classes, softmax of more, squared of numbers.
     l2, l1 : float, default=None and 0
-        The penalties on l2 / 2 |w|^2 and l1 |w|, beside the mean loss of a row; intercepts are free of them.
-        scikit-learn's C is 1 / (n_samples l2), and its alpha of Ridge is n_samples l2. l2 None: "auto", which
-        is 1 / n_samples, for "lbfgs", and 1e-4 for other algorithms.
+        What is added to the mean loss of a row: half of l2 times the sum of the squares of all weights, and
+        l1 times the sum of their sizes; intercepts are in neither. scikit-learn's C is 1 / (n_samples l2),
+        and its alpha of Ridge is n_samples l2. l2 None: "auto", which is 1 / n_samples, for "lbfgs", and
+        1e-4 for other algorithms.
     class_weight : dict or "balanced", default=None
         How much the rows of a class count; "balanced": all classes count alike. For the classifier alone.
     intercept : bool, default=None
@@ -34,8 +35,8 @@ PARAMETERS = """
     missing : {"auto", "error", "zero", "mean"}, default="auto"
         What a gap becomes. "auto": the mean, and a column that says where, or a category of its own.
     categorical : list of str, default=None
-        Columns that are categories though they look like numbers; text always is, and so is what a data
-        frame calls categorical.
+        Columns that are categories though they look like numbers. Text is by itself, unless it has so many
+        different values that it must be an id; so is what a data frame calls categorical.
     epochs : int, default=None
         The most passes over the rows; None: what suits the algorithm.
     tolerance : float, default=None

@@ -21,6 +21,7 @@ from colonnade.job.sections import (
     PrivacyTerms,
     ServerSpec,
     Train,
+    Tune,
     Woe,
 )
 
@@ -44,6 +45,11 @@ def check(job: Job, where: str) -> None:
     _check_network(job.network, len(job.data.party_names), refuse)
     _check_kernel(job.kernel, refuse)
     _check_woe(job.woe, refuse)
+    _check_tune(job.tune, refuse)
+    if job.data.woe and job.privacy.mechanism != "none":
+        refuse(
+            "woe: counts of bins tell about labels what privacy.mechanism promises to hide; drop one of them"
+        )
 
 
 def _check_data(data: Data, refuse: Refuse) -> None:
@@ -208,3 +214,17 @@ def _check_woe(woe: Woe, refuse: Refuse) -> None:
     ):
         if number < lowest:
             refuse(f"woe.{key}: {number} is too few; give {lowest} or more")
+
+
+def _check_tune(tune: Tune, refuse: Refuse) -> None:
+    if tune.trials < 1:
+        refuse(f"tune.trials: {tune.trials} is not a positive number of settings to try")
+    if tune.folds is not None and tune.held_back is not None:
+        refuse("tune: give either folds = N or held_back = a part of the training rows")
+    if tune.folds is not None and tune.folds < 2:
+        refuse(f"tune.folds: {tune.folds} leaves nothing to hold back; give 2 or more, or held_back = 0.2")
+    if tune.held_back is not None and not 0 < tune.held_back < 1:
+        refuse(f"tune.held_back: {tune.held_back} is not between 0 and 1")
+    for key, value in (("timeout_s", tune.timeout_s), ("epsilon", tune.epsilon)):
+        if value is not None and not value > 0:
+            refuse(f"tune.{key}: {value} is not a positive number")

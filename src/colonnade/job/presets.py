@@ -47,8 +47,8 @@ class Preset:
 # and where steps do not fade over them, they are no more than a limit
 _LINEAR: Mapping[EstimatorName, Defaults] = {
     "sgd": {"train": {"epochs": 30}},
-    "svrg": {"train": {"epochs": 100}},
-    "saga": {"train": {"epochs": 100}},
+    "svrg": {"train": {"epochs": 60}},
+    "saga": {"train": {"epochs": 60}},
 }
 
 _ESTIMATORS: tuple[tuple[EstimatorName, str], ...] = (

@@ -256,6 +256,22 @@ class Woe(Section, frozen=True):
     ] = {}  # numbers of a column that mean something else, each with its own bin
 
 
+MetricName = Literal["loss", "accuracy", "auc", "rmse", "r2", "d2"]
+
+
+class Tune(Section, frozen=True):
+    """How settings are searched for, on training rows that are held back in turn."""
+
+    trials: int = 20  # settings to try, beside the job as it stands
+    folds: int | None = None  # parts of the training rows, each held back once; None: 5
+    held_back: float | None = None  # instead of folds: one part of the rows, held back from every training
+    metric: MetricName = "loss"
+    timeout_s: float | None = None  # no trial begins later than this
+    prune: bool = True  # a setting that is worse than most after some folds is left
+    epsilon: float | None = None  # what all trainings together may tell about a label
+    space: dict[str, Any] = {}  # key -> [choices] or {low, high, log}; none: as suits the algorithm
+
+
 class Training(Section, frozen=True, kw_only=True):
     """How a model is trained: the sections that every kind of job has, wherever its columns come from."""
 
@@ -268,6 +284,7 @@ class Training(Section, frozen=True, kw_only=True):
     kernel: Kernel = Kernel()
     cascade: Cascade = Cascade()
     privacy: PrivacyTerms = PrivacyTerms()
+    woe: Woe = Woe()
 
 
 class Job(Training, frozen=True, kw_only=True):
@@ -276,5 +293,5 @@ class Job(Training, frozen=True, kw_only=True):
     world: World = "local"
     compare: bool = True  # also fit the same model on all parties' columns together
     data: Data
-    woe: Woe = Woe()
     model: ModelSpecs = ModelSpecs()
+    tune: Tune = Tune()

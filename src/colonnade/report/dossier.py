@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from colonnade import shares, test_scores
 from colonnade.arrays import Floats
+from colonnade.credit.linear import Block
+from colonnade.credit.scorecard import Line, points_of
 from colonnade.data.prepare import Preparation
 from colonnade.errors import DataError
 from colonnade.losses import LOSSES, Loss
@@ -53,6 +56,7 @@ class Part:
     weights: Floats | None  # a row for every column; a column for every class where there are several
     parameters: int
     constant: frozenset[str] = frozenset()  # columns that never varied: nothing was learnt of them
+    points: tuple[Line, ...] = ()  # of every bin, where columns are weighed and scores are log odds
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +92,15 @@ def read_run(folder: Path) -> Dossier:
     except msgspec.MsgspecError as error:
         raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error
     job = _if_there(folder / JOB, lambda path: path.read_text(encoding="utf-8")) or ""
+    scores = _if_there(folder / test_scores.FILE, TestScores.read)
+    log_odds = scores is not None and scores.with_probabilities
+    folders = [each for each in sorted((folder / MODELS).glob("*")) if each.is_dir()]
     again = folder.with_name(f"{folder.name}-again")
     when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return Dossier(
         result,
-        scores=_if_there(folder / test_scores.FILE, TestScores.read),
-        parts=tuple(read_part(each) for each in sorted((folder / MODELS).glob("*")) if each.is_dir()),
+        scores=scores,
+        parts=tuple(read_part(each, log_odds=log_odds) for each in folders),
         timeline=_if_there(folder / TIMELINE, read_timeline),
         job=job,
         findings=tuple(_if_there(folder / AUDIT, read_findings) or ()),
@@ -110,13 +117,19 @@ def read_findings(path: Path) -> list[Finding]:
         raise DataError(f"{path}: no list of attacks: {error}") from error
 
 
-def read_part(folder: Path) -> Part:
-    """One party's part of a model, from the folder of its share; ShareError if it is damaged."""
+def read_part(folder: Path, *, log_odds: bool = False) -> Part:
+    """One party's part of a model, from the folder of its share; ShareError if it is damaged.
+
+    It has points if its columns are weighed and scores are `log_odds`.
+    """
     manifest = shares.read_manifest(folder / shares.MANIFEST, shares.ShareManifest)
     arrays = shares.read_arrays(folder, manifest)
     preparation = Preparation.from_dict(manifest.preparation)
     columns, w = preparation.outputs, arrays.get("w")
     linear = manifest.kind == "linear" and w is not None and len(w) == len(columns)
+    points: list[Line] = []
+    if w is not None and w.ndim == 1 and linear and log_odds:
+        points = points_of(Block(manifest.party, preparation, np.asarray(w, dtype=np.float64)))
     return Part(
         party=manifest.party,
         kind=manifest.kind,
@@ -124,6 +137,7 @@ def read_part(folder: Path) -> Part:
         weights=w if linear else None,
         parameters=sum(array.size for array in arrays.values()),
         constant=frozenset(preparation.constant),
+        points=tuple(points),
     )
 
 

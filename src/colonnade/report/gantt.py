@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from colonnade.arrays import Floats
@@ -11,6 +13,7 @@ from colonnade.report.svg import Axis
 from colonnade.timeline import PartyTimeline, Timeline
 
 WIDTH, LEFT, LANE, TOP = 940, 120, 30, 6
+ROOM = WIDTH - LEFT - 12
 SPANS = 24  # of computing at the busiest party, in the picture of a short while
 SLICES, SHADES = 300, 10  # of a long stretch: how finely its lanes are shaded
 
@@ -50,40 +53,69 @@ def _short_while(lanes: dict[str, PartyTimeline], complete: float) -> tuple[floa
     return inside[first][0], inside[first + SPANS - 1][1]
 
 
+@dataclass(frozen=True)
+class _Stretch:
+    """A stretch of time and where its moments are in the picture."""
+
+    begin: float
+    end: float
+
+    @property
+    def unit(self) -> tuple[float, str]:
+        """What seconds are multiplied with to be read, and what they are then."""
+        return (1.0, "s") if self.end >= 1 else (1e3, "ms") if self.end >= 1e-3 else (1e6, "µs")
+
+    @property
+    def axis(self) -> Axis:
+        scale, unit = self.unit
+        return Axis(f"time [{unit}]", self.begin * scale, max(self.end, self.begin + 1e-9) * scale)
+
+    def place(self, seconds: float) -> float:
+        return LEFT + self.axis.place(seconds * self.unit[0]) * ROOM
+
+
 def _picture(lanes: dict[str, PartyTimeline], begin: float, end: float, title: str) -> Html:
     """One stretch of time: every span where they are few, shades of how much was computed where not."""
-    scale, unit = (1.0, "s") if end >= 1 else (1e3, "ms") if end >= 1e-3 else (1e6, "µs")
-    axis = Axis(f"time [{unit}]", begin * scale, max(end, begin + 1e-9) * scale)
-    room, bottom = WIDTH - LEFT - 12, TOP + LANE * len(lanes)
-
-    def place(seconds: float) -> float:
-        return LEFT + axis.place(seconds * scale) * room
-
-    marks = []
-    for value in axis.ticks():
-        at = f"{place(value / scale):.1f}"
-        marks.append(tag("line", x1=at, x2=at, y1=TOP, y2=bottom, class_="grid"))
-        marks.append(tag("text", f"{value:g}", x=at, y=bottom + 15, text_anchor="middle"))
-    middle = {"x": (LEFT + WIDTH) / 2, "y": bottom + 30}
-    marks.append(tag("text", axis.label, **middle, text_anchor="middle", class_="label"))
+    stretch, bottom = _Stretch(begin, end), TOP + LANE * len(lanes)
     fine = all(len(_within(lane, begin, end)) <= SLICES for lane in lanes.values())
+    marks = _time_marks(stretch, bottom)
     for k, (name, lane) in enumerate(lanes.items()):
-        top = TOP + LANE * k
-        shown = name if len(name) <= 16 else f"{name[:15]}…"
-        marks.append(tag("text", shown, x=LEFT - 8, y=top + 13, dy="0.32em", text_anchor="end"))
-        marks.append(tag("rect", x=LEFT, y=top + 5, width=room, height=16, class_="lane"))
-        spans = _within(lane, begin, end)
-        if fine:
-            boxes = [(place(low), place(high)) for low, high in spans]
-            marks.append(tag("path", d=_boxes(boxes, top + 5, 16), class_=f"bar s{k % 8}"))
-            ticks = [(place(when), place(when)) for when, _, _ in lane.sent if begin <= when <= end]
-            marks.append(tag("path", d=_boxes(ticks, top + 22, 5), class_="sent"))
-        else:
-            marks += _shaded(_parts(spans, begin, end, lane.lanes), top + 5, room, k)
+        marks += _lane_marks(stretch, name, lane, k, fine=fine)
     view = f"0 0 {WIDTH} {bottom + 36}"
     drawing = tag("svg", tag("title", f"Timeline: {title}"), *marks, viewBox=view, role="img")
     words = "" if fine else "The deeper the shade, the larger the part of that time in which it computed."
     return tag("figure", drawing, tag("figcaption", tag("b", title), words), class_="wide")
+
+
+def _time_marks(stretch: _Stretch, bottom: int) -> list[Html]:
+    """The grid, its numbers, and what they are."""
+    marks = []
+    for value in stretch.axis.ticks():
+        at = f"{stretch.place(value / stretch.unit[0]):.1f}"
+        marks.append(tag("line", x1=at, x2=at, y1=TOP, y2=bottom, class_="grid"))
+        marks.append(tag("text", f"{value:g}", x=at, y=bottom + 15, text_anchor="middle"))
+    middle = {"x": (LEFT + WIDTH) / 2, "y": bottom + 30}
+    return [*marks, tag("text", stretch.axis.label, **middle, text_anchor="middle", class_="label")]
+
+
+def _lane_marks(stretch: _Stretch, name: str, lane: PartyTimeline, k: int, *, fine: bool) -> list[Html]:
+    """One party's lane: its name, when it computed and, where there is room, when it sent."""
+    top, begin, end = TOP + LANE * k, stretch.begin, stretch.end
+    shown = name if len(name) <= 16 else f"{name[:15]}…"
+    marks = [
+        tag("text", shown, x=LEFT - 8, y=top + 13, dy="0.32em", text_anchor="end"),
+        tag("rect", x=LEFT, y=top + 5, width=ROOM, height=16, class_="lane"),
+    ]
+    spans = _within(lane, begin, end)
+    if not fine:
+        return marks + _shaded(_parts(spans, begin, end, lane.lanes), top + 5, ROOM, k)
+    boxes = [(stretch.place(low), stretch.place(high)) for low, high in spans]
+    ticks = [(stretch.place(when), stretch.place(when)) for when, _, _ in lane.sent if begin <= when <= end]
+    return [
+        *marks,
+        tag("path", d=_boxes(boxes, top + 5, 16), class_=f"bar s{k % 8}"),
+        tag("path", d=_boxes(ticks, top + 22, 5), class_="sent"),
+    ]
 
 
 def _boxes(boxes: list[tuple[float, float]], top: float, height: float) -> str:

@@ -17,7 +17,9 @@ from typing import Any
 from colonnade.errors import DataError, JobError
 from colonnade.result import Result, read_result
 
-ARTEFACTS = ("result.json", "job.toml", "test_scores.csv", "timeline.json", "report.html", "model-card.md")
+EXPERIMENT = "colonnade"
+FILES = ("result.json", "job.toml", "test_scores.csv", "timeline.json", "search.json")
+ARTEFACTS = (*FILES, "report.html", "model-card.md")
 LONGEST = 500  # characters of a parameter; MLflow's databases refuse longer ones
 
 
@@ -96,6 +98,11 @@ def _result(folder: Path) -> Result:
     if not path.is_file():
         raise DataError(f"{folder}: there is no result.json; give the folder of a finished run")
     return read_result(path)
+
+
+def check_mlflow() -> None:
+    """Refuse to log where MLflow is not installed."""
+    _client()
 
 
 def _client() -> Any:

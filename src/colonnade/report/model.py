@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.credit.scorecard import Line, Scaling
 from colonnade.data.table import INTERCEPT
 from colonnade.report.dossier import Part
 from colonnade.report.html import Html, beside, joined, section, table, tag
@@ -59,7 +60,24 @@ def _part(part: Part, data: Described, largest: float) -> Html:
     if rest:
         more = table("The smaller weights", head, rest, class_="numbers")
         shown.append(tag("details", tag("summary", f"{len(rest)} more"), more))
+    if part.points:
+        shown.append(_points(part.points))
     return section(part.party, *shown, level=3)
+
+
+def _points(lines: Sequence[Line]) -> Html:
+    """The scorecard of a party's own columns; a column is named once."""
+    rows, before = [], ""
+    for each in lines:
+        name = each.column if each.column != before else ""
+        rows.append([name, each.bin, f"{each.woe:+.4f}", f"{each.points:+.0f}"])
+        before = each.column
+    scaling = Scaling()
+    caption = (
+        f"Scorecard: points of every bin, where {scaling.pdo:g} points double the odds of good to bad. "
+        "`colonnade credit scorecard` has those that every row starts with, and other scales."
+    )
+    return table(caption, ["column", "bin", "WOE", "points"], rows, class_="numbers points")
 
 
 def _heads(weights: Floats, data: Described) -> list[str]:

@@ -77,54 +77,49 @@ def _dossier(run: Run) -> Dossier:
 
 def _about(one: Dossier, *, contents: bool = False) -> Html:
     """The part of the page about one run, from its data to the place to sign."""
-    result = one.result
-    metrics = (
-        []
-        if not result.metrics
-        else [
-            table(
-                "Beside the same model, trained on pooled columns" if result.pooled else "Metrics",
-                *summary.metric_table(result),
-                class_="numbers",
-            )
-        ]
-    )
-    if one.scores is not None:
-        metrics.append(quality(one.scores, result.data, one.loss))
-    elif result.metrics:
-        metrics.append(
-            tag("p", "There are no scores of single test rows here, so there are no curves.", class_="soft")
-        )
-    else:
-        metrics.append(tag("p", "Metrics are known to the label holders, not here.", class_="soft"))
-    sections = {
-        "run": run_section(one),
-        "data": data_section(result),
-        "quality": section("Quality", *metrics, id_="quality"),
-        "model": section("The model", model_section(one.parts, result.data, one.seen_by), id_="model")
-        if one.parts
-        else None,
-        "training": section(
-            "Training",
-            loss_charts({result.algorithm: result}),
-            table("Cost", (), summary.cost_rows(result)),
-            id_="training",
-        ),
-        "traffic": section("Traffic", traffic(result), id_="traffic") if result.cost.bytes_sent else None,
-        "timeline": section("Timeline", timeline_section(one.timeline), id_="timeline")
-        if one.timeline
-        else None,
-        "privacy": section("Privacy", privacy_section(result, one.findings, one.seen_by), id_="privacy"),
-        "job": _job(one) if one.job else None,
-        "sign": signature(),
-    }
-    shown = {name: part for name, part in sections.items() if part is not None}
+    shown = {name: part for name, part in _sections(one).items() if part is not None}
     links = tag(
         "nav",
         tag("ul", *(tag("li", tag("a", name, href=f"#{name}")) for name in shown)),
         aria_label="Contents",
     )
     return joined(opening(one), *([links] if contents else []), *shown.values())
+
+
+def _sections(one: Dossier) -> dict[str, Html | None]:
+    """All sections by name; None where the run has nothing to say."""
+    result, timeline = one.result, one.timeline
+    model = model_section(one.parts, result.data, one.seen_by) if one.parts else None
+    costs = table("Cost", (), summary.cost_rows(result))
+    return {
+        "run": run_section(one),
+        "data": data_section(result),
+        "quality": section("Quality", *_quality(one), id_="quality"),
+        "model": section("The model", model, id_="model") if model is not None else None,
+        "training": section("Training", loss_charts({result.algorithm: result}), costs, id_="training"),
+        "traffic": section("Traffic", traffic(result), id_="traffic") if result.cost.bytes_sent else None,
+        "timeline": section("Timeline", timeline_section(timeline), id_="timeline") if timeline else None,
+        "privacy": section("Privacy", privacy_section(result, one.findings), id_="privacy"),
+        "job": _job(one) if one.job else None,
+        "sign": signature(),
+    }
+
+
+def _quality(one: Dossier) -> list[Html]:
+    """Metrics and curves, or why there are none."""
+    result, found = one.result, []
+    if result.metrics:
+        words = "Beside the same model, trained on pooled columns" if result.pooled else "Metrics"
+        found.append(table(words, *summary.metric_table(result), class_="numbers"))
+    if one.scores is not None:
+        found.append(quality(one.scores, result.data, one.loss))
+    elif result.metrics:
+        found.append(
+            tag("p", "There are no scores of single test rows here, so there are no curves.", class_="soft")
+        )
+    else:
+        found.append(tag("p", "Metrics are known to the label holders, not here.", class_="soft"))
+    return found
 
 
 def _job(one: Dossier) -> Html:
@@ -145,5 +140,5 @@ def _side_by_side(title: str, runs: Mapping[str, Dossier]) -> Html:
         figures.append(side_by_side(roc_of(binary)))
     head = ("run", "algorithm", "data", *summary.OVERVIEW)
     return joined(
-        tag("h1", title), table("All runs, one below the other", head, rows, class_="numbers"), *figures
+        tag("h1", title), table("All runs, one below the other", head, rows, class_="numbers runs"), *figures
     )

@@ -16,6 +16,10 @@ LEARNT: dict[str, tuple[str, str]] = {
     "shares": ("holders", "every party's own score of every training row, which was sent in clear"),
     "outputs": ("first", "what every party's model makes of each training row"),
     "similarity": ("holders", "how alike two rows are in the others' columns"),
+    "evidence": (
+        "all",
+        "how bads spread over bins: the label holder of every party's, each party of its own",
+    ),
     "two-parties": ("holders", "the other party's score of every row: with two parties nothing can hide it"),
 }
 
@@ -32,7 +36,7 @@ def learnt(result: Result) -> dict[str, list[str]]:
     return found
 
 
-def privacy_section(result: Result, findings: Sequence[Finding], seen_by: str | None) -> Html:
+def privacy_section(result: Result, findings: Sequence[Finding]) -> Html:
     """How scores and labels were protected, what was learnt nevertheless, and what attacks reached."""
     parts = [table("How scores and labels were protected", (), summary.privacy_rows(result))]
     if result.privacy.leaks or len(result.parties) == 1:

@@ -8,10 +8,12 @@ import numpy as np
 from scipy.special import expit
 
 from colonnade.arrays import Floats
+from colonnade.credit.calibration import Point, brier, reliability
+from colonnade.credit.cuts import Confusion, Flags, Thresholds, confusion_matrix, part
+from colonnade.credit.measures import Gain, gains
 from colonnade.losses import Loss
 from colonnade.metrics import auc
-from colonnade.report.curves import Bin, Confusion, Flags, Thresholds, bins_of, confusion_matrix, part
-from colonnade.report.html import Html, joined, table, tag
+from colonnade.report.html import Html, beside, joined, table, tag
 from colonnade.report.svg import Axis, Chart, percent, side_by_side
 from colonnade.result import Described
 from colonnade.test_scores import TestScores
@@ -56,7 +58,6 @@ def _two_classes(scores: TestScores, data: Described) -> Html:
     found = Thresholds.of(shown, positive)
     ks, best = found.ks()
     word = "probability" if scores.with_probabilities else "score"
-    bins = bins_of(shown, positive)
     figures = [
         _roc(found, auc(scores.z, positive)),
         _precision_recall(found),
@@ -65,7 +66,7 @@ def _two_classes(scores: TestScores, data: Described) -> Html:
         _distribution(shown, positive, word),
     ]
     if scores.with_probabilities:
-        figures.append(_calibration(bins, float(np.mean((shown - positive) ** 2))))
+        figures.append(_calibration(reliability(shown, positive), brier(shown, positive)))
     middle = 0.5 if scores.with_probabilities else 0.0
     named = f"{', '.join(data.positive)} " if data.positive else ""
     counts = f"{int(positive.sum()):,} of {len(positive):,} test rows are positive ({named}coded as 1)."
@@ -73,7 +74,7 @@ def _two_classes(scores: TestScores, data: Described) -> Html:
         tag("p", counts),
         side_by_side(*figures),
         _confusions(shown, positive, {f"{middle:g}": middle, f"KS: {best:.4g}": best}, word),
-        _lift_table(bins, float(positive.mean()), word),
+        _lift_table(gains(shown, positive), word),
     )
 
 
@@ -130,14 +131,14 @@ def _distribution(shown: Floats, positive: Flags, word: str) -> Html:
     return chart.render(f"In {BARS} steps of equal width.")
 
 
-def _calibration(bins: list[Bin], brier: float) -> Html:
-    top = max(*(each.interval()[1] for each in bins), *(each.predicted for each in bins))
+def _calibration(points: list[Point], brier: float) -> Html:
+    top = max(*(each.interval()[1] for each in points), *(each.predicted for each in points))
     chart = Chart("Calibration", Axis("predicted", 0, top), Axis("happened", 0, top))
     chart.rule((0, 0), (top, top))
-    for each in bins:
+    for each in points:
         low, high = each.interval()
         chart.rule((each.predicted, low), (each.predicted, high))
-    chart.dots([each.predicted for each in bins], [each.rate for each in bins])
+    chart.dots([each.predicted for each in points], [each.observed for each in points])
     caption = f"Tenths of the rows with 95% intervals. Brier score {brier:.4f}."
     return chart.render(caption)
 
@@ -157,30 +158,15 @@ def _confusions(shown: Floats, positive: Flags, thresholds: Mapping[str, float],
     return table(caption, [*head, *rates], rows, class_="numbers")
 
 
-def _lift_table(bins: list[Bin], base: float, word: str) -> Html:
-    rows, taken, caught = [], 0, 0
-    everybody, positives = sum(each.rows for each in bins), sum(each.positives for each in bins)
-    for k, each in enumerate(bins, 1):
-        taken, caught = taken + each.rows, caught + each.positives
-        so_far = caught / taken
-        rows.append(
-            [
-                str(k), f"{each.rows:,}", f"{each.predicted:.4f}", f"{each.positives:,}", f"{each.rate:.4f}",
-                f"{each.rate / base:.2f}", percent(taken / everybody), percent(caught / positives),
-                f"{so_far / base:.2f}",
-            ]
-        )  # fmt: skip
-    head = [
-        "tenth",
-        "rows",
-        f"mean {word}",
-        "positive",
-        "rate",
-        "lift",
-        "rows so far",
-        "caught",
-        "lift so far",
-    ]
+def _lift_table(tenths: list[Gain], word: str) -> Html:
+    rows = [
+        [
+            str(k), f"{each.rows:,}", f"{each.mean:.4f}", f"{each.bads:,}", f"{each.rate:.4f}",
+            f"{each.lift:.2f}", percent(each.covered), percent(each.captured), f"{each.cumulative_lift:.2f}",
+        ]
+        for k, each in enumerate(tenths, 1)
+    ]  # fmt: skip
+    head = f"tenth,rows,mean {word},positive,rate,lift,rows so far,caught,lift so far".split(",")
     return table("Lift by tenths of the test rows, the highest scores first", head, rows, class_="numbers")
 
 
@@ -198,7 +184,7 @@ def _classes(scores: TestScores, data: Described) -> Html:
         rates = part(right, said), part(right, held), part(2 * right, said + held)
         rows.append([name, f"{held:,}", *(f"{rate:.4f}" for rate in rates)])
     head = ["class", "test rows", "precision", "recall", "F1"]
-    return joined(
+    return beside(
         table("Every class against all others", head, rows, class_="numbers"), _heat_matrix(matrix, names)
     )
 

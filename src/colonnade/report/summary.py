@@ -112,6 +112,8 @@ def ending_line(result: Result) -> str:
         return ""
     if result.converged:
         return f"converged: the loss had stopped falling after {result.cost.epochs} epochs"
+    if not result.history:  # a party between companies that was not told the loss
+        return f"not converged after {result.cost.epochs} epochs; raise train.epochs"
     return not_converged(result.history)
 
 

@@ -68,7 +68,8 @@ async def _in_process(
 
     async def program(name: str, net: Endpoint) -> Weighing:
         async with Party(identities[name], (net,)) as party:
-            return await weigh(party, net, data[name], terms)
+            own = data[name]
+            return await weigh(party, net, own.train, own.recipe.categorical, terms)
 
     nets = {name: Endpoint(name, names, wire(name), clock(name), run=run, deadline=deadline) for name in data}
     programs: dict[str, Coroutine[Any, Any, Weighing]] = {n: program(n, net) for n, net in nets.items()}

@@ -28,6 +28,7 @@ from colonnade.job.writing import value_text
 from colonnade.run import rules
 from colonnade.run.federate import read
 from colonnade.run.resolve import Composition, looked_up
+from colonnade.run.space import Space
 
 NETWORKS = {"mlp", "cnn", "torch"}
 
@@ -43,7 +44,7 @@ def examine(job: Job) -> list[Problem]:
         Problem(key, f"has no effect: {why}", remedy=f"# delete {key}", stops=False)
         for key, why in composition.unused().items()
     ]
-    found += _extras(job)
+    found += [*_extras(job), *_search(job)]
     tables, faults = _tables(composition)
     found += faults
     found += [Problem(raw.name, text, stops=False) for raw in tables for text in raw.reading.warned]
@@ -77,6 +78,15 @@ def _from(error: Exception, stops: bool = True) -> Problem:
     """A problem from an error text, which begins with where it is."""
     where, colon, what = str(error).partition(": ")
     return Problem(where if colon else "", what if colon else where, stops=stops)
+
+
+def _search(job: Job) -> Iterator[Problem]:
+    """What is wrong with the settings that the job asks `colonnade tune` to try."""
+    try:
+        if job.tune.space:
+            Space.of(job)
+    except ColonnadeError as error:
+        yield _from(error, stops=False)
 
 
 def _extras(job: Job) -> Iterator[Problem]:

@@ -28,7 +28,7 @@ from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
 from colonnade.run.evidence import weigh_all, with_evidence
 from colonnade.run.launch import IN_PROCESS, launch
-from colonnade.run.notes import leaks, notes
+from colonnade.run.notes import WOE_NOTE, leaks, notes
 from colonnade.run.party import Progress, Share
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import Composition, compose, resolve
@@ -36,11 +36,6 @@ from colonnade.run.weigh import Weighing, WeighingTerms
 from colonnade.run.world import Launch, WireTap, untapped
 from colonnade.test_scores import TestScores
 from colonnade.timeline import Timeline
-
-WOE_NOTE = (
-    "weight of evidence: the label holder has seen rows and bads of every bin, "
-    "each party the WOE of its own bins"
-)
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,12 @@ def read(composition: Composition) -> Assigned:
 
 def prepare(composition: Composition) -> tuple[Source, Launch]:
     """Read a job's files; returns what is known of them and the run to launch."""
-    job, assigned = composition.job, read(composition)
+    return order_of(composition, read(composition))
+
+
+def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Launch]:
+    """What is known of every party's data, and the run on it to launch."""
+    job = composition.job
     if job.data.woe:
         assigned = replace(assigned, parties=with_evidence(assigned.parties, weigh_job(job, assigned)))
     first = assigned.parties[assigned.label_holders[0]]
@@ -243,7 +243,10 @@ def conclude(
     shares = launch(order)
     result = result_of(source, order.plan, shares, pooled)
     if job.data.woe:
-        privacy = msgspec.structs.replace(result.privacy, notes=[*result.privacy.notes, WOE_NOTE])
+        told = result.privacy
+        privacy = msgspec.structs.replace(
+            told, notes=[*told.notes, WOE_NOTE], leaks=[*told.leaks, "evidence"]
+        )
         result = msgspec.structs.replace(result, privacy=privacy)
     rows = order.data[order.plan.evaluator].rows
     return Finished(job, order.plan, result, shares, order.labels, rows, _test_scores(order, shares))

@@ -10,6 +10,11 @@ from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
 
+WOE_NOTE = (
+    "weight of evidence: the label holder has seen rows and bads of every bin, "
+    "each party the WOE of its own bins"
+)
+
 
 def notes(plan: Plan[Any]) -> list[str]:
     """What the user should know about what a run gives away, a sentence each."""
@@ -17,12 +22,19 @@ def notes(plan: Plan[Any]) -> list[str]:
 
 
 def leaks(
-    conversation: Conversation[Any], privacy: PrivacyTerms, secure_sum: SumName, parties: int
+    conversation: Conversation[Any],
+    privacy: PrivacyTerms,
+    secure_sum: SumName,
+    parties: int,
+    *,
+    woe: bool = False,
 ) -> tuple[Leak, ...]:
     """What a run gives away by construction, as parties' policies name it."""
     if parties == 1:
         return ()
     found: list[Leak] = ["scores", *conversation.leaks(privacy)]
+    if woe:
+        found.append("evidence")
     if secure_sum != "masked":
         found.append("shares")
     if parties == 2:

@@ -6,10 +6,12 @@ recipe: from then on weight of evidence is a preparation like any other, which t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from colonnade.conversations.woe import Binned, weigh_as_label_holder, weigh_as_party
-from colonnade.data.party_data import PartyData
+from colonnade.data.table import RawTable
 from colonnade.data.woe import Counts, Weighed, codes_of, make_bins
 from colonnade.errors import DataError
 from colonnade.job import Net, Section, Woe, World
@@ -37,14 +39,16 @@ class Weighing(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-async def weigh(party: Party, net: Endpoint, data: PartyData, terms: WeighingTerms) -> Weighing:
-    """Take part in weighing to its end; returns this party's columns with their weight of evidence."""
+async def weigh(
+    party: Party, net: Endpoint, train: RawTable, categorical: Sequence[str], terms: WeighingTerms
+) -> Weighing:
+    """Take part in weighing to its end; returns this party's columns with their weight of evidence.
+
+    `train` are its rows to train on, whose labels are +1 and -1 at the label holder.
+    """
     await party.join(net, terms.digest())
     began = net.clock.now()
-    train = data.train
-    if train.sparse:
-        raise DataError(f"{train.name}: sparse columns cannot be weighed; give dense ones, or drop data.woe")
-    bins = make_bins(train, data.recipe.categorical, terms.woe)
+    bins = make_bins(train, categorical, terms.woe)
     own = Binned(bins, [codes_of(train, each) for each in bins])
     if net.me == terms.label_holder:
         if train.y is None:

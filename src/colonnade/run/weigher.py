@@ -30,7 +30,7 @@ async def _serve(folder: Path) -> None:
     told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=WeighingInstructions)
     data = store.load(folder / "data")
     async with connected(folder, told, told.terms.network, RealClock()) as (party, net):
-        done = await weigh(party, net, data, told.terms)
+        done = await weigh(party, net, data.train, data.recipe.categorical, told.terms)
     leave(folder / OUTCOME, msgspec.json.encode(done))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from colonnade.conversations.cascade import cascade
 from colonnade.conversations.cascade.predict import CascadeShares
 from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Questions
-from colonnade.conversations.conversation import Conversation, Leak
+from colonnade.conversations.conversation import Conversation, Leak, Space, penalty
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
 from colonnade.job import Job, ModelSpec, PrivacyTerms, ServerSpec
@@ -193,6 +195,24 @@ def intercept(job: Job) -> bool:
     return kinds == {"linear"} and job.model.server.kind == "sum"
 
 
+HIDDEN = [[32], [128], [128, 32]]
+
+
+def space(job: Job, preset: Preset) -> Space:
+    """The penalty, the batch and the step; the sizes of networks that the job describes."""
+    found: dict[str, list[Any] | dict[str, Any]] = dict(penalty(job, preset))
+    found["train.batch"] = [32, 128, 512]
+    if job.cascade.optimizer == "sgd":
+        found["train.step"] = ["auto", 0.01, 0.1, 1.0]
+    else:
+        found["train.step"] = {"low": 1e-4, "high": 1e-1, "log": True}
+    if job.model.kind == "mlp":
+        found["model.hidden"] = HIDDEN
+    if job.model.server.kind == "mlp":
+        found["model.server.hidden"] = HIDDEN
+    return found
+
+
 CASCADE = Conversation(
     name="cascade",
     converse=cascade.converse,
@@ -206,5 +226,6 @@ CASCADE = Conversation(
     fades=lambda job, preset: job.cascade.decay == "linear",
     understands=frozenset({"model", "privacy.replies", "train.evaluate_every", "cascade.keys"}),
     intercept=intercept,
+    space=space,
     traits=frozenset({"counts-classes", "server", "no-sum"}),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from colonnade.conversations.conversation import Conversation, Leak
+from colonnade.conversations.conversation import Conversation, Leak, Space
 from colonnade.conversations.kernel import gram, kernel
 from colonnade.conversations.kernel.gram import GramSettings
 from colonnade.conversations.kernel.predict import KernelShares
@@ -115,6 +115,16 @@ def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
     return columns.measured(loss, fit.decision_function, train_loss, 0.0)
 
 
+def space(job: Job, preset: Preset) -> Space:
+    """The penalty, and how wide the kernel is."""
+    width = "kernel.fraction" if job.kernel.sigma == "median" else "kernel.sigma"
+    least = 0.1 if job.kernel.sigma == "median" else job.kernel.sigma / 10
+    return {
+        "train.l2": {"low": 1e-7, "high": 1e-2, "log": True},
+        width: {"low": least, "high": 30 * least, "log": True},
+    }
+
+
 def notes(plan: Plan[KernelSettings]) -> list[str]:
     """What a kernel run gives away, in words."""
     found = ["the active parties learn how alike two rows are, from projections on their random features"]
@@ -143,6 +153,7 @@ KERNEL = Conversation(
     losses=KERNEL_LOSSES,
     check=check,
     understands=frozenset({"kernel.keys"}),
+    space=space,
     ahead=kernel_ahead,
     fades=lambda job, preset: job.kernel.step == "falling",
     traits=frozenset({"counts-classes"}),
@@ -160,5 +171,6 @@ GRAM = Conversation(
     losses=KERNEL_LOSSES,
     check=check,
     understands=frozenset({"kernel.keys"}),
+    space=space,
     traits=frozenset({"counts-classes", "no-share"}),
 )

@@ -210,7 +210,7 @@ class Judge:
 
     def go(self, total: Floats) -> Floats:
         """How far to go along a direction of which all parties told the scores; and theta there, to go on."""
-        u, (ww, wd, dd, sent) = total[:-4].reshape(self.z.shape), total[-4:]
+        u, (ww, wd, dd, sent) = total[:-4].reshape(self.z.shape), total[-4:].tolist()
 
         def along(t: float) -> tuple[float, float]:
             z = self.z + t * u

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.conversation import Conversation
+from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
 from colonnade.conversations.pooling import pooled_optimum
@@ -96,6 +96,16 @@ def fades(job: Job, preset: Preset) -> bool:
     return (job.train.estimator or preset.estimator) == "sgd" and step == "auto"
 
 
+def space(job: Job, preset: Preset) -> Space:
+    """Penalties; for plain SGD, whose noise depends on it, the batch as well."""
+    found = dict(penalty(job, preset))
+    if direction_of(job, preset) == "plain":
+        found["train.l1"] = [0.0, 1e-5, 1e-4, 1e-3]
+    if (job.train.estimator or preset.estimator) == "sgd":
+        found["train.batch"] = [16, 64, 256]
+    return found
+
+
 def backward_ahead(job: Job, label_holders: int) -> int:
     """Batches in flight: what the job says, or one for every dominator, as in the paper."""
     return check_delay(job.train.ahead or label_holders, job.train.max_delay)
@@ -180,6 +190,7 @@ BACKWARD = Conversation(
     ahead=backward_ahead,
     fades=fades,
     intercept=lambda job: True,
+    space=space,
 )
 
 PULL = Conversation(
@@ -197,5 +208,6 @@ PULL = Conversation(
     ahead=pull_ahead,
     fades=fades,
     intercept=lambda job: True,
+    space=space,
     traits=frozenset({"labels-everywhere"}),
 )

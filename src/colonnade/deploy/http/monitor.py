@@ -75,7 +75,7 @@ def metrics(daemon: Daemon) -> Iterator[str]:
     for state in ("done", "failed", "refused", "withdrawn", "expired"):
         yield f'colonnade_runs_total{{state="{state}"}} {daemon.journal.ended[state]}'
     counters = {
-        "sent_bytes_total": ("Bytes sent in all runs, framing included.", daemon.sent_bytes()),
+        "sent_bytes_total": ("Bytes sent in all runs, framing included.", daemon.books.sent_bytes()),
         "strangers_total": ("Connections turned away.", sum(daemon.mux.strangers().values())),
         "frames_refused_total": ("Frames refused.", sum(daemon.mux.refused.values())),
         "scored_rows_total": ("Rows scored for this party or by it for others.", daemon.journal.scored_rows),
@@ -83,7 +83,7 @@ def metrics(daemon: Daemon) -> Iterator[str]:
     for name, (text, value) in counters.items():
         yield about(name, "counter", text)
         yield f"colonnade_{name} {value}"
-    yield about("score_psi", "gauge", "Population stability: how far served scores are from the first ones.")
+    yield about("score_psi", "gauge", "PSI of served scores against those of the test rows.")
     for model, scores in daemon.journal.scores.items():
         if (psi := scores.psi) is not None:
             yield f'colonnade_score_psi{{model="{model}"}} {psi:.6g}'

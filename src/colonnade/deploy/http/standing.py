@@ -17,10 +17,12 @@ import numpy as np
 
 from colonnade.deploy import operators, scoring, shares
 from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.score_monitor import ScoreMonitor
 from colonnade.deploy.scoring import ScoredRow
 from colonnade.deploy.settings import Serve
 from colonnade.errors import ColonnadeError, JobError, ShareError
 from colonnade.messages import Score
+from colonnade.test_scores import TestScores
 
 log = logging.getLogger("colonnade.service")
 
@@ -99,6 +101,7 @@ class StandingSession:
                 self._over.clear()  # from now on: the first use of a name pins it, and rings here, too
                 models = self._daemon.serving.models
                 share = self._share = await asyncio.to_thread(shares.load, models, model)
+                await self._monitor(model)
                 await self._daemon.score(share, None, self._use, data=self._serve.data, service=True)
             except ColonnadeError as error:
                 self.reason = str(error)
@@ -111,6 +114,15 @@ class StandingSession:
             finally:
                 self._ready = None
                 self._fail_waiting()
+
+    async def _monitor(self, model: str) -> None:
+        """Begin to compare the scores of a model with those of its test rows, where they were kept here."""
+        watched = self._daemon.journal.scores
+        if model not in watched:
+            kept = shares.scores_file(self._daemon.settings.state, model)
+            there = kept.is_file()
+            scores = await asyncio.to_thread(TestScores.read, kept) if there else None
+            watched[model] = ScoreMonitor(scores.z if scores is not None and scores.z.ndim == 1 else None)
 
     async def _use(self, ready: scoring.Ready) -> None:
         """Answer requests until the session fails, is to be refreshed, or all that were away are back."""

@@ -8,6 +8,7 @@ from colonnade.deploy import views
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.http.pages.access import Session
 from colonnade.deploy.http.pages.html import Html, join, tag
+from colonnade.report.summary import NAMES
 
 SHOWN = 30  # decisions
 
@@ -50,7 +51,9 @@ def sign_in(name: str, problem: str) -> str:
     notice = tag("p", problem, class_="notice bad", role="alert") if problem else Html("")
     help_ = tag(
         "p",
-        "The token is in the file that monitor_token_file names. ",
+        "The token is in the file that ",
+        tag("code", "monitor_token_file"),
+        " names. ",
         tag("code", "colonnade party --login"),
         " prints a link that needs none.",
         class_="soft",
@@ -254,8 +257,17 @@ def _model(each: views.ModelView, session: Session) -> tuple[str, ...]:
         which = tag("input", type="hidden", name="name", value=each.name)
         button = _form("/models/rollback", session, which, tag("button", "Roll back"))
     shown = [key for key in each.metrics if key.startswith("test_")] or list(each.metrics)
-    metrics = ", ".join(f"{key.replace('_', ' ')} {each.metrics[key]:.4f}" for key in shown[:3])
-    return each.model, each.algorithm, f"{each.rows:,}", metrics, _time(each.created), state, button
+    words = [f"{NAMES.get(key, key.replace('_', ' '))} {each.metrics[key]:.4f}" for key in shown[:3]]
+    name, made = (tag("span", text, class_="whole") for text in (each.model, _time(each.created)))
+    return (
+        name,
+        tag("span", each.algorithm, class_="whole"),
+        f"{each.rows:,}",
+        ", ".join(words),
+        made,
+        state,
+        button,
+    )
 
 
 def _form(action: str, session: Session, *parts: str) -> Html:

@@ -1,0 +1,14 @@
+"""What every command has for programs: `--json`, after which standard output is one JSON document."""
+
+from __future__ import annotations
+
+import click
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
+
+
+def print_json(found: object) -> None:
+    """Print anything that JSON can have, structs and tuples with names as well."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())

@@ -1,0 +1,47 @@
+"""Quasi-Newton steps on data that H knows badly end no worse than they were at their best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from tests.oracles.tables import random_tables, run
+
+from colonnade.conversations.linear.caution import Caution
+from colonnade.conversations.linear.heavy import hidden_curvature
+
+
+def test_weights_go_back_to_those_of_the_best_mark_and_steps_become_shorter() -> None:
+    w = np.zeros(2)
+    caution = Caution(w.copy())
+    w += 1.0
+    caution.mark(10, w)
+    assert not caution.heed(10.0, w)
+    w += 5.0
+    caution.mark(20, w)
+    assert caution.heed(-1.0, w)
+    np.testing.assert_array_equal(w, [1.0, 1.0])
+    assert caution.factor == 0.25
+
+
+def test_heavy_columns_are_the_same_dense_and_sparse() -> None:
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    X[49, 1] = 500.0
+    sample = np.arange(40)
+    dense = hidden_curvature(X, sample, 8, 0.25)
+    np.testing.assert_allclose(hidden_curvature(csr_array(X), sample, 8, 0.25), dense)
+    assert dense[1] >= 0.25 * 500.0**2 / 8
+    assert dense[[0, 2]].tolist() == [0.0, 0.0]
+
+
+def test_a_few_rows_far_away_do_not_throw_a_quasi_newton_run_off() -> None:
+    tables = random_tables(parties=2, active=1, rows=3000, columns=4)
+    tables.train["party1"].X[:, 0] *= 0.01
+    tables.train["party1"].X[-3:, 0] = 200.0
+    train: dict[str, Any] = {"step": "auto", "batch": 30, "epochs": 6}
+    plain, newton = (
+        run(tables, "vfb2-svrg", train={**train, "direction": direction}).result.metrics["train_loss"]
+        for direction in ("plain", "lbfgs")
+    )
+    assert newton <= plain

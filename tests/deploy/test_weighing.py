@@ -1,0 +1,101 @@
+"""Weight of evidence between daemons: equal to that of the joined rows, and only where policies accept it."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from math import log
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settled, together
+from tests.deploy.joined import join
+
+from colonnade.deploy import shares
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.dossier import party_dossier
+from colonnade.deploy.rows import split_rows
+from colonnade.deploy.terms import Terms
+from colonnade.errors import JobError, Refused
+
+ACCEPT = 'accept = ["labels", "scores", "evidence"]\n'
+WOE = {"bins": 8, "least": 10, "cases": 3, "most": 5}
+
+
+def weighing(**changes: Any) -> Terms:
+    return job(prepare={"woe": True}, woe=WOE, **changes)
+
+
+def training_rows(root: Path, terms: Terms) -> tuple[dict[str, dict[str, dict[str, str]]], list[str]]:
+    """Every company's file by id, and the ids of the common rows that are trained on."""
+    files = {name: root / name / "customers.csv" for name in NAMES}
+    joined = join(files, "id", terms)
+    train, _, _ = split_rows(joined.digests, terms.split, terms.seed)
+    read: dict[str, dict[str, dict[str, str]]] = {}
+    for name, path in files.items():
+        with path.open(newline="") as file:
+            read[name] = {row["id"]: row for row in csv.DictReader(file)}
+    return read, [joined.ids[k] for k in train]
+
+
+def test_columns_are_weighed_as_on_the_joined_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    consortium, terms = lay_out(tmp_path, bank=ACCEPT, shop=ACCEPT, telecom=ACCEPT), weighing()
+    caplog.set_level(logging.INFO, "colonnade.party")
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        manifest = await daemons["bank"].train(terms)
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        return manifest, {name: party_dossier(d.settings, "repaid") for name, d in daemons.items()}
+
+    manifest, dossiers = together(consortium, program)
+    files, ids = training_rows(tmp_path, terms)
+    positive = set(dossiers["bank"].result.data.positive)
+    bad = {each: files["bank"][each]["repaid"] in positive for each in ids}
+    bads, goods = sum(bad.values()), len(ids) - sum(bad.values())
+    for name in NAMES:
+        weighed = shares.load(tmp_path / name / "runs" / "models", "repaid").preparation.woe
+        assert [each.bins.column for each in weighed] == list(COLUMNS[name])
+        for each in weighed:
+            values = {row: float(files[name][row][each.bins.column]) for row in ids}
+            inside: dict[int, list[str]] = {}
+            for row, value in values.items():
+                code = sum(value > edge for edge in each.bins.edges)
+                inside.setdefault(each.group[code], []).append(row)
+            iv = 0.0
+            for group, rows in inside.items():
+                b = sum(bad[row] for row in rows)
+                part = (len(rows) - b) / goods, b / bads
+                assert each.woe[group] == pytest.approx(log(part[0] / part[1]), abs=1e-9)
+                assert min(b, len(rows) - b) >= WOE["cases"]
+                iv += (part[0] - part[1]) * log(part[0] / part[1])
+            assert each.iv == pytest.approx(iv, abs=1e-9)
+    assert manifest.metrics["test_auc"] > 0.75
+    data = dossiers["bank"].result.data
+    assert data.base_rate == pytest.approx(bads / len(ids))
+    assert "evidence" in dossiers["shop"].result.privacy.leaks
+    assert dossiers["shop"].result.data.base_rate is None
+
+
+def test_who_does_not_accept_evidence_refuses(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path, bank=ACCEPT, shop=ACCEPT)
+
+    async def program(daemons: dict[str, Daemon]) -> str:
+        with pytest.raises(Refused) as told:
+            await daemons["bank"].train(weighing())
+        return str(told.value)
+
+    assert "leaks 'evidence'" in together(consortium, program)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"train": {"loss": "squared"}}, "prepare.woe: weight of evidence needs two classes"),
+        ({"privacy": {"mechanism": "labels", "epsilon": 1.0}}, "privacy.mechanism promises to hide"),
+    ],
+)
+def test_what_does_not_go_with_evidence_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(JobError, match=said):
+        weighing(**changes)
