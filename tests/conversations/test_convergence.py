@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.oracles.tables import random_tables, run
 
+from colonnade.conversations.convergence import Settling
 from colonnade.errors import Diverged, JobError
 from colonnade.run.federate import Tables
 
@@ -85,3 +86,10 @@ def test_a_tolerance_that_cannot_be_watched_is_refused(
 ) -> None:
     with pytest.raises(JobError, match=words):
         run(noisy(), "vfb2-saga", train=train, privacy=privacy)
+
+
+def test_a_label_far_from_zero_is_no_reason_to_stop() -> None:
+    seen = Settling(tolerance=1e-5, start=5e11)  # of labels near a million, before their mean is found
+    falling = [8.0, 6.0, 5.0, 4.5, 4.2, 4.1]
+    assert not any(seen.settled(loss, epoch) for epoch, loss in enumerate(falling, 1))
+    assert any(seen.settled(4.1, epoch) for epoch in range(7, 11))
