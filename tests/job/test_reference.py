@@ -35,7 +35,7 @@ TABLES: dict[str, tuple[str, type[Section]]] = {
     "## `[serve]`": (PARTY, settings.Serve),
 }
 # keys whose default is decided where the data or the algorithm is known
-DECIDED = {"scale": "auto", "rare": "auto", "missing": "auto", "tolerance": TOLERANCE}
+DECIDED = {"scale": "auto", "rare": "auto", "missing": "auto", "tolerance": TOLERANCE, "folds": 5}
 
 
 def rows(page: str, heading: str) -> dict[str, str]:
