@@ -31,7 +31,7 @@ def _explained(loss: Loss, squared_error: float, deviance: float, y: Floats) -> 
     """R2, or D2 where the deviance is no squared error; none where all labels are alike."""
     labels, weight = labels_of(y), weights_of(y)
     mean = float(np.average(labels, weights=weight))
-    if np.ptp(labels) == 0 or mean == 0:
+    if np.ptp(labels) == 0:
         return {}
     if loss.name == "squared":
         return {"r2": 1 - squared_error / float(np.average((labels - mean) ** 2, weights=weight))}

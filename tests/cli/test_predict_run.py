@@ -95,7 +95,7 @@ def test_scores_of_the_test_rows_are_those_of_the_run(kind: str, world: str) -> 
     assert kept.ids is not None
     names = [name for name in next(iter(rows.values())) if name.startswith("score")]
     found = np.array([[float(rows[one][name]) for name in names] for one in kept.ids.tolist()])
-    np.testing.assert_allclose(found, kept.z.reshape(len(found), -1), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found, kept.z.reshape(len(found), -1), rtol=0, atol=1e-8)
 
 
 def test_networks_too() -> None:

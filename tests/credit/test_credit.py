@@ -222,7 +222,7 @@ def messy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [f"{x[k]:.3f},{v[k]},{word[k]},{'late' if bad[k] else 'paid'}" for k in range(600)]
     (folder / "all.csv").write_text("x,v,word,end\n" + "\n".join(lines) + "\n")
     (folder / "job.toml").write_text(
-        'algorithm = "vfb2-svrg"\n[data]\ntrain = "all.csv"\nlabel = "end"\npositive = ["late"]\n'
+        'algorithm = "vfb2-svrg"\n[data]\ntrain = "all.csv"\nlabel = "end"\npositive = ["late"]\nrare = 10\n'
         '[data.columns]\nbank = ["x"]\nshop = ["v", "word"]\n[train]\nepochs = 20\n'
     )
     done = CliRunner().invoke(main, ["run", str(folder / "job.toml"), "--out", str(folder / "run"), "--json"])

@@ -213,7 +213,7 @@ def test_a_federation_runs_where_an_event_loop_already_runs(world: str) -> None:
 
 def a9a(**sections: Any) -> Result:
     train = {"epochs": 10, "batch": 256, **sections.pop("train", {})}
-    data = {"train": "a9a", "parties": 8, "active": 3}
+    data = {"train": "a9a", "parties": 8, "active": 3, "intercept": False}
     return federate(job_from({"algorithm": "vfb2-sgd", "data": data, "train": train, **sections})).result
 
 
