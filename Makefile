@@ -38,4 +38,4 @@ wheel: .venv/.ready-dev ## build the package, install it afresh, try it from two
 	touch $@
 
 clean:
-	rm -rf .venv build dist docs/_build src/*.egg-info runs
+	rm -rf .venv build dist docs/_build docs/jupyter_execute src/*.egg-info runs
