@@ -74,7 +74,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Recorder(RealClock())
     for k in range(50):
         kept.computed(k, k + 0.5)
-        kept.sent("b", 10)
+        kept.sent("b", bytes(10))
     found = kept.finish(60.0)
     assert found.busy == [(k, k + 0.5) for k in range(5)]
     assert len(found.sent) == 5

@@ -27,7 +27,7 @@ def budget(config: Path, as_json: bool) -> None:
     import msgspec
 
     from colonnade.deploy.settings import read_settings
-    from colonnade.deploy.views import budgets
+    from colonnade.deploy.views import BUDGET, budget_row, budgets
 
     settings = read_settings(config)
     found = budgets(settings)
@@ -37,16 +37,5 @@ def budget(config: Path, as_json: bool) -> None:
     if not found:
         click.echo("no entry of the catalogue has a label, so there is nothing to account for")
         return
-    rows = [
-        (
-            each.label,
-            f"{each.epsilon - each.reserved:.4g}",
-            f"{each.reserved:.4g}",
-            "no limit" if each.left is None else f"{each.left:.4g}",
-            f"{each.delta:.2g}",
-            str(each.unbounded),
-        )
-        for each in found
-    ]
-    head = ["labels", "epsilon spent", "reserved", "left", "delta", "runs without a bound"]
-    console().print(table(head, rows, right=(1, 2, 3, 4, 5)))
+    rows = [budget_row(each) for each in found]
+    console().print(table(list(BUDGET), rows, right=(1, 2, 3, 4, 5)))

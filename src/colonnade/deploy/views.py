@@ -212,6 +212,21 @@ def _model(settings: Settings, manifest: Manifest, past: list[Promotion], served
     )
 
 
+BUDGET = ("labels", "epsilon spent", "reserved", "left", "delta", "runs without a bound")
+
+
+def budget_row(each: Balance) -> tuple[str, ...]:
+    """An account in words, under the heads of `BUDGET`."""
+    return (
+        each.label,
+        f"{each.epsilon - each.reserved:.4g}",
+        f"{each.reserved:.4g}",
+        "no limit" if each.left is None else f"{each.left:.4g}",
+        f"{each.delta:.2g}",
+        str(each.unbounded),
+    )
+
+
 def budgets(settings: Settings) -> list[Balance]:
     """The accounts of all label columns that are offered or were ever spent on."""
     ledger = Ledger(settings.state)

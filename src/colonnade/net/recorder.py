@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from colonnade.net.clock import RealClock, VirtualClock
-from colonnade.net.network import Deliver, Lost, Restored, Wire
+from colonnade.net.network import Wire
+from colonnade.net.tapped import TappedWire
 from colonnade.timeline import PartyTimeline
 
 T = TypeVar("T")
@@ -45,14 +46,14 @@ class Recorder:
         else:
             self._full_at = begin
 
-    def sent(self, to: str, size: int) -> None:
+    def sent(self, to: str, frame: bytes) -> None:
         """Note a frame that leaves now."""
         kept = self._timeline
         kept.frames += 1
         if self._full_at is not None:
             return
         if len(kept.sent) < MOST:
-            kept.sent.append((self.now(), to, size))
+            kept.sent.append((self.now(), to, len(frame)))
         else:
             self._full_at = self.now()
 
@@ -64,31 +65,7 @@ class Recorder:
 
     def tap(self, wire: Wire) -> Wire:
         """The wire, with every frame noted that is sent through it."""
-        return _RecordedWire(wire, self)
-
-
-class _RecordedWire:
-    """A wire that tells a recorder what is sent and otherwise does what the wire inside it does."""
-
-    def __init__(self, wire: Wire, recorder: Recorder) -> None:
-        self._wire = wire
-        self._recorder = recorder
-        self.lossless = wire.lossless
-        self.intact = wire.intact
-        self.retry_after = wire.retry_after
-
-    def framing(self, size: int) -> tuple[int, int]:
-        return self._wire.framing(size)
-
-    def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
-        self._wire.attach(deliver, lost, restored)
-
-    def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
-        self._recorder.sent(to, len(frame))
-        return self._wire.send(to, frame)
-
-    async def close(self) -> None:
-        await self._wire.close()
+        return TappedWire(wire, self.sent)
 
 
 # whose steps the tasks of this context are; tasks inherit it from the task that starts them

@@ -85,18 +85,8 @@ def overview(daemon: Daemon, session: Session) -> str:
         _models(views.stored_models(settings), session),
         _section(
             "Privacy budget of labels",
-            ["labels", "epsilon spent", "reserved", "left", "delta", "runs without a bound"],
-            [
-                (
-                    each.label,
-                    f"{each.epsilon - each.reserved:.4g}",
-                    f"{each.reserved:.4g}",
-                    "no limit" if each.left is None else f"{each.left:.4g}",
-                    f"{each.delta:.2g}",
-                    str(each.unbounded),
-                )
-                for each in views.budgets(settings)
-            ],
+            list(views.BUDGET),
+            [views.budget_row(each) for each in views.budgets(settings)],
         ),
         _section(
             "Decisions",
