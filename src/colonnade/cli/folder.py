@@ -13,8 +13,8 @@ off left is no obstacle. result.json comes last: where it is, all else is comple
 from __future__ import annotations
 
 import json
-import os
 import shutil
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,9 +46,18 @@ def claim(folder: Path, also: Iterable[str] = ()) -> Path:
     if folder.is_dir() and not _free(folder, {*LEFT_BY_PARTIES, *also}):
         raise JobError(f"{folder}: holds files that are no earlier run; choose another folder with --out")
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+    if not _writable(nearest):
         raise JobError(f"{folder}: cannot be written, {nearest} does not allow it; choose another with --out")
     return folder
+
+
+def _writable(folder: Path) -> bool:
+    """Whether something can be made in a folder: tried, as permissions say nothing of read-only disks."""
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".colonnade-"):
+            return True
+    except OSError:
+        return False
 
 
 def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
