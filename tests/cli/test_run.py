@@ -149,7 +149,8 @@ def test_somebody_elses_folder_is_not_touched() -> None:
     assert_refused(run("--out", "mine"), ["mine", "no earlier run"])
     assert [path.name for path in Path("mine").iterdir()] == ["thesis.txt"]
     assert_refused(run("--out", "mine/thesis.txt"), ["this is a file"])
-    assert_refused(run("--out", "/proc/here"), ["/proc/here", "cannot be written"])  # not even by root
+    if Path("/proc").is_dir():  # where nobody can write, not even root
+        assert_refused(run("--out", "/proc/here"), ["/proc/here", "cannot be written"])
 
 
 def test_a_result_that_is_not_ours_is_not_an_earlier_run() -> None:
