@@ -134,8 +134,14 @@ def test_standard_errors_are_those_of_the_likelihood() -> None:
         r2 = LinearRegression().fit(others, X[:, k]).score(others, X[:, k])
         assert each.vif == pytest.approx(1 / (1 - r2))
     assert table[3].vif is None
-    with pytest.raises(DataError, match="repeat each other"):
-        vif(np.column_stack([X[:, 0], X[:, 0] + 1e-9 * X[:, 1]]))
+    assert np.isinf(vif(np.column_stack([X[:, 0], X[:, 0] + 1e-9 * X[:, 1]]))).all()
+    repeated = vif(np.column_stack([X[:, 0], X[:, 1], X[:, 0] + X[:, 1], X[:, 2]]))
+    assert np.isinf(repeated[:3]).all()
+    assert repeated[3] == pytest.approx(vif(X[:, :3])[2])
+    twice, both = [("a", "u"), ("a", "v")], np.column_stack([X[:, 0], X[:, 0]])
+    with pytest.raises(DataError, match="nothing is penalised"):
+        coefficient_table(twice, both, np.ones(2))
+    assert coefficient_table(twice, both, np.ones(2), l2=0.1)[0].error > 0
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,11 @@ def coefficient_table(
     information = X.T @ (D[:, None] * X)
     penalised = np.array([column != INTERCEPT for _, column in names])
     H = information + np.diag(len(X) * l2 * penalised)
-    _refuse_singular(H)
+    if _singular(H):
+        raise DataError(
+            "the columns repeat each other and nothing is penalised, so single coefficients have no standard "
+            "errors; drop a column, or train with a penalty (l2)"
+        )
     inverse = np.linalg.inv(H)
     errors = np.sqrt(np.diag(inverse @ information @ inverse))
     scores = weights / errors
@@ -64,20 +68,29 @@ def coefficient_table(
 
 
 def vif(X: Floats) -> Floats:
-    """Variance inflation of every column: 1 / (1 - R2) of its regression on all others."""
+    """Variance inflation of every column: 1 / (1 - R2) of its regression on all others.
+
+    Infinite for a column that the others give exactly, as the categories of one column do among themselves.
+    """
     centred = X - X.mean(axis=0)
     spread = np.sqrt((centred**2).sum(axis=0))
     if (spread == 0).any():
         raise DataError("vif: a column is constant; leave it out")
-    correlation = (centred / spread).T @ (centred / spread)
-    _refuse_singular(correlation)
-    found: Floats = np.diag(np.linalg.inv(correlation)).copy()
-    return found
+    units = centred / spread
+    correlation = units.T @ units
+    if not _singular(correlation):
+        found: Floats = np.diag(np.linalg.inv(correlation)).copy()
+        return found
+    return np.array([_inflation(units, j) for j in range(units.shape[1])])
 
 
-def _refuse_singular(A: Floats) -> None:
-    if np.linalg.cond(A) > 1e12:
-        raise DataError(
-            "the columns repeat each other (categories with all their values beside an intercept do), "
-            "so single coefficients have no standard errors; drop a column, or weigh columns with data.woe"
-        )
+def _inflation(units: Floats, j: int) -> float:
+    """1 / (1 - R2) of one column of length 1, where columns repeat each other."""
+    others = np.delete(units, j, axis=1)
+    coefficients, *_ = np.linalg.lstsq(others, units[:, j], rcond=None)
+    left = float(np.sum((units[:, j] - others @ coefficients) ** 2))
+    return 1 / left if left > 1e-10 else np.inf
+
+
+def _singular(A: Floats) -> bool:
+    return bool(np.linalg.cond(A) > 1e12)
