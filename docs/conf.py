@@ -20,7 +20,7 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "jupyter_execute"]  # what a build leaves behind
 myst_enable_extensions = ["attrs_inline", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks keep their outputs; a test runs them anew
