@@ -63,7 +63,7 @@ def test_the_loss_falls_with_every_step_whatever_the_columns(seed: int, rows: in
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_run_that_nobody_ends_stays_in_the_range_and_ends_at_the_last_digit(seed: int) -> None:
-    """With noise on the labels nobody asks whether the loss still falls: steps go on until all is rounding."""
+    """With noise on the labels nobody asks whether the loss still falls: steps go on to the rounding."""
     tables = random_tables(parties=3, active=1, rows=30, columns=6, seed=seed)
     l2 = (0.0, 1e-4, "auto")[seed % 3]
     noise: dict[str, Any] = {"mechanism": "labels", "epsilon": 0.5 if seed % 2 else 8.0}

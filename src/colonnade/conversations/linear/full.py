@@ -11,8 +11,8 @@ it stops falling. A step costs as many bytes as one epoch of `backward`, in two 
 epoch has hundreds.
 
 What is summed has a length near 1: near the optimum gradients and steps become smaller than the fixed-point
-step of the secure sums. How long a gradient is, nobody knows before it is summed, and it can be far longer than
-the one before: inner products beyond the range are cut to its edge, all see that, and sum shorter vectors.
+step of the secure sums. Nobody knows how long a gradient is before it is summed, and it can be far longer
+than the one before: products beyond the range are cut to its edge, all see that, and sum shorter vectors.
 Scores and weights are counted in units of the labels, where these are numbers. A run ends where gradients are
 nothing but rounding, at the latest.
 
@@ -131,9 +131,9 @@ class FullConversation:
     async def _products(self, s: Floats, y: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Inner products over all blocks of a pair and v with each other and with the pairs before.
 
-        Where they do not fit the range of the sums all three vectors are shortened alike, and returned so. The
-        products of vectors with themselves tell: no party's part of these takes from another's, and no other
-        product is larger.
+        Where they do not fit the range of the sums all three vectors are shortened alike, and returned so.
+        The products of vectors with themselves tell: no party's part of these takes from another's, and no
+        other product is larger.
         """
         edge = limit(len(self.context.plan.parties)) / 2
         while True:
