@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.job import Trees
+
 Row = int
 Node = dict[str, Any]
 
@@ -19,7 +21,7 @@ class NaiveTrees:
 
     tables: list[np.ndarray]
     y: np.ndarray
-    rules: Any
+    rules: Trees
     rounds: int
     seed: int
     loss: str = "logistic"
@@ -71,7 +73,8 @@ class NaiveTrees:
 
     def _cuts(self, values: list[float]) -> list[float]:
         distinct = sorted({x for x in values if not math.isnan(x)})
-        most, cuts = self.rules.max_bin, []
+        most: int = self.rules.max_bin
+        cuts: list[float] = []
         if len(distinct) <= most:
             return [(a + b) / 2 for a, b in itertools.pairwise(distinct)]
         known = [x for x in values if not math.isnan(x)]
@@ -119,7 +122,9 @@ class NaiveTrees:
             return math.log(1 + math.exp(-y * z[0]))
         return math.log(sum(math.exp(s) for s in z)) - z[int(y)]
 
-    def _rounded(self, pairs: list[tuple[float, float]], rng: np.random.Generator) -> tuple[list, list]:
+    def _rounded(
+        self, pairs: list[tuple[float, float]], rng: np.random.Generator
+    ) -> tuple[list[int], list[int]]:
         """g and h as whole numbers times a unit, rounded by chance."""
         n = len(pairs)
         most_g, most_h = min(2**15 - 1, (2**31 - 1) // n), min(2**16 - 1, (2**32 - 1) // n)
@@ -143,8 +148,8 @@ class NaiveTrees:
         root: Node = {"rows": rows}
         level, leaves, depth = [root], 1, 0
         while level:
-            found = [(node, self._best(node["rows"], g, h, usable)) for node in level]
-            found = [(node, best) for node, best in found if best is not None]
+            looked = [(node, self._best(node["rows"], g, h, usable)) for node in level]
+            found = [(node, best) for node, best in looked if best is not None]
             if self.rules.max_leaves:
                 order = sorted(found, key=lambda pair: -pair[1]["gain"])[: self.rules.max_leaves - leaves]
                 found = [pair for pair in found if any(pair is other for other in order)]

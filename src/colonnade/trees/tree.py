@@ -47,16 +47,16 @@ class Splits:
     def arrays(self) -> Arrays:
         """The same as named arrays."""
         return {
-            "split.column": self.column,
-            "split.threshold": self.threshold,
-            "split.gaps_left": self.gaps_left.astype(np.uint8),
+            "splits.column": self.column,
+            "splits.threshold": self.threshold,
+            "splits.gaps_left": self.gaps_left.astype(np.uint8),
         }
 
     @staticmethod
     def from_arrays(stored: Arrays) -> Splits:
         """The splits in a stored share."""
-        gaps_left = stored["split.gaps_left"].astype(bool)
-        return Splits(stored["split.column"], stored["split.threshold"], gaps_left)
+        gaps_left = stored["splits.gaps_left"].astype(bool)
+        return Splits(stored["splits.column"], stored["splits.threshold"], gaps_left)
 
 
 @dataclass

@@ -16,13 +16,13 @@ from colonnade.run.federate import Finished, Tables
 from colonnade.trees.tree import LEAF, Forest, Splits
 
 SMALL: dict[str, Any] = {"max_depth": 3, "max_bin": 8, "min_child_weight": 0.5, "learning_rate": 0.3}
-ALL_ROWS: dict[str, Any] = {"batch": None, "step": "auto", "epochs": 3}
+ROUNDS: dict[str, Any] = {"epochs": 3}
 
 
 def grown(tables: Tables, *, train: dict[str, Any] | None = None, **sections: Any) -> Finished:
     trees = {**SMALL, **sections.pop("trees", {})}
     algorithm = sections.pop("algorithm", "secureboost")
-    return run(tables, algorithm, train={**ALL_ROWS, **(train or {})}, trees=trees, **sections)
+    return run(tables, algorithm, train={**ROUNDS, **(train or {})}, trees=trees, **sections)
 
 
 def nodes_of(done: Finished) -> list[Node]:
@@ -205,4 +205,4 @@ def test_numbers_out_of_range_are_refused() -> None:
 
 
 def test_defaults_are_those_of_the_section() -> None:
-    assert run(random_tables(active=1), "secureboost", train=ALL_ROWS).plan.settings.trees == Trees()
+    assert run(random_tables(active=1), "secureboost", train=ROUNDS).plan.settings.trees == Trees()

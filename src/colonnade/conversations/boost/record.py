@@ -64,7 +64,7 @@ def notes(plan: Plan[BoostSettings]) -> list[str]:
 
 def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
     """What a run gives away, as parties' policies name it."""
-    return ("labels", "evidence") if privacy.mechanism == "none" else ("evidence",)
+    return ("labels", "nodes") if privacy.mechanism == "none" else ("nodes",)
 
 
 def space(job: Job, preset: Preset) -> Space:
