@@ -10,40 +10,51 @@ Sees: the totals of secure sums that one party gets, its own columns and weights
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Rows
 from colonnade.attacks.case import Case, Columns
 from colonnade.attacks.theta import rows_of_round
-from colonnade.messages import TOPIC_SHIFT, Announce, Topic, topic_of
+from colonnade.messages import Announce, Topic, topic_of
 
 NUMBERS = 4  # behind the scores of a direction in the `full` conversation
 
 
-def columns_from_scores(case: Case) -> Columns:
+def columns_from_rounds(case: Case) -> Columns:
+    """The guess of a dominator, from the sums of its rounds (`backward`)."""
+    return _of_others(case, _last_totals(case, lambda number: rows_of_round(case, number)))
+
+
+def columns_from_pulls(case: Case) -> Columns:
+    """The guess of a party that pulls for itself: its rounds have numbers and places of their own (`pull`)."""
+    holders, pace = case.plan.label_holders, case.plan.pace
+    first = holders.index(case.party) * -(-case.rows // pace.batch) // len(holders)
+    offset = 0 if pace.schedule == "sync" else first
+    return _of_others(case, _last_totals(case, lambda tag: rows_of_round(case, tag // len(holders), offset)))
+
+
+def columns_from_directions(case: Case) -> Columns:
+    """The guess of the evaluator, which adds up the steps along all directions (`full`)."""
+    return _of_others(case, _along_directions(case))
+
+
+def _of_others(case: Case, z: Floats) -> Columns:
     """The others' joint score of every row whose total this party was told, as a guess of each column."""
-    z = _along_directions(case) if case.plan.conversation == "full" else _of_rounds(case)
     rows = np.flatnonzero(~np.isnan(z))
     own = np.asarray(case.own.X @ np.asarray(case.share.weights["w"]))
     rest: Floats = (z - own)[rows][:, None]
     return Columns(rows, {party: rest for party in case.widths if party != case.party})
 
 
-def _of_rounds(case: Case) -> Floats:
+def _last_totals(case: Case, rows_of: Callable[[int], Rows]) -> Floats:
     """The last total of every row, from the sums of rounds; not a number where there was none."""
     z = np.full(case.rows, np.nan)
-    holders = case.plan.label_holders
-    at = holders.index(case.party)
     for tag, total in case.transcript.totals:
-        if topic_of(tag) != Topic.TRAIN:
-            continue
-        number, offset = tag & ((1 << TOPIC_SHIFT) - 1), 0
-        if case.plan.conversation == "pull":
-            number //= len(holders)
-            if case.plan.pace.schedule != "sync":
-                offset = at * -(-case.rows // case.plan.pace.batch) // len(holders)
-        rows = rows_of_round(case, number, offset)
-        z[rows] = total[: len(rows)]
+        if topic_of(tag) == Topic.TRAIN:  # whose tags are numbers of rounds
+            rows = rows_of(tag)
+            z[rows] = total[: len(rows)]
     return z
 
 

@@ -1,7 +1,8 @@
-"""All attacks that an audit tries, a row each: what it is after, on which runs it makes sense, what it does.
+"""All attacks that an audit tries, a row each: on which conversations, by whom, what it is after, what it does.
 
-A new attack is a function from a `Case` to a guess, and its row here. `applies` asks the plan and the party
-alone; an attack that is tried and learns nothing is a result, one that cannot be tried is not.
+A new attack is a function from a `Case` to a guess, and its row here. Whether it can be tried is a matter of the
+plan and the party alone: an attack that is tried and learns nothing is a result, one that cannot be tried is
+none.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from colonnade.attacks import linear_system, split_labels, zeroth_order
+from colonnade.attacks import joint_score, linear_system, split_labels, zeroth_order
 from colonnade.attacks.case import Case, Guess, Labels
-from colonnade.attacks.joint_score import columns_from_scores
 from colonnade.attacks.theta import labels_from_theta
 from colonnade.conversations.cascade.client import Walk, passes_of
 from colonnade.losses import LOSSES
@@ -20,52 +20,58 @@ from colonnade.losses import LOSSES
 
 @dataclass(frozen=True)
 class Attack:
-    """One row: `sees` says in words what the attacker uses; an `active` one departs from the protocol."""
+    """One row: `on` names conversations, `by` says whether a party can do it there, `sees` what it uses.
+
+    An `active` attacker departs from the protocol, which takes a run of its own.
+    """
 
     name: str
     aim: Literal["labels", "columns"]
     sees: str
-    applies: Callable[[Case], bool]
+    on: tuple[str, ...]
+    by: Callable[[Case], bool]
     guess: Callable[[Case], Guess]
     active: bool = False
 
-
-def _told_theta(case: Case) -> bool:
-    return case.plan.conversation in ("backward", "full") and not case.holds_label
-
-
-def _gets_totals(case: Case) -> bool:
-    plan = case.plan
-    summed = plan.conversation in ("backward", "pull") or (
-        plan.conversation == "full" and case.party == plan.evaluator
-    )
-    return summed and case.holds_label and len(plan.parties) > 1 and not plan.objective.shape
+    def applies(self, case: Case) -> bool:
+        """Whether it can be tried by this party on this run."""
+        return case.plan.conversation in self.on and self.by(case)
 
 
-def _asks(case: Case, reply: str) -> bool:
-    """Whether the party is a client of a cascade with two classes that gets such replies, uncompressed."""
-    plan = case.plan
-    return (
-        plan.conversation == "cascade"
-        and not case.holds_label
-        and LOSSES[plan.objective.loss].task == "binary"
-        and plan.settings.reply == reply
-        and not plan.settings.packing.backward_top
-    )
+def _without_labels(case: Case) -> bool:
+    return not case.holds_label
+
+
+def _told_totals(case: Case) -> bool:
+    return case.holds_label and len(case.plan.parties) > 1 and not case.plan.objective.shape
+
+
+def _evaluates(case: Case) -> bool:
+    return _told_totals(case) and case.party == case.plan.evaluator
+
+
+def _keeps_features(case: Case) -> bool:
+    return case.holds_label and case.plan.settings.cache
+
+
+def _client_of_two_classes(case: Case) -> bool:
+    """Whether the party is a client that gets whole replies about labels of two classes."""
+    two = LOSSES[case.plan.objective.loss].task == "binary"
+    return two and not case.holds_label and not case.plan.settings.packing.backward_top
 
 
 def _told_gradients(case: Case) -> bool:
-    if _asks(case, "gradient"):
-        return True
-    return _asks(case, "deltas") and case.plan.settings.questions.smoothing == "coordinate"
+    asked = case.plan.settings.questions
+    coordinates = asked.reply == "deltas" and asked.smoothing == "coordinate"
+    return _client_of_two_classes(case) and (asked.reply == "gradient" or coordinates)
 
 
 def _told_values(case: Case) -> bool:
     settings = case.plan.settings
     return (
-        _asks(case, "values")
+        _client_of_two_classes(case)
+        and settings.reply == "values"
         and settings.model.parties.get(case.party, settings.model).outputs == 1
-        and settings.questions.per == "batch"
         and settings.packing.forward_bits == 32
         and not settings.packing.forward_top
     )
@@ -79,7 +85,7 @@ def _from_values(case: Case) -> Labels:
     return Labels(zeroth_order.passive(case.transcript, case.plan, case.rows))
 
 
-def _probing(case: Case) -> Labels:
+def _from_probes(case: Case) -> Labels:
     """Run again as a client that asks about single rows, and read their labels off the replies."""
     plan = case.plan
     walk = Walk(passes_of(plan, case.party, case.rows))
@@ -88,28 +94,53 @@ def _probing(case: Case) -> Labels:
     return Labels(zeroth_order.read_off(probe, case.again(probe), plan))
 
 
-def _owns_features(case: Case) -> bool:
-    plan = case.plan
-    return plan.conversation == "kernel" and case.holds_label and plan.settings.cache
-
+TOTALS = "totals of secure sums less its own part"
+JOINT = "columns from joint scores"
+CASCADE = ("cascade",)
 
 ATTACKS: tuple[Attack, ...] = (
-    Attack("labels from theta", "labels", "dL/dz of every row", _told_theta, labels_from_theta),
-    Attack("labels from gradients", "labels", "dL/dh of its outputs", _told_gradients, _from_gradients),
-    Attack("labels from function values", "labels", "loss differences", _told_values, _from_values),
-    Attack("labels from probes", "labels", "replies to made-up outputs", _told_values, _probing, active=True),
     Attack(
-        "columns from joint scores",
-        "columns",
-        "totals of secure sums less its own part",
-        _gets_totals,
-        columns_from_scores,
+        name="labels from theta",
+        aim="labels",
+        sees="dL/dz of every row",
+        on=("backward", "full"),
+        by=_without_labels,
+        guess=labels_from_theta,
     ),
     Attack(
-        "columns from angles",
-        "columns",
-        "sums of projections, and directions if they are shared",
-        _owns_features,
-        linear_system.columns_from_angles,
+        name="labels from gradients",
+        aim="labels",
+        sees="dL/dh of its outputs",
+        on=CASCADE,
+        by=_told_gradients,
+        guess=_from_gradients,
+    ),
+    Attack(
+        name="labels from function values",
+        aim="labels",
+        sees="values of the loss at its outputs",
+        on=CASCADE,
+        by=_told_values,
+        guess=_from_values,
+    ),
+    Attack(
+        name="labels from probes",
+        aim="labels",
+        sees="replies to made-up outputs",
+        on=CASCADE,
+        by=_told_values,
+        guess=_from_probes,
+        active=True,
+    ),
+    Attack(JOINT, "columns", TOTALS, ("backward",), _told_totals, joint_score.columns_from_rounds),
+    Attack(JOINT, "columns", TOTALS, ("pull",), _told_totals, joint_score.columns_from_pulls),
+    Attack(JOINT, "columns", TOTALS, ("full",), _evaluates, joint_score.columns_from_directions),
+    Attack(
+        name="columns from angles",
+        aim="columns",
+        sees="sums of projections, and directions if they are shared",
+        on=("kernel",),
+        by=_keeps_features,
+        guess=linear_system.columns_from_angles,
     ),
 )
