@@ -28,7 +28,7 @@ def columns_from_rounds(case: Case) -> Columns:
 
 
 def columns_from_pulls(case: Case) -> Columns:
-    """The guess of a party that pulls for itself: its rounds have numbers and places of their own (`pull`)."""
+    """The guess of a party that pulls for itself: its rounds begin at a place of their own (`pull`)."""
     holders, pace = case.plan.label_holders, case.plan.pace
     first = holders.index(case.party) * -(-case.rows // pace.batch) // len(holders)
     offset = 0 if pace.schedule == "sync" else first

@@ -1,8 +1,8 @@
-"""All attacks that an audit tries, a row each: on which conversations, by whom, what it is after, what it does.
+"""All attacks that an audit tries, a row each: what it is after, on which conversations, by whom, and how.
 
-A new attack is a function from a `Case` to a guess, and its row here. Whether it can be tried is a matter of the
-plan and the party alone: an attack that is tried and learns nothing is a result, one that cannot be tried is
-none.
+A new attack is a function from a `Case` to a guess, and its row here. Whether it can be tried is a matter of
+the plan and the party alone: an attack that is tried and learns nothing is a result, one that cannot be tried
+is none.
 """
 
 from __future__ import annotations
