@@ -125,7 +125,7 @@ def test_mistakes_in_terms(tmp_path: Path, old: str, new: str, text: str) -> Non
 def test_results_from_second_hand_are_refused_between_companies(tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     path.write_text(JOB + '[network]\nbroadcast = "tree"\n')
-    with pytest.raises(JobError, match="network.broadcast = 'tree': between companies everybody hears"):
+    with pytest.raises(JobError, match=r"network\.broadcast = 'tree': between companies everybody hears"):
         read_terms(path)
 
 

@@ -17,6 +17,7 @@ from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError
 from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure
 from colonnade.job.presets import Preset
+from colonnade.run import blind
 
 
 def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
@@ -49,6 +50,7 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
         yield JobError(
             "train.tolerance: with evaluate_every = 0 nobody sees whether the loss falls; drop one of them"
         )
+    yield from blind.faults(job, conversation)
     for own in (conversation.check, lambda job, preset: _check_privacy(job, preset, conversation)):
         try:
             own(job, preset)
