@@ -12,7 +12,7 @@ from functools import partial
 
 from colonnade.arrays import Numbers
 from colonnade.errors import RefusedMessage
-from colonnade.messages import Message, decode
+from colonnade.messages import Message, Relay, decode
 from colonnade.net.frame import DATA, unpack
 from colonnade.net.network import Wire
 from colonnade.net.tapped import TappedWire
@@ -46,6 +46,7 @@ def _note(log: list[tuple[str, Message]], other: str, frame: bytes) -> None:
     try:
         header, payload = unpack(frame)
         if header.kind == DATA:
-            log.append((other, decode(payload)))
+            message = decode(payload)
+            log.append((other, decode(message.payload) if isinstance(message, Relay) else message))
     except RefusedMessage:
         return  # the party itself refuses it too

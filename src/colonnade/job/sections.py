@@ -12,6 +12,7 @@ LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", 
 ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
 SumName = Literal["masked", "tree", "plain"]
+Broadcast = Literal["star", "tree"]
 LabelsName = Literal["blind", "clear"]
 RevealName = Literal["owner", "never"]
 Device = Literal["cpu", "cuda", "auto"]
@@ -222,7 +223,8 @@ class Net(Section, frozen=True):
     """Links and machines of the simulated world; transport and deadlines of the real one."""
 
     latency_ms: float = 0.0
-    bandwidth_mbps: float | None = None
+    bandwidth_mbps: float | None = None  # of a party's network card, either way
+    broadcast: Broadcast = "star"  # how results go to all: from one party, or passed on
     speeds: list[float] | None = None
     ns_per_value: float = 1.0
     us_per_call: float = 20.0
