@@ -15,7 +15,7 @@ Defaults = Mapping[str, Mapping[str, int | str]]
 EstimatorName = Literal["sgd", "svrg", "saga"]
 ScheduleName = Literal["async", "sync"]
 DirectionName = Literal["plain", "lbfgs"]
-ReplyName = Literal["values", "deltas", "gradient"]
+ReplyName = Literal["values", "deltas", "gradient", "embeddings"]
 SmoothingName = Literal["gaussian", "sphere", "rademacher", "coordinate"]
 
 
@@ -209,12 +209,13 @@ _TABLE = (
     ),
     Preset(
         "c-vfl",
-        "split learning with outputs in 8 bits and several local steps for every gradient",
-        "VFL-CZOFO",
-        "cascade",
+        "every party gets all labels, all outputs and the server's model in 8 bits, and makes 5 local steps",
+        "C-VFL",
+        "exchange",
         "sync",
-        reply="gradient",
+        reply="embeddings",
         forward_bits=8,
+        backward_bits=8,
         local_steps=5,
     ),
     *(

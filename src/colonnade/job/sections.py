@@ -156,7 +156,7 @@ class Cascade(Section, frozen=True):
     forward_range: Literal["message", "column"] = "message"
     forward_top: float | None = None  # only the largest changes: a part (0.1) or a number (400) of a message
     backward_top: float | None = None  # the same of gradient replies
-    local_steps: int | None = None  # of a client, for every reply
+    local_steps: int | None = None  # c-vfl: of everybody on a batch, before outputs are sent again
     optimizer: str = "sgd"  # of clients and server; or one of torch.optim: adam, adamw, rmsprop, ...
     optimizer_options: dict[str, bool | int | float | list[float]] = {}
 
