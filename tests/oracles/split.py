@@ -114,4 +114,4 @@ def _descend(module: torch.nn.Module, loss: torch.Tensor, step: float) -> None:
     parameters = list(module.parameters())
     with torch.no_grad():
         for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            parameter -= step * gradient
+            parameter.sub_(step * gradient)

@@ -39,6 +39,7 @@ class Preset:
     two_sided: bool = False
     forward_bits: Bits = 32
     backward_bits: Bits = 32
+    forward_memory: bool = False
     local_steps: int = 1
     capped: bool = False  # random features are added up to a number; else in every round
     private: bool = False  # makes no sense without a privacy mechanism

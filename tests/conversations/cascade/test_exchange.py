@@ -12,7 +12,7 @@ from tests.oracles.tables import pooled, random_job, random_tables, run
 from tests.oracles.zeroth import batches
 
 from colonnade.attacks.transcript import Transcript
-from colonnade.compress.bundle import joined, parted
+from colonnade.compress.bundle import Part, joined, parted
 from colonnade.compress.protocol import Plain
 from colonnade.compress.quantize import Quantizer
 from colonnade.conversations.cascade.record import EXCHANGE
@@ -94,7 +94,7 @@ def test_a_bundle_of_another_size_is_refused() -> None:
     few, plain = Quantizer(4, rng), Plain("float32")
     x, w = rng.standard_normal((1, 5, 3)), rng.standard_normal(7).astype(np.float32)
     message = joined([few.encode(None, x)[0], plain.encode(None, w)[0]])
-    parts = [(few, x.shape), (plain, w.shape)]
+    parts: list[Part] = [(few, x.shape), (plain, w.shape)]
     found = parted(message, parts)
     np.testing.assert_allclose(found[0], x, atol=(x.max() - x.min()) / 15 + 1e-6)
     np.testing.assert_array_equal(found[1], w)

@@ -199,6 +199,10 @@ def test_an_epoch_takes_the_bytes_of_the_formula(
         ("zoo-vfl", {"cascade": {"forward_top": 0.1}}, "the row comes back, but"),
         ("czofo", {"cascade": {"backward_top": 0.1}}, "the row comes back, but"),
         ("czofo", {"cascade": {"forward_top": 0.1, "forward_bits": 8}}, "drop forward_bits"),
+        ("split", {"cascade": {"forward_memory": True}}, "32 bits leave nothing out"),
+        ("czofo", {"cascade": {"forward_memory": True, "forward_bits": 1}}, "errors would not shrink"),
+        ("c-vfl", {"cascade": {"forward_memory": True}}, "none of the earlier ones"),
+        ("czofo", {"cascade": {"forward_memory": True, "forward_top": 0.1}}, "drop one of the two"),
         ("split", {"cascade": {"backward_top": 1.5}}, "neither a part between 0 and 1 nor a whole number"),
     ],
 )

@@ -185,10 +185,10 @@ def own_head(context: CascadeContext, columns: int) -> Head:
 async def send_first_outputs(context: CascadeContext, client: Client) -> None:
     """Tell the server this client's outputs of all rows, so that its table is defined from the start."""
     tag, outputs = tag_of(Topic.TRAIN, 0), client.outputs(context.train)
-    client.uplink = client.codec.uplink(outputs)
     await context.net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
     # rounded by a generator of its own: the client's own generator begins with its first question
-    await send_rows(context.net, context.evaluator, codec_of(context).up, tag, 0, outputs)
+    there = await send_rows(context.net, context.evaluator, codec_of(context).up, tag, 0, outputs)
+    client.uplink = client.codec.uplink(there)
 
 
 async def first_outputs(context: CascadeContext, client: Client | None) -> LatestOutputs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from colonnade.compress.protocol import Plain
+from colonnade.compress.protocol import Compressor, Plain
 from colonnade.compress.quantize import Quantizer
 from colonnade.compress.topk import TopK
 from colonnade.conversations.cascade.client import Codec
@@ -55,13 +55,18 @@ def deltas_of(context: CascadeContext) -> Deltas:
 def codec_of(context: CascadeContext) -> Codec:
     """How arrays are packed: alike at every party, but each rounds with its own generator."""
     packing, rng = context.plan.settings.packing, context.rng(ROUNDING)
-    forward, backward, late = packing.forward_bits, packing.backward_bits, packing.backward_top
+    backward, late, changes = packing.backward_bits, packing.backward_top, None
     # values are compared with each other, at a distance of mu: single precision would blur that
     exact = "float64" if context.plan.settings.reply == "values" else packing.precision
+    up: Compressor = Plain(packing.precision)
+    if packing.forward_bits != 32:
+        # what a rounded change lacks comes with the next one, so it need not be right on average
+        up = Quantizer(packing.forward_bits, None if packing.forward_memory else rng, packing.forward_range)
+        changes = up if packing.forward_memory else None
     return Codec(
-        Plain(packing.precision) if forward == 32 else Quantizer(forward, rng, packing.forward_range),
+        up,
         TopK(late) if late else Plain(exact) if backward == 32 else Quantizer(backward, rng),
-        changes=TopK(packing.forward_top) if packing.forward_top else None,
+        changes=TopK(packing.forward_top) if packing.forward_top else changes,
         late=TopK(late) if late else None,
     )
 

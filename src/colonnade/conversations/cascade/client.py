@@ -93,7 +93,7 @@ class Codec:
 
     up: Compressor
     down: Compressor
-    changes: TopK | None = None  # if given, uploads hold only the largest changes of outputs
+    changes: Compressor | None = None  # if given, uploads hold compressed changes of outputs
     late: TopK | None = None  # if given, replies hold only the largest numbers; the others come later
 
     def uplink(self, there: Numbers) -> Sending:
@@ -245,12 +245,14 @@ def outputs_of(model: Model, w: Numbers, X: Matrix, precision: str) -> Numbers:
 
 async def send_rows(
     net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Numbers
-) -> None:
-    """Send all rows of an array, in several messages if it is large."""
-    each = Each(compressor)
+) -> Numbers:
+    """Send all rows of an array, in several messages if it is large; returns them as they arrive."""
+    each, arrived = Each(compressor), np.empty_like(outputs)
     for part, rows in enumerate(stretches(outputs.shape)):
         stretch = each.pack(np.arange(0), outputs[rows])
         await net.send(to, Embeddings(_stretch_tag(tag, table, part), stretch))
+        arrived[rows] = compressor.decode(stretch, outputs[rows].shape)
+    return arrived
 
 
 async def receive_rows(

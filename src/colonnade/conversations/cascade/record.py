@@ -23,6 +23,7 @@ def check(job: Job, preset: Preset) -> None:
     _check_models(job, preset)
     _check_reply(job, preset)
     _check_top(job, preset)
+    _check_memory(job, preset)
     _check_mechanism(job, preset)
 
 
@@ -103,6 +104,29 @@ def _check_reply(job: Job, preset: Preset) -> None:
         )
 
 
+def _check_memory(job: Job, preset: Preset) -> None:
+    """Refuse a memory where nothing is left out, or where some party has none."""
+    if not _memory(job, preset):
+        return
+    if job.cascade.forward_top:
+        raise JobError("cascade.forward_memory: forward_top has a memory of its own; drop one of the two")
+    if preset.reply == "embeddings":
+        raise JobError(
+            f"cascade.forward_memory: {preset.name} passes outputs on to parties that have none of the "
+            "earlier ones; drop it"
+        )
+    if _bits(job, preset)[0] == 1:
+        raise JobError(
+            "cascade.forward_memory: of two levels the nearer may be as far away as what is to be sent, so "
+            "errors would not shrink; set forward_bits = 2"
+        )
+    if _bits(job, preset)[0] == 32:
+        raise JobError(
+            "cascade.forward_memory: outputs in 32 bits leave nothing out that could be remembered; "
+            "set forward_bits = 2, ..., or drop it"
+        )
+
+
 def _check_top(job: Job, preset: Preset) -> None:
     """Refuse top-k where no later message could make good what it leaves out."""
     asked = job.cascade
@@ -132,6 +156,12 @@ def _bits(job: Job, preset: Preset) -> tuple[Bits, Bits]:
     return forward, asked.backward_bits or preset.backward_bits
 
 
+def _memory(job: Job, preset: Preset) -> bool:
+    """Whether outputs travel as changes against what the server has of their rows."""
+    asked = job.cascade.forward_memory
+    return preset.forward_memory if asked is None else asked
+
+
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSettings:
     """The settings of a cascade: what the job says, or what its algorithm does."""
     asked, (forward_bits, backward_bits) = job.cascade, _bits(job, preset)
@@ -151,6 +181,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
             forward_bits=forward_bits,
             backward_bits=backward_bits,
             forward_range=asked.forward_range,
+            forward_memory=_memory(job, preset),
             forward_top=asked.forward_top or 0.0,
             backward_top=asked.backward_top or 0.0,
         ),
