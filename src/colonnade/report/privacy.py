@@ -15,6 +15,10 @@ LEARNT: dict[str, tuple[str, str]] = {
     "scores": ("holders", "the others' joint score of every training row"),
     "shares": ("holders", "every party's own score of every training row, which was sent in clear"),
     "outputs": ("first", "what every party's model makes of each training row"),
+    "embeddings": (
+        "all",
+        "what the others' models make of each training row, and the server's model",
+    ),
     "similarity": ("holders", "how alike two rows are in the others' columns"),
     "evidence": (
         "all",
