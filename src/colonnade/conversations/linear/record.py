@@ -8,6 +8,9 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.conversations.blind import train as blind
+from colonnade.conversations.blind.check import check_blind
+from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
@@ -64,6 +67,13 @@ def check_direction(job: Job, preset: Preset) -> None:
             f"train.l1 = {job.train.l1}: weights are set to zero one by one, and a quasi-Newton direction "
             "mixes them; set train.direction = 'plain'"
         )
+
+
+def check_backward(job: Job, preset: Preset) -> None:
+    """Refuse what cannot be done along a quasi-Newton direction, or without telling theta."""
+    check_direction(job, preset)
+    if job.secure.labels == "blind":
+        check_blind(job, preset)
 
 
 def check_pull(job: Job, preset: Preset) -> None:
@@ -175,22 +185,30 @@ def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSet
     return msgspec.structs.replace(chosen, lead=lead)
 
 
+async def converse_backward(context: Context[LinearSettings]) -> Outcome:
+    """Train with theta in clear or, in a blind run, without telling it to anybody."""
+    if context.plan.blind is not None:
+        return await blind.converse(context)
+    return await backward.converse(context)
+
+
 BACKWARD = Conversation(
     name="backward",
-    converse=backward.converse,
+    converse=converse_backward,
     settings=LinearSettings,
     choose=choose_backward,
     pooled=pooled_optimum,
     share=LinearShares(),
     notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
-    check=check_direction,
+    check=check_backward,
     understands=UNDERSTANDS | {"train.evaluate_every"},
     usual_batch=usual_batch,
     ahead=backward_ahead,
     fades=fades,
     intercept=lambda job: True,
     space=space,
+    traits=frozenset({"blind-labels"}),
 )
 
 PULL = Conversation(
