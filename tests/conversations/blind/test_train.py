@@ -25,7 +25,7 @@ LOSSES: dict[str, dict[str, Any]] = {
 
 def turn_of(party: str, width: int, seed: int = 0) -> Turn:
     """An owner's rotation in the simulated world."""
-    return Turn.secret(width, hashlib.sha256(f"{seed} {party}".encode()).digest())
+    return Turn.secret(width, hashlib.sha256(f"{seed} {party} rotation".encode()).digest())
 
 
 def as_veiled(setting: Tables) -> Tables:

@@ -7,13 +7,16 @@ matrix. SGD, SVRG and SAGA with an l2 penalty do not care how columns are turned
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix, Words
+from colonnade.conversations.context import Context
 from colonnade.errors import FixedPointOverflow
 from colonnade.secure.streams import Stream
 
@@ -29,9 +32,9 @@ class Turn:
     parts: tuple[Floats, ...]
 
     @staticmethod
-    def secret(width: int, key: bytes | None = None) -> Turn:
-        """A random rotation, from a fresh key."""
-        stream, sizes = Stream(key or os.urandom(32)), _sizes(width)
+    def secret(width: int, key: bytes) -> Turn:
+        """A random rotation that follows from a key."""
+        stream, sizes = Stream(key), _sizes(width)
         return Turn(tuple(_orthogonal(stream, tag, size) for tag, size in enumerate(sizes)))
 
     @staticmethod
@@ -52,6 +55,13 @@ class Turn:
         for part in self.parts:
             yield slice(start, start + len(part)), part
             start += len(part)
+
+
+def own_key(context: Context[Any], purpose: str) -> bytes:
+    """A key that nobody else has; in a simulation it follows from the seed, as everything does."""
+    if not context.net.clock.virtual:
+        return os.urandom(32)
+    return hashlib.sha256(f"{context.plan.seed} {context.me} {purpose}".encode()).digest()
 
 
 def fixed(X: Floats) -> Words:

@@ -18,12 +18,13 @@ SAGA adds X'c to q as well, and takes gamma of it out of p. What the memory keep
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
-from colonnade.conversations.blind.columns import BITS
+from colonnade.conversations.blind.columns import BITS, own_key
 from colonnade.conversations.blind.slots import Lengths, Slot, bits_for
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, Delays
@@ -32,11 +33,13 @@ from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.trainer import block_of
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.conversations.window import Window
-from colonnade.errors import JobError
+from colonnade.errors import JobError, SumError
 from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import Saga, Svrg
+from colonnade.secure.streams import Stream
 
 ROOM = 32.0  # times the largest score of an epoch's movement: the room that a vector is given
+REVEALED = 20  # bits of a weight that its owner is told, counted from the length of all weights
 SMALLEST = 0.25  # alpha before all coefficients are sent anew
 _ROUNDING = 20  # the purpose of the generator that rounds
 
@@ -74,6 +77,8 @@ class Desk:
         shape = (schedule.rows, *context.plan.objective.shape)
         self.C, self.D = np.zeros(shape), np.zeros(shape)
         self.slope = np.zeros(shape)  # scores of svrg's mean gradient
+        self.length = 0.0  # of all the owners' weights, when they were last measured
+        self._before: tuple[Floats, Floats] | None = None  # coefficients and scores that were last measured
 
     @property
     def saga(self) -> bool:
@@ -166,7 +171,23 @@ class Desk:
     def penalty(self, others: Floats) -> float:
         """The penalty of all weights: |w|^2 of the owners' is the product of coefficients and scores."""
         squared = float(np.vdot(self.coefficients(), others))
+        self.length = math.sqrt(max(squared, 0.0))
         return self.block.penalty.value(self.block.w) + 0.5 * self.context.plan.objective.l2 * squared
+
+    def fits(self, others: Floats) -> None:
+        """See that scores of all rows fit those that were measured before.
+
+        Weights X'C and X'D have scores z and y with C'y = D'z, so whoever sends other words than the protocol
+        says is found out.
+        """
+        C = self.coefficients()
+        if self._before is not None:
+            D, y = self._before
+            one, other = float(np.vdot(C, y)), float(np.vdot(D, others))
+            scale = float(np.linalg.norm(C) * np.linalg.norm(y) + np.linalg.norm(D) * np.linalg.norm(others))
+            if abs(one - other) > 1e-7 * scale:
+                raise SumError("the scores of two measurements do not fit: a party sent other words than due")
+        self._before = C, others
 
     def _shaped(self, z: Floats) -> Floats:
         return z if self.context.plan.objective.shape else z[:, 0]
@@ -219,6 +240,19 @@ class Desk:
     def take_slope(self, total: Words) -> None:
         """Take in the scores of the snapshot's mean gradient."""
         self.slope = self._shaped(self.q.value(total, np.arange(self.schedule.rows)))
+
+    def blurred(self, parts: Iterable[Words], length: float) -> list[Words]:
+        """The own parts of the owners' weights as they may be told: weights get 20 bits, by random low ones.
+
+        Exact weights are sums of whole numbers, one for every row, and lattice reduction could solve them.
+        """
+        reach = max(1, int(2.0**-REVEALED * length / self.unit))
+        noise = Stream(own_key(self.context, "blur"))
+        told = []
+        for number, part in enumerate(parts):
+            random = noise.words(number, part.size).reshape(part.shape) % np.uint64(2 * reach + 1)
+            told.append(part + random - np.uint64(reach))
+        return told
 
     @property
     def unit(self) -> float:

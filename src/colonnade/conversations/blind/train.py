@@ -12,7 +12,6 @@ and when the run ends.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -71,12 +70,11 @@ class BlindTraining:
     # -- the columns ----------------------------------------------------------------------------------
 
     def _secret_turn(self) -> columns.Turn | None:
-        """An owner's secret rotation; in a simulation it follows from the seed, as everything does."""
+        """An owner's secret rotation."""
         context, blind = self.context, self.context.plan.blind
         if blind is None or context.me not in blind.dealers:
             return None
-        key = hashlib.sha256(f"{context.plan.seed} {context.me}".encode()).digest()
-        return columns.Turn.secret(context.train.width, key if context.net.clock.virtual else None)
+        return columns.Turn.secret(context.train.width, columns.own_key(context, "rotation"))
 
     def _fixed(self) -> dict[str, Words]:
         """An owner's columns by table, turned and rounded."""
@@ -266,6 +264,7 @@ class BlindTraining:
         if desk is None or scribe is None or not words:
             return None
         others = desk.others(np.arange(self.schedule.rows), words[0])
+        desk.fits(others)
         self.scores_then = others + desk.own_scores()
         z = [self.scores_then]
         if len(words) > 1:
@@ -278,7 +277,11 @@ class BlindTraining:
 
     async def outcome(self) -> Outcome:
         """What this party returns: its weights, as the plan lets it know them."""
-        unveiled = await self.verbs.unveil(self.p, self.desk.unit if self.desk is not None else 0.0)
+        told, unit = [], 0.0
+        if self.desk is not None:
+            parts = [part[self.p] for part in self.verbs.parts.values()]
+            told, unit = self.desk.blurred(parts, self.desk.length), self.desk.unit
+        unveiled = await self.verbs.unveil(self.p, told, unit)
         return Outcome(
             weights={"w": self._weights(unveiled)},
             step=self.desk.steps.rate() if self.desk is not None else 0.0,

@@ -198,13 +198,16 @@ class Verbs:
         for part in self.parts.values():
             part[vectors] = 0
 
-    async def unveil(self, vectors: slice, unit: float = 0.0) -> tuple[Words, float] | None:
-        """Give every owner the label holder's part of its vectors: the whole vectors, and their unit."""
+    async def unveil(self, vectors: slice, told: Sequence[Words], unit: float) -> tuple[Words, float] | None:
+        """Give every owner the label holder's part of its vectors: the whole vectors, and their unit.
+
+        At the label holder `told` are its parts as they may be told, in the order of `parts`.
+        """
         await self.flush()
         tag = self._side_tag()
         if self.asks:
-            for owner, part in self.parts.items():
-                await self.net.send(owner, Unveil(tag, part[vectors], unit))
+            for owner, part in zip(self.parts, told, strict=True):
+                await self.net.send(owner, Unveil(tag, part, unit))
         if self._owner is None:
             return None
         message = await self.net.recv(Unveil, self.asker, tag)
@@ -241,7 +244,7 @@ class Verbs:
 def _room(rows: int, width: int) -> Words:
     """Room for the veiled columns of one owner: a file that is mapped into memory, and gone with the run."""
     with tempfile.TemporaryFile() as file:  # the map keeps it until it is gone itself
-        return np.memmap(file, dtype=np.uint64, mode="w+", shape=(rows, width))
+        return np.asarray(np.memmap(file, dtype=np.uint64, mode="w+", shape=(rows, width)))
 
 
 def _check(words: Any) -> None:

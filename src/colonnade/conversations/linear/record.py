@@ -9,7 +9,7 @@ import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.blind import train as blind
-from colonnade.conversations.blind.check import check_blind
+from colonnade.conversations.blind.check import blind_notes, check_blind, check_size
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.linear import backward, pull
@@ -19,7 +19,7 @@ from colonnade.conversations.predict import Holding, SummedPart
 from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
 from colonnade.job import Job
-from colonnade.job.plan import Facts, Pace
+from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import DirectionName, Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.models.linear import rows_of
@@ -168,6 +168,8 @@ def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSetti
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
     """The settings of backward; by default a quasi-Newton direction has one H over all blocks."""
     chosen = _settings(job, preset, pace, pairs="joint")
+    if job.secure.labels == "blind":
+        check_size(facts)
     if chosen.pairs == "hvp" and (facts.weighted or job.train.loss == "poisson"):
         raise JobError(
             "direction.pairs = 'hvp': a party without the label cannot tell the curvature from theta where "
@@ -185,6 +187,13 @@ def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSet
     return msgspec.structs.replace(chosen, lead=lead)
 
 
+def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
+    """What a run of the backward conversation gives away."""
+    if plan.blind is None:
+        return [f"theta is sent to every party: {THETA[plan.objective.loss]}"]
+    return blind_notes(plan)
+
+
 async def converse_backward(context: Context[LinearSettings]) -> Outcome:
     """Train with theta in clear or, in a blind run, without telling it to anybody."""
     if context.plan.blind is not None:
@@ -199,7 +208,7 @@ BACKWARD = Conversation(
     choose=choose_backward,
     pooled=pooled_optimum,
     share=LinearShares(),
-    notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
+    notes=backward_notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check_backward,
     understands=UNDERSTANDS | {"train.evaluate_every"},
