@@ -72,6 +72,8 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
             found[f"network.{key}"] = f"world = '{job.world}' has no simulated links, machines or faults"
             if key in ("transport", "work_ms"):
                 found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
+    if "network.broadcast" not in conversation.understands and job.network.broadcast != Net().broadcast:
+        found["network.broadcast"] = f"{job.algorithm} sends no result to everybody round by round"
     if "no-sum" in conversation.traits and job.secure != Secure():
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
     if "train.stale" not in conversation.understands and job.train.stale:

@@ -211,7 +211,7 @@ BACKWARD = Conversation(
     notes=backward_notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check_backward,
-    understands=UNDERSTANDS | {"train.evaluate_every"},
+    understands=UNDERSTANDS | {"train.evaluate_every", "network.broadcast"},
     usual_batch=usual_batch,
     ahead=backward_ahead,
     fades=fades,
