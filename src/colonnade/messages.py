@@ -383,7 +383,7 @@ class Divide(Message, frozen=True, tag=73):
 
 
 class Sides(Message, frozen=True, tag=74):
-    """Which rows of the nodes that the sender splits go left: a bit each, in the order of rows."""
+    """Which rows of the nodes that the sender splits go left: a bit each, node after node."""
 
     tag: int
     left: Numbers

@@ -117,19 +117,19 @@ class Holder:
         """The sums of every slot over all parties' bins, in the order of parties."""
         frontier, found = growth.frontier, {}
         if self.me in turn:
-            await self.context.charge(int((frontier.slot >= 0).sum()) * self.own.chosen.grid.columns)
+            await self.context.charge(len(frontier.asked.rows) * self.own.chosen.grid.columns)
             found[self.me] = self.own.sums(words, frontier)
         for party, name in self._others(turn):
             message = await self.context.net.recv(Histograms, name, tag)
             if message.sums.dtype != np.uint64 or message.sums.shape != (
-                frontier.slots,
+                frontier.asked.slots,
                 growth.columns.bins[party],
             ):
                 raise MalformedMessage(f"{name} sent histograms of shape {message.sums.shape}")
             self.sent[name] = message.sent
             found[party] = message.sums
         absent = {
-            party: np.zeros((frontier.slots, bins), dtype=np.uint64)
+            party: np.zeros((frontier.asked.slots, bins), dtype=np.uint64)
             for party, bins in enumerate(growth.columns.bins)
             if party not in found
         }
@@ -144,7 +144,7 @@ class Holder:
                 for _, name in self._others(turn):
                     await net.send(name, Sides(tag, bits_of(sides[0][1])))
         for party in np.unique(level.party[level.split & (level.party != self.me)]).tolist():
-            rows = len(frontier.rows(level.party == party))
+            rows = int(frontier.counts[level.party == party].sum())
             heard = await net.recv(Sides, self.parties[party], tag)
             sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)

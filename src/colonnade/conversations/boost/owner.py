@@ -60,16 +60,16 @@ class Owner:
         """Take part in one tree, level by level, until no node of it is open for this party."""
         net, own = self.context.net, self.own
         own.begin(tree)
-        frontier, depth = Frontier(own.sampling.rows_of(tree)), 0
-        while frontier.open:
-            await self.context.charge(int((frontier.slot >= 0).sum()) * own.chosen.grid.columns)
+        frontier, depth, last = Frontier(own.sampling.rows_of(tree)), 0, False
+        while not last:
+            await self.context.charge(len(frontier.asked.rows) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
             sums = own.sums(words, frontier)
             await net.send(self.root, Histograms(tag, sums, self.evaluation.sent_bytes()))
             level = level_of(await net.recv(Divide, self.root, tag), frontier)
-            left = await self._sides(tag, level, frontier)
-            frontier.divide(level.split, left, level.stays)
-            depth += 1
+            left, last, depth = await self._sides(tag, level, frontier), level.last, depth + 1
+            if not last:
+                frontier.divide(level.split, left, level.stays)
 
     async def _sides(self, tag: int, level: Level, frontier: Frontier) -> Flags:
         """The side of every row; tells those of the own splits to whoever grows the tree further."""
@@ -83,7 +83,7 @@ class Owner:
                 await net.send(peer, said)
         if not level.last:
             for party in np.unique(level.party[level.split & (level.party != me)]).tolist():
-                rows = len(frontier.rows(level.party == party))
+                rows = int(frontier.counts[level.party == party].sum())
                 heard = await net.recv(Sides, self.parties[party], tag)
                 sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)
