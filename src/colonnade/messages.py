@@ -358,6 +358,9 @@ class Gradients(Message, frozen=True, tag=71):
     tag: int
     words: Numbers
     kept: int | None = None
+    deals: tuple[
+        int, ...
+    ] = ()  # the places of parties for which the receiver deals words, if labels are blind
 
 
 class Histograms(Message, frozen=True, tag=72):
@@ -365,6 +368,7 @@ class Histograms(Message, frozen=True, tag=72):
 
     tag: int
     sums: Numbers
+    spots: Numbers  # where labels are blind: bins of rows, then sides, in an order unknown to the receiver
     sent: int
 
 
@@ -411,6 +415,13 @@ class Grown(Message, frozen=True, tag=76):
     value: Numbers
 
 
+class Shuffled(Message, frozen=True, tag=77):
+    """What a dealer makes of random words for one column of a tree (`conversations/boost/blind`)."""
+
+    tag: int
+    words: Numbers
+
+
 class Veiled(Message, frozen=True, tag=80):
     """Columns of a stretch of rows minus words that the label holder does not know (`secure.product`)."""
 
@@ -447,7 +458,7 @@ AnyMessage = (
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare
     | Sealing | SealedLabels | Tally | Evidence
-    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown
+    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled
     | Veiled | Veil | Dealt | Unveil
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import _sparsetools
 
 from colonnade.arrays import Words
@@ -46,13 +47,21 @@ class Histogrammer:
         slot = np.repeat(np.arange(asked.slots, dtype=np.int32) * np.int32(total), asked.counts)
         step = min(len(asked.rows), max(1, STRETCH // width))
         pointers = np.arange(0, step * width + 1, width, dtype=np.int32)
-        ones = np.ones(step * (width if words.ndim == 1 else 1), dtype=np.uint64)
+        ones = np.ones(step * width if words.ndim == 1 else 0, dtype=np.uint64)
         for begin in range(0, len(asked.rows), step):
             stretch = asked.rows[begin : begin + step]
             place = self.codes.take(stretch, axis=0) + starts
             place += slot[begin : begin + step, None]
             taken = words.take(stretch, axis=0)
-            # a row is a column of the matrix, with a number in every place where it falls; sums are added up
-            numbers = (ones, taken) if words.ndim == 1 else (taken.ravel(), ones)
-            _sparsetools.csc_matvec(len(found), len(stretch), pointers, place.ravel(), *numbers, found)
+            if words.ndim == 2:
+                add_up(found, place.ravel(), taken.ravel())
+                continue
+            # a row is a column of the matrix, with a 1 in every place where it falls; sums are added up
+            _sparsetools.csc_matvec(len(found), len(stretch), pointers, place.ravel(), ones, taken, found)
         return found.reshape(asked.slots, total)
+
+
+def add_up(found: Words, places: NDArray[np.int32], words: Words) -> None:
+    """Add every word to its place in `found`, modulo 2^64: a matrix of one column, times 1."""
+    pointers = np.array([0, len(places)], dtype=np.int32)
+    _sparsetools.csc_matvec(len(found), 1, pointers, places, words, np.ones(1, dtype=np.uint64), found)
