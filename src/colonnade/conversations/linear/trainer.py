@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 import numpy as np
@@ -110,13 +110,7 @@ class Trainer:
         elif self.curvature is None:
             await self.compute(self.block.step, thetas, self.steps.faded_rate())
         else:
-            v = self.block.estimate(thetas)
-            if self.curvature.ready:
-                self.block.w -= self.steps.faded_gamma() * self.curvature.local(v)
-            else:
-                self.block.w -= self.steps.faded_rate() * v
-            self.curvature.first_order_step = self.steps.rate()
-            self.curvature.watch(v, thetas[-1], self.steps.gamma())
+            self.curvature.step(thetas, self.steps)
 
     async def _finished(self, numbers: Sequence[int]) -> None:
         """Count the updates and their delays, and move the window."""
@@ -159,6 +153,8 @@ class Trainer:
         if self.joint is not None:
             before = self.joint.state.exchanges
             await self.joint.pin()
+            if self.context.plan.pace.step == "auto":
+                self.steps.smoothness = self.joint.state.smoothness
             exchanged[gate] += self.joint.state.exchanges - before
 
     async def pause(self, gate: int, pullers: tuple[str, ...] = ()) -> None:
@@ -228,12 +224,28 @@ class Trainer:
 
     async def measure_at(self, rounds: int, final: bool) -> float | None:
         """Measure the model after so many rounds."""
-        if self.joint is not None and rounds:
-            self.joint.state.caution.mark(rounds, self.block.w)
-        loss = await self.measure_now(Mark(self.timetable.passes(rounds), self.rounds(rounds), final))
-        if self.joint is not None and loss is not None and rounds:
-            self.joint.watch.measured(rounds, loss)
+        mark = Mark(self.timetable.passes(rounds), self.rounds(rounds), final)
+        joint = self.joint
+        if joint is None or not rounds:
+            return await self.measure_now(mark)
+        if final and joint.state.caution.marks:
+            word = await self._last_word(await self.measure_now(replace(mark, final=False)))
+            joint.state.caution.heed(word, self.block.w)
+            return await self.measure_now(mark)
+        joint.state.caution.mark(rounds, self.block.w)
+        loss = await self.measure_now(mark)
+        if loss is not None:
+            joint.watch.measured(rounds, loss)
         return loss
+
+    async def _last_word(self, loss: float | None) -> float:
+        """What the evaluator, who alone has a loss, says of the weights at the end (see `caution`)."""
+        net, tag = self.context.net, tag_of(Topic.PAUSE, 0)
+        if loss is None or self.joint is None:
+            return float((await net.recv(Announce, self.context.evaluator, tag)).values[0])
+        word = self.joint.watch.last_word(loss)
+        await net.broadcast(Announce(tag, np.array([word])))
+        return word
 
     def rounds(self, rounds: int, pullers: int = 1) -> int:
         """Secure sums so far: rounds, snapshots counted as the rounds they replace, and those of pauses."""
@@ -327,7 +339,7 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
             evaluation=context.evaluation(),
             tuner=Tuner(context, sample) if pace.step == "auto" and not joint else None,
             curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
-            joint=Joint(context, block, sample, pace.ahead, steps.faded_gamma) if joint else None,
+            joint=Joint(context, block, sample, steps) if joint else None,
             pool=pool,
         )
 
