@@ -19,6 +19,7 @@ from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import Routes, unpack
 from colonnade.net.network import Deliver, Lost, Restored
+from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 from colonnade.net.stream.framing import stream_framing
@@ -86,17 +87,23 @@ class Mux:
         """How many connections were turned away at the port, by reason."""
         return self._port.refused
 
-    def endpoint(self, run: int, parties: tuple[str, ...], *, deadline: float) -> Endpoint:
-        """This party's end of a run among some of the peers."""
+    def endpoint(
+        self, run: int, parties: tuple[str, ...], *, deadline: float, recorder: Recorder | None = None
+    ) -> Endpoint:
+        """This party's end of a run among some of the peers; a recorder hears of all that passes there."""
         for party in parties:
             if party != self.me and not (line := self.lines[party]).up:
                 raise PeerUnreachable(f"{party} is away: {line.reason}")
-        return self._endpoint(run, parties, deadline)
+        return self._endpoint(run, parties, deadline, recorder)
 
-    def _endpoint(self, run: int, parties: tuple[str, ...], deadline: float) -> Endpoint:
+    def _endpoint(
+        self, run: int, parties: tuple[str, ...], deadline: float, recorder: Recorder | None = None
+    ) -> Endpoint:
         lines = {party: self.lines[party] for party in parties if party != self.me}
         wire = RunWire(self._runs, lines, Routes(self.me, parties, run))
-        return Endpoint(self.me, parties, wire, RealClock(), run=run, deadline=deadline)
+        if recorder is None:
+            return Endpoint(self.me, parties, wire, RealClock(), run=run, deadline=deadline)
+        return Endpoint(self.me, parties, recorder.tap(wire), recorder.clock, run=run, deadline=deadline)
 
     # -- lines --------------------------------------------------------------------------------------
 
