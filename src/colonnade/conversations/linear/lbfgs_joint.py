@@ -178,6 +178,13 @@ class Joint:
         if (batch.number + 1) % self.context.plan.settings.pair_every == 0:
             self._ask_pair(batch.number)
 
+    def values(self, batch: Round) -> int:
+        """How many stored numbers a step on a batch touches beyond the batch: the pairs, and a new one."""
+        pairs = int(self.state.memory.vectors.size)
+        due = (batch.number + 1) % self.context.plan.settings.pair_every == 0
+        # X s, X w and then X' L'' X s of the sample, and the products of s and y with all vectors
+        return 2 * pairs + (2 * pairs + 3 * self._rows.values(0, len(self.sample)) if due else 0)
+
     def _split(self, batch: Round, values: Floats) -> tuple[Floats, Floats]:
         classes = self.block.w.shape[1:]
         size = batch.size * math.prod(classes)

@@ -87,6 +87,14 @@ class Curvature:
             self.block.w -= sizes.faded_gamma() * (self.local(v) - v / sizes.steepest())
         self._watch(thetas[-1], sizes.gamma())
 
+    def values(self, batch: Round) -> int:
+        """How many stored numbers a step on a batch touches beyond the batch: the pairs, and a new one."""
+        pairs = int(self.memory.vectors.size)
+        due = self.kind == "paper" or (self.kind == "hvp" and (self.state.updates + 1) % self.every == 0)
+        products = 2 * self.block.values([batch]) if self.kind == "hvp" else 0
+        # each vector of a pair is read for its inner product with v and for the sum that H v is
+        return 2 * pairs + (2 * pairs + products if due else 0)
+
     def _remember(self, v: Floats) -> None:
         """Take in the paper's pair: how far weights and gradient are from those of the step before."""
         s = self._moved()

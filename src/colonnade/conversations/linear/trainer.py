@@ -26,7 +26,7 @@ from colonnade.conversations.linear.lbfgs_local import Curvature
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
-from colonnade.conversations.linear.tune import Tuner
+from colonnade.conversations.linear.tune import SAMPLE, Tuner
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.conversations.window import Window
 from colonnade.messages import Announce, Topic, tag_of
@@ -103,7 +103,7 @@ class Trainer:
 
     async def apply(self, thetas: Thetas) -> None:
         """Make one step of the own block from some thetas."""
-        await self.charge([batch for batch, _ in thetas])
+        await self.charge([batch for batch, _ in thetas], self._direction_values(thetas))
         if self.joint is not None:
             for batch, reply in thetas:  # one H needs the same v at every party, so rounds are not joined
                 self.joint.take(batch, reply)
@@ -150,12 +150,14 @@ class Trainer:
             before = self.tuner.exchanges
             self.steps.smoothness = await self.tuner.measure(self.block.w, first=not gate)
             exchanged[gate] += self.tuner.exchanges - before
+            await self._charge_sample(2 * (self.tuner.exchanges - before))
         if self.joint is not None:
             before = self.joint.state.exchanges
             await self.joint.pin()
             if self.context.plan.pace.step == "auto":
                 self.steps.smoothness = self.joint.state.smoothness
             exchanged[gate] += self.joint.state.exchanges - before
+            await self._charge_sample(2 * (self.joint.state.exchanges - before))
 
     async def pause(self, gate: int, pullers: tuple[str, ...] = ()) -> None:
         """Do what is due before a round; with `pullers`, every one of them pulls its snapshot for itself."""
@@ -285,11 +287,21 @@ class Trainer:
 
     # -- computing ----------------------------------------------------------------------------------
 
-    async def charge(self, batches: Sequence[Round]) -> None:
-        """Let the time pass that computing on some batches takes."""
+    async def charge(self, batches: Sequence[Round], others: int = 0) -> None:
+        """Let the time pass that computing on some batches takes, and touching some other stored numbers."""
         clock = self.context.net.clock
-        values = self.block.values(batches) if clock.virtual else 0
+        values = self.block.values(batches) + others if clock.virtual else 0
         await charge(clock, self.context.plan.network, values)
+
+    def _direction_values(self, thetas: Thetas) -> int:
+        """How many stored numbers a quasi-Newton direction touches for these thetas; none for first order."""
+        direction = self.joint or self.curvature
+        return 0 if direction is None else sum(direction.values(batch) for batch, _ in thetas)
+
+    async def _charge_sample(self, products: int) -> None:
+        """Let the time pass that some products with a sample of rows take."""
+        values = self.block.all_rows.values(0, min(SAMPLE, self.schedule.rows))
+        await charge(self.context.net.clock, self.context.plan.network, products * values)
 
     async def charge_all(self) -> None:
         """Let the time pass that one kernel takes for all rows."""
