@@ -14,7 +14,7 @@ from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded, NetworkE
 from colonnade.messages import Abort, Bye, Message, encode
 from colonnade.net.delivery import Delivery
 from colonnade.net.frame import Routes
-from colonnade.net.mailbox import Mailbox
+from colonnade.net.mailbox import WAITING_LIMIT, Handler, Mailbox
 from colonnade.net.network import Clock, M, Wire
 from colonnade.net.waiting import Waits
 
@@ -36,6 +36,7 @@ class Endpoint:
         run: int,
         deadline: float = DEADLINE,
         size_limit: int = SIZE_LIMIT,
+        waiting_limit: int = WAITING_LIMIT,
     ) -> None:
         self.me = me
         self.parties = tuple(sorted(parties))
@@ -43,7 +44,8 @@ class Endpoint:
         self.clock = clock
         self.deadline = deadline
         self._waits = Waits(me, deadline)
-        self._mailbox = Mailbox(me, self.peers, self._waits, {Abort: self._leaving, Bye: self._leaving})
+        last_words: dict[type[Message], Handler] = {Abort: self._leaving, Bye: self._leaving}
+        self._mailbox = Mailbox(me, self.peers, self._waits, last_words, waiting_limit)
         routes = Routes(me, self.parties, run)
         self._delivery = Delivery(me, routes, wire, self._mailbox.put, size_limit=size_limit)
         self.meter = self._delivery.meter
