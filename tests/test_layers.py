@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 # and within `run`, from the table of conversations down to files -> result
 RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("registry",),
+    ("blind",),
     ("rules", "notes"),
     ("resolve",),
     ("party",),

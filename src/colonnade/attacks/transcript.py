@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from colonnade.errors import RefusedMessage
-from colonnade.messages import Message, decode
+from colonnade.messages import Message, Relay, decode
 from colonnade.net.frame import DATA, unpack
 from colonnade.net.network import Wire
 from colonnade.net.tapped import TappedWire
@@ -35,6 +35,7 @@ def _note(log: list[tuple[str, Message]], other: str, frame: bytes) -> None:
     try:
         header, payload = unpack(frame)
         if header.kind == DATA:
-            log.append((other, decode(payload)))
+            message = decode(payload)
+            log.append((other, decode(message.payload) if isinstance(message, Relay) else message))
     except RefusedMessage:
         return  # the party itself refuses it too

@@ -26,6 +26,7 @@ Trait = Literal[
     "server",  # the first label holder may hold no columns
     "no-sum",  # nothing is summed securely
     "counts-classes",  # how many classes there are may be counted, where the job does not say
+    "blind-labels",  # can be trained so that only the label holder learns what labels follow from
     "no-share",  # nobody ends up with a share that could score new rows
 ]
 

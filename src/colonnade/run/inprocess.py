@@ -92,7 +92,9 @@ async def _together(
         if order.timeline:
             recorders[name] = Recorder(time)
             tapped = recorders[name].tap(tapped)
-        net = Endpoint(name, names, tapped, time, run=run, deadline=deadline)
+        net = Endpoint(
+            name, names, tapped, time, run=run, deadline=deadline, broadcast=plan.network.broadcast
+        )
         beside = None
         if measuring is not None:
             beside = Endpoint(name, names, measuring(name), time, run=run, deadline=deadline)

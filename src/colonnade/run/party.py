@@ -30,6 +30,7 @@ from colonnade.secure.keys import Identity, agree
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
+from colonnade.secure.streams import PairStreams
 from colonnade.secure.tree import TreeSum
 from colonnade.shares import Layout
 from colonnade.timeline import PartyTimeline
@@ -199,6 +200,7 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
             target_loss=work.target_loss,
             progress=work.progress,
             models=work.models,
+            streams=PairStreams(net.me, secrets),
         )
     )
     share = _share(work, outcome, net, measuring or net)
