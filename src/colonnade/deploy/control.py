@@ -39,6 +39,7 @@ class TrainRequest(msgspec.Struct, tag="Train"):
     """Propose this job and take part in it."""
 
     terms: Terms
+    timeline: bool = False
 
 
 class PredictRequest(msgspec.Struct, tag="Predict"):
@@ -223,8 +224,8 @@ def _outcome(work: asyncio.Future[Answered]) -> FinalReply:
 async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answered:
     """Do what a command of this user asks for and return its result."""
     match request:
-        case TrainRequest(terms=terms):
-            return training.describe(await daemon.train(terms, tell))
+        case TrainRequest(terms=terms, timeline=timeline):
+            return training.describe(await daemon.train(terms, tell, timeline=timeline))
         case PredictRequest():
             return await _predict(daemon, request, tell)
         case StatusRequest():

@@ -21,6 +21,8 @@ from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Contract
 from colonnade.errors import ColonnadeError, JobError, ShareError
 from colonnade.messages import Progress
+from colonnade.net.clock import RealClock
+from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
 from colonnade.result import Moment
 from colonnade.run.party import Party
@@ -50,14 +52,20 @@ class Runs:
         work: Contract | ScoringWork,
         own: PartyRows,
         minimum: int | None = None,
+        *,
+        timeline: bool = False,
     ) -> Run:
-        """Make a run and its endpoints: from now on this party listens to what its peers say in it."""
+        """Make a run and its endpoints: from now on this party listens to what its peers say in it.
+
+        With `timeline`, or where the settings say so, it writes down when it computes, sends and waits.
+        """
         deadline = work.terms.network.deadline_s if isinstance(work, Contract) else SCORING_S
-        nets = endpoints(self.peers.mux, id_, tuple(sorted(work.terms.parties)), deadline)
+        recorder = Recorder(RealClock(), receives=True) if timeline or self.settings.timeline else None
+        nets = endpoints(self.peers.mux, id_, tuple(sorted(work.terms.parties)), deadline, recorder)
         party = Party(self.credentials, nets, self.peers.version, for_peers)
         demanded = self.settings.policy.min_rows if minimum is None else minimum
         guard = Membership(self.settings, self.journal)
-        session = RunSession(id_, self.settings, party, own, demanded, guard)
+        session = RunSession(id_, self.settings, party, own, demanded, guard, recorder=recorder)
         run = self.live[id_] = Run(proposer, work, session)
         session.tell = run.followed.tell
         return run

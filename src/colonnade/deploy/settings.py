@@ -133,6 +133,7 @@ class Settings(Section, frozen=True, kw_only=True):
     monitor: str | None = None
     monitor_token_file: str | None = None
     reconnect_s: float = 10.0
+    timeline: bool = False  # write down when this party computes, sends and waits in trainings
     device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
     peers: dict[str, str]
     data: dict[str, Entry] = msgspec.field(default_factory=dict)

@@ -29,6 +29,7 @@ from colonnade.errors import JobError
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Seal, Topic, tag_of
 from colonnade.metrics import metrics_of
+from colonnade.net.recorder import recorded
 from colonnade.result import Moment
 from colonnade.run.party import Share, Work, train
 from colonnade.test_scores import TestScores
@@ -65,7 +66,7 @@ def training(
             given = await asyncio.to_thread(models.models_for, settings, terms, plan, train_table.X)
         session.told = True
         work = Work(plan, train_table, test_table, None, given, report, digest=terms.digest())
-        share = await train(session.party, work, session.train)
+        share = await _recorded_training(session, work)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
         manifest = _manifest(session, contract, share, rows)
         manifest = msgspec.structs.replace(
@@ -86,6 +87,17 @@ def training(
         return manifest
 
     return program
+
+
+async def _recorded_training(session: RunSession, work: Work) -> Share:
+    """Train, and write down when this party computed, sent and waited, where that is wanted."""
+    recorder = session.recorder
+    if recorder is None:
+        return await train(session.party, work, session.train)
+    recorder.begin()
+    share = await recorded(recorder, train(session.party, work, session.train))
+    share.timeline = recorder.finish(recorder.now())
+    return share
 
 
 def _manifest(session: RunSession, contract: Contract, share: Share, rows: Aligned) -> shares.Manifest:

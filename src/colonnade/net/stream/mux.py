@@ -13,6 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from colonnade.errors import ColonnadeError, MalformedMessage, PeerUnreachable
 from colonnade.net.clock import RealClock
@@ -20,6 +21,7 @@ from colonnade.net.endpoint import SIZE_LIMIT, Endpoint
 from colonnade.net.frame import Routes, unpack
 from colonnade.net.mailbox import WAITING_LIMIT
 from colonnade.net.network import Deliver, Lost, Restored
+from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 from colonnade.net.stream.framing import stream_framing
@@ -28,7 +30,6 @@ from colonnade.net.stream.tls import TlsEngine
 from colonnade.net.stream.wire import NetworkWire
 
 CONTROL = 0
-CONTROL_SIZE, CONTROL_WAITING = 2**20, 8 * 2**20  # bytes: daemons say short things beside the runs
 ATTEMPT_S = 4.0  # after so long a line says why it does not stand, and begins again
 PAUSE_S = 0.2
 
@@ -39,6 +40,16 @@ Talk = Callable[[str, Endpoint], Awaitable[None]]
 
 Missed = Callable[[str, str], None]
 """Called with a peer and why there is no line with it, once for every reason."""
+
+
+class Room(NamedTuple):
+    """How many bytes a message may have, and all that lie unread."""
+
+    message: int
+    waiting: int
+
+
+CONTROL_ROOM = Room(2**20, 8 * 2**20)  # daemons say short things beside the runs
 
 
 @dataclass
@@ -91,27 +102,34 @@ class Mux:
         """How many connections were turned away at the port, by reason."""
         return self._port.refused
 
-    def endpoint(self, run: int, parties: tuple[str, ...], *, deadline: float) -> Endpoint:
-        """This party's end of a run among some of the peers."""
+    def endpoint(
+        self, run: int, parties: tuple[str, ...], *, deadline: float, recorder: Recorder | None = None
+    ) -> Endpoint:
+        """This party's end of a run among some of the peers; a recorder hears of all that passes there."""
         for party in parties:
             if party != self.me and not (line := self.lines[party]).up:
                 raise PeerUnreachable(f"{party} is away: {line.reason}")
-        return self._endpoint(run, parties, deadline, SIZE_LIMIT, self.waiting_limit)
+        return self._endpoint(run, parties, deadline, Room(SIZE_LIMIT, self.waiting_limit), recorder)
 
     def _endpoint(
-        self, run: int, parties: tuple[str, ...], deadline: float, size_limit: int, waiting_limit: int
+        self,
+        run: int,
+        parties: tuple[str, ...],
+        deadline: float,
+        room: Room,
+        recorder: Recorder | None = None,
     ) -> Endpoint:
         lines = {party: self.lines[party] for party in parties if party != self.me}
         wire = RunWire(self._runs, lines, Routes(self.me, parties, run))
         return Endpoint(
             self.me,
             parties,
-            wire,
-            RealClock(),
+            wire if recorder is None else recorder.tap(wire),
+            RealClock() if recorder is None else recorder.clock,
             run=run,
             deadline=deadline,
-            size_limit=size_limit,
-            waiting_limit=waiting_limit,
+            size_limit=room.message,
+            waiting_limit=room.waiting,
         )
 
     # -- lines --------------------------------------------------------------------------------------
@@ -137,9 +155,7 @@ class Mux:
         """Begin a line, talk on it until it ends or the talk does, and put it away."""
         ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         line.wire = wire = self._wire(line.peer, ended)
-        control = self._endpoint(
-            CONTROL, (self.me, line.peer), self.reconnect_s, CONTROL_SIZE, CONTROL_WAITING
-        )
+        control = self._endpoint(CONTROL, (self.me, line.peer), self.reconnect_s, CONTROL_ROOM)
         talking: asyncio.Future[None] | None = None
         try:
             await wire.start()
