@@ -34,6 +34,7 @@ class Topic(IntEnum):
     PAUSE = 7
     WOE = 8
     ALIGN = 9
+    BLIND = 12
 
 
 def tag_of(topic: Topic, number: int) -> int:
@@ -341,12 +342,43 @@ class Evidence(Message, frozen=True, tag=64):
     iv: Numbers
 
 
+class Veiled(Message, frozen=True, tag=80):
+    """Columns of a stretch of rows minus words that the label holder does not know (`secure.product`)."""
+
+    tag: int
+    values: Numbers
+
+
+class Veil(Message, frozen=True, tag=81):
+    """What the label holder adds and its part of the weights, minus words that an owner does not know."""
+
+    tag: int
+    moved: Numbers
+    weights: Numbers
+
+
+class Dealt(Message, frozen=True, tag=82):
+    """What a dealer makes of random words, plus words that the label holder does not know."""
+
+    tag: int
+    values: Numbers
+
+
+class Unveil(Message, frozen=True, tag=83):
+    """The label holder's part of an owner's weights, once training is over, and the unit it is counted in."""
+
+    tag: int
+    values: Numbers
+    unit: float
+
+
 AnyMessage = (
     Ask | Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay | Relay
     | Upload | Reply | Embeddings | Measure
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare
     | Sealing | SealedLabels | Tally | Evidence
+    | Veiled | Veil | Dealt | Unveil
 )  # fmt: skip
 
 # a dtype is one byte on the wire; what is not in this list cannot be sent
