@@ -23,6 +23,7 @@ MEANING: dict[Leak, str] = {
     "outputs": "the first label holder sees what every party's model makes of each training row",
     "embeddings": "every party sees what all others' models make of training rows, and the server's model",
     "similarity": "label holders learn how alike two rows are in the others' columns",
+    "nodes": "the first label holder learns sums for bins of every column, a party which rows share a node",
     "evidence": "the first label holder learns rows and bads of every bin, a party the bad rate of its bins",
     "two-parties": "with two parties the total minus the own share is the other's share",
 }
