@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from colonnade.arrays import Floats
+from colonnade.data import learn
 from colonnade.data.catalogue import Defaults
 from colonnade.data.datasets import known_dataset, read
 from colonnade.data.dialect import Dialect
@@ -130,16 +131,21 @@ def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, Pa
     )
     train, test = _weighted(train, data), None if test is None else _weighted(test, data)
     train = _without(train, data.drop)
-    split = _split(train.columns, data, seed)
+    split = _split(train, data, seed)
     return _columns(train, split), None if test is None else _columns(_without(test, data.drop), split)
 
 
-def _split(columns: Sequence[str], data: Data, seed: int) -> Split:
-    """Who holds which columns of one table: as the job names them, or so many each by chance."""
+def _split(train: RawTable, data: Data, seed: int) -> Split:
+    """Who holds which columns of one table: as the job names them, or about as many each by chance."""
     if data.columns is not None:
-        return split_by_name(columns, data.columns)
+        return split_by_name(train.columns, data.columns)
     server: Split = {SERVER: ()} if data.server == "apart" else {}
-    return server | split_by_count(columns, data.parties or 1, seed)
+    widths = None
+    if data.train is not None and not data.woe:  # the weight of evidence of a column is one column
+        known = known_dataset(data.train)
+        recipe = _recipe(data, None if known is None else known.defaults)
+        widths = learn.widths(train, recipe.categorical, recipe.rare)
+    return server | split_by_count(train.columns, data.parties or 1, seed, widths)
 
 
 def _columns(raw: RawTable, split: Split) -> PartyTables:

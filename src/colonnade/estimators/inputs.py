@@ -56,7 +56,7 @@ def deal(
     """Every party's columns: as `columns` says, or so many each by chance; none of them has labels yet."""
     names = found.raw.columns
     count = min(USUAL_PARTIES, len(names)) if parties is None else parties
-    split = dealer(names, count, columns, seed)
+    split = dealer(found, count, columns, seed)
     holders = label_holders(tuple(split), active if isinstance(active, int) else list(active))
     return dealt(found, split, holders, None)
 
