@@ -56,15 +56,14 @@ def figure_2(
         data = _part(name, rows)
         for estimator in estimators:
             traces: dict[str, Trace] = {}
-            for label, algorithm, pairs in (
-                (f"af{estimator}-vp", f"af{estimator}-vp", None),
-                (f"asysqn-{estimator}", f"asysqn-{estimator}", "hvp"),
-                (f"asysqn-{estimator}, paper's pairs", f"asysqn-{estimator}", "paper"),
+            for label, algorithm, direction in (
+                (f"af{estimator}-vp", f"af{estimator}-vp", {}),
+                (f"asysqn-{estimator}", f"asysqn-{estimator}", {"pairs": "hvp"}),
+                (f"asysqn-{estimator}, paper's pairs", f"asysqn-{estimator}", {"pairs": "paper"}),
             ):
-                direction = {} if pairs is None else {"direction": {"pairs": pairs}}
                 terms = {"batch": 128, "epochs": epochs}
                 try:
-                    traces[label] = train(data, algorithm, train=terms, **direction)
+                    traces[label] = train(data, algorithm, train=terms, direction=direction)
                 except Diverged:
                     say(f"Figure 2, {name}, {label}: ends worse than it began")
                     table.append([name, label, None, None, None])

@@ -88,8 +88,7 @@ def _filled(table: Table) -> Table:
         return table
     kept = np.unique(X.indices)
     columns = tuple(table.columns[j] for j in kept)
-    free = tuple(int(np.flatnonzero(kept == j)[0]) for j in table.free if j in kept)
-    return replace(table, columns=columns, X=csr_array(X[:, kept]), free=free)
+    return replace(table, columns=columns, X=csr_array(X[:, kept]))
 
 
 def made_up_cases(seed: int, shapes: Sequence[str] = ()) -> Iterator[Case]:
