@@ -35,8 +35,8 @@ def check(job: Job, where: str) -> None:
     def refuse(text: str) -> NoReturn:
         raise JobError(f"{where}: {text}")
 
-    if job.seed < 0:
-        refuse(f"seed: {job.seed} is negative; give 0 or more")
+    if not 0 <= job.seed < 2**63:
+        refuse(f"seed: {job.seed} is not a number from 0 to below 2^63")
     _check_data(job.data, refuse)
     _check_train(job.train, refuse)
     _check_direction(job.direction, refuse)
