@@ -88,7 +88,7 @@ def test_a_table_is_looked_up_whatever_its_kind(kind: type[np.generic]) -> None:
 def test_what_an_owner_sees_is_uniform_whatever_the_words_are() -> None:
     """Verb 3 in Z_2 with two rows and one column, by enumeration: P's view, and T's, for every x."""
 
-    def views(x: tuple[int, int]) -> list[tuple[int, ...]]:
+    def views(x: tuple[int, ...]) -> list[tuple[int, ...]]:
         found = []
         for r in itertools.product((0, 1), repeat=2):
             for s in itertools.product((0, 1), repeat=2):
