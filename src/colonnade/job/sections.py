@@ -78,6 +78,7 @@ class Data(Section, frozen=True):
     woe: bool = False  # every column as its weight of evidence, as [woe] says
     intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
     weight: str | None = None  # a column at the label holders: how much a row counts
+    exposure: str | None = None  # a column there: for how long a row's events were counted (poisson)
 
     @property
     def party_names(self) -> tuple[str, ...]:

@@ -36,6 +36,8 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
         )
     if train.classes is not None and train.loss not in ("softmax", None):
         yield JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
+    if job.data.exposure is not None and train.loss != "poisson":
+        yield JobError("data.exposure: counts have an exposure; set train.loss = 'poisson', or drop it")
     for key, (given, words) in ONLY_SOME.items():
         if key not in conversation.understands and given(job):
             yield JobError(words(job, name))
