@@ -88,11 +88,15 @@ class Weighted:
         if y is None:
             raise TypeError("the second derivative of a weighted loss needs the weights beside theta")
         weight = np.where(y[:, 1] > 0, y[:, 1], 1.0)
-        return self._times(1 / weight, theta), y
+        return theta / self._beside(weight), y
 
     def _times(self, weight: Floats, theta: Floats) -> Floats:
-        product: Floats = (weight if self.task != "multiclass" else weight[:, None]) * theta
+        product: Floats = self._beside(weight) * theta
         return product
+
+    def _beside(self, weight: Floats) -> Floats:
+        """The weights in a shape that goes with theta."""
+        return weight if self.task != "multiclass" else weight[:, None]
 
 
 def loss_for(loss: Loss, y: Floats) -> Loss:
