@@ -13,11 +13,12 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from colonnade.data.datasets import available
 from colonnade_bench.asyrevel.line import line_times
 from colonnade_bench.asyrevel.lossless import TABLE_4, table_4
 from colonnade_bench.asyrevel.pace import delays, figure_3, figure_4
 from colonnade_bench.asyrevel.privacy import privacy
-from colonnade_bench.asyrevel.setting import here, tables_of
+from colonnade_bench.asyrevel.setting import tables_of
 from colonnade_bench.common import Bench, Grid, Panel, Say
 
 TABLE_3 = "Table 3: time of an exchange"
@@ -34,7 +35,7 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     """Measure everything that the data sets on this machine allow, and write it as it comes."""
     bench = Bench("asyrevel", "AsyREVEL: black-box models over split columns", quick)
     parts: list[Part] = [table_3, figure_3, figure_4, delays, *table_4(say, quick=quick)]
-    if here("a9a"):
+    if available("a9a"):
         parts.insert(0, partial(privacy, tables=tables_of("a9a")))
     with threadpool_limits(1):
         for part in parts:

@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from colonnade.data.datasets import available
 from colonnade.errors import JobError
 from colonnade.job import Job
 from colonnade.run.federate import Tables, run_tables
 from colonnade.run.resolve import compose
-from colonnade_bench.asyrevel.setting import NETWORK, PARTIES, accuracy, here, job_for, tables_of
+from colonnade_bench.asyrevel.setting import NETWORK, PARTIES, accuracy, job_for, tables_of
 from colonnade_bench.common import Bench, Grid, Panel, Say
 
 # the slowest party's speed, train.max_delay, and the delay that the step is shortened for
@@ -36,7 +37,7 @@ def time_to(points: list[tuple[float, float]], loss: float) -> float | None:
 def figure_3(bench: Bench, say: Say, *, quick: bool) -> None:
     """Loss against time with one slow party, where the parties' own models are what takes the time."""
     rows = []
-    name = "mnist" if here("mnist") else "a9a"
+    name = "mnist" if available("mnist") else "a9a"
     tables = tables_of(name, 1500 if quick else 4000)
     epochs = 4 if quick else 16
     for slower in (0.2, 0.4, 0.6):
@@ -75,7 +76,7 @@ def figure_3(bench: Bench, say: Say, *, quick: bool) -> None:
 
 def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
     """Simulated time to the same loss with more and more parties; eight embeddings in all."""
-    if not here("mnist"):
+    if not available("mnist"):
         return
     rows, epochs, goal = (1000, 12, 2.24) if quick else (3000, 25, 2.0)
     counts = (1, 2, 4, 8)
@@ -116,7 +117,7 @@ def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
 
 def delays(bench: Bench, say: Say, *, quick: bool) -> None:
     """What shortening the step for the delay, as Theorems 2 and 3 do, costs and gains on a9a."""
-    if not here("a9a"):
+    if not available("a9a"):
         return
     tables = tables_of("a9a", 4000 if quick else None)
     rows = []

@@ -10,21 +10,14 @@ import numpy as np
 from colonnade.conversations.cascade.pooled import by_gradient, by_values, stack_of
 from colonnade.conversations.pooling import AllColumns
 from colonnade.data.catalogue import DATASETS
-from colonnade.data.datasets import available
 from colonnade.job import Data, Job, job_from
 from colonnade.result import Result
 from colonnade.run.federate import Tables, plan_for
 from colonnade_bench.party_tables import first_rows, held_out, read_tables
 
 PARTIES = 8
-LINEAR = ("uci-credit", "givemesomecredit", "rcv1", "a9a", "w8a", "epsilon")
 IMAGES = ("mnist", "fashion-mnist")
 NETWORK: dict[str, Any] = {"kind": "mlp", "hidden": [128], "server": {"kind": "linear"}}  # section 5.1
-
-
-def here(name: str) -> bool:
-    """Whether a data set's files are on this machine."""
-    return name in DATASETS and available(name)
 
 
 def tables_of(name: str, rows: int | None = None, parties: int = PARTIES) -> Tables:

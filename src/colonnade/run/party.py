@@ -45,12 +45,14 @@ class Party:
     """One party while it takes part in a run: `async with Party(identity, nets) as party`.
 
     `nets` are its ends of the run's networks. `for_peers` says what peers may read of an error here.
+    `overhear` may put something around its secure sums.
     """
 
     identity: Identity
     nets: tuple[Endpoint, ...]
     version: str = __version__
     for_peers: Callable[[ColonnadeError], ColonnadeError] = lambda error: error
+    overhear: Callable[[SecureSum], SecureSum] = lambda secure: secure
     _sums: list[SecureSum] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
@@ -94,6 +96,7 @@ class Party:
                 secure = TreeSum(net)
             case "plain":
                 secure = PlainSum(net)
+        secure = self.overhear(secure)
         self._sums.append(secure)
         return secure
 
