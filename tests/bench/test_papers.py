@@ -12,7 +12,6 @@ import pytest
 from colonnade.data.datasets import load_dataset
 from colonnade.job import Data
 from colonnade_bench import papers
-from colonnade_bench.asyrevel import lossless
 from colonnade_bench.asyrevel.lossless import TABLE_4, table_4
 from colonnade_bench.common import Bench
 from colonnade_bench.kernel.fdskl import Splits
@@ -81,7 +80,7 @@ def test_fdskl_uses_it(w8a: Path) -> None:
 
 def test_asyrevel_uses_it(w8a: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench("asyrevel", "asyrevel", quick=False)
-    monkeypatch.setattr(lossless, "TRIALS", 2)
+    monkeypatch.setattr("colonnade_bench.asyrevel.lossless.TRIALS", 2)
     parts = table_4(quiet, quick=False)
     assert len(parts) == 1
     parts[0](bench, quiet, quick=False)
