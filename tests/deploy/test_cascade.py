@@ -161,7 +161,10 @@ def test_what_a_module_keeps_beside_its_parameters_is_stored_restored_and_export
     assert np.allclose([r["score"] for r in found], [r["score"] for r in rows], atol=1e-7)
 
 
-@pytest.mark.parametrize("algorithm", [p.name for p in PRESETS.values() if p.conversation == "cascade"])
+CASCADES = [p.name for p in PRESETS.values() if p.conversation in ("cascade", "exchange")]
+
+
+@pytest.mark.parametrize("algorithm", CASCADES)
 def test_every_cascade_can_be_deployed(tmp_path: Path, algorithm: str) -> None:
     names = ("bank", "shop")
     plain = with_defaults({"algorithm": algorithm, "train": {"epochs": 1, "batch": 64}})
@@ -260,7 +263,7 @@ def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
 
     (tmp_path / "shop" / "bend.py").write_text(SCORES + "# another\n")
     here, there = together(consortium, again)
-    assert "shop refused: it has no usable share of this model" in here
+    assert "shop refused: it cannot read or store its share of the model" in here
     assert "models.bend is not what it was when this share was trained" in there
 
 

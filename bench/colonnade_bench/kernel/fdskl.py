@@ -5,8 +5,8 @@ process spent on training, without reading files and without measuring. Processo
 programs on the machine change less, are those of the whole run. `fdskl` is the paper's algorithm, new random
 features in every round and a constant step; `fdskl-capped` is ours. `dsg` is doubly stochastic gradients on
 pooled columns, with the settings of each; `svc` is LIBSVM on pooled columns, `pp-svmv` LIBSVM on the securely
-summed kernel matrix, `linear` the optimum that FD-SVRG converges to. MNIST 4 against 9 (with its own test
-rows) stands for gisette, which was made from it.
+summed kernel matrix, `linear` the optimum that FD-SVRG converges to. The sets are those of the paper that are
+on this machine (`papers`); MNIST 4 against 9, with its own test rows, stands in for gisette.
 
 The other splits of every data set come last, and what there is is written after every part, so a run that is
 cut short has all figures, of fewer splits.
@@ -22,7 +22,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from colonnade.conversations.kernel.gram import memory_needed
-from colonnade.data.datasets import available
 from colonnade.job import Job
 from colonnade.run.federate import Tables
 from colonnade_bench.common import Bench, Grid, Panel, Say, growth_exponent
@@ -38,19 +37,10 @@ from colonnade_bench.kernel.runs import (
     tables_of,
     train_federated,
 )
-from colonnade_bench.kernel.topologies import measure
+from colonnade_bench.kernel.topologies import figure_4
+from colonnade_bench.papers import FDSKL, FDSKL_TABLE_4, WORDS, here, stands_for
 from colonnade_bench.party_tables import first_rows, held_out
 
-SETS = ("phishing", "a9a", "cod-rna", "uci-credit", "givemesomecredit", "mnist-4v9")
-# Table 4, minutes
-PAPER = {
-    "phishing": (1, 10),
-    "a9a": (2, 15),
-    "cod-rna": (1, 16),
-    "uci-credit": (1, 13),
-    "givemesomecredit": (3, 32),
-    "mnist-4v9": (1, 46),
-}
 NOT_THERE = (None, None)
 OURS = ("fdskl", "fdskl-capped")
 POOLED = {"fdskl": "dsg", "fdskl-capped": "dsg, capped"}
@@ -62,17 +52,17 @@ SUMMED_ROWS = 9_000  # what the whole kernel matrix can be summed for in a minut
 def run(quick: bool, out: Path, say: Say) -> list[Path]:
     """Measure on the data sets that are on this machine, and write what there is after every part."""
     bench = Bench("fdskl", "FDSKL: kernels over split columns", quick)
-    names = [name for name in SETS if available(name)]
-    missing = [name for name in SETS if name not in names]
+    names, missing = here(FDSKL)
     if missing:
-        say(f"not on this machine, left out: {', '.join(missing)}")
+        say(f"not on this machine, left out or stood in for: {', '.join(missing)}")
     names = names[:2] if quick else names
     growing = names[0] if quick or "cod-rna" not in names else "cod-rna"
     splits = Splits()
     bench.grids += splits.tables()
     with threadpool_limits(1):
         traffic(bench, say)
-        figure_4(bench, say, quick=quick)
+        say("sums and results over stars and trees")
+        figure_4(bench, 2**14 if quick else 2**18)
         figure_5(bench, growing, say, quick=quick)
         splits.write(bench, out)
         for name in names:
@@ -133,7 +123,8 @@ class Splits:
             for algorithm in OURS:
                 seconds = float(np.median(self.seconds[name][algorithm]))
                 processor = float(np.median(self.processor[name][algorithm]))
-                times.append([name, algorithm, seconds / 60, seconds, processor, *PAPER.get(name, NOT_THERE)])
+                paper = FDSKL_TABLE_4.get(stands_for(name), NOT_THERE)
+                times.append([name, algorithm, seconds / 60, seconds, processor, *paper])
         spans = [f"{edge} of {algorithm}" for algorithm in OURS for edge in ("least", "most")]
         heads = ["data set", *KINDS, *spans, "splits"]
         note = f"{PARTIES} parties. Means over the splits; dsg and svc on the first split alone, svc on "
@@ -142,7 +133,7 @@ class Splits:
         heads = ["data set", "algorithm", "ours [min]", "[s]", "processor [s]"]
         heads += ["paper, FDSKL [min]", "SecureBoost [min]"]
         note = "The paper used 24 cores; ours are all parties in one process, medians over the splits. "
-        note += "mnist-4v9 stands for gisette."
+        note += "".join(f"{name} {WORDS[name]}. " for name in self.errors if name in WORDS)
         return [figure, Grid("Table 4: training time", heads, times, note)]
 
 
@@ -167,16 +158,6 @@ def figure_3(bench: Bench, names: list[str], splits: Splits, say: Say, *, quick:
             lines["pp-svmv"] = [(done.processor, done.error)]
             say(f"{name}, pp-svmv: test error {done.error:.4f}, {done.processor:.1f} s of processor")
         bench.panels.append(Panel(f"Figure 3: {name}", "processor seconds", "test error", lines))
-
-
-def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
-    """Simulated seconds of one sum over a star, a tree and a ring."""
-    say("summation over star, tree and ring")
-    lines = measure(2**14 if quick else 2**18)
-    bench.panels.append(Panel("Figure 4: one sum", "parties", "simulated seconds", lines))
-    rows = [[shape, *(seconds for _, seconds in points)] for shape, points in lines.items()]
-    counts = [f"{int(q)} parties" for q, _ in lines["star"]]
-    bench.grids.append(Grid("Figure 4: seconds to sum one array", ["shape", *counts], rows))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ says where and how to put it right.
 from colonnade.job.files import job_from, read_job, read_toml, readable, refuse_unknown, with_defaults
 from colonnade.job.sections import (
     SERVER,
+    Broadcast,
     Cascade,
     Data,
     Device,
@@ -28,6 +29,7 @@ from colonnade.job.sections import (
     SumName,
     Train,
     Training,
+    Trees,
     Tune,
     Woe,
     World,
@@ -36,6 +38,7 @@ from colonnade.job.sections import (
 
 __all__ = [
     "SERVER",
+    "Broadcast",
     "Cascade",
     "Data",
     "Device",
@@ -57,6 +60,7 @@ __all__ = [
     "SumName",
     "Train",
     "Training",
+    "Trees",
     "Tune",
     "Woe",
     "World",

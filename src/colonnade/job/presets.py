@@ -15,7 +15,7 @@ Defaults = Mapping[str, Mapping[str, int | str]]
 EstimatorName = Literal["sgd", "svrg", "saga"]
 ScheduleName = Literal["async", "sync"]
 DirectionName = Literal["plain", "lbfgs"]
-ReplyName = Literal["values", "deltas", "gradient"]
+ReplyName = Literal["values", "deltas", "gradient", "embeddings"]
 SmoothingName = Literal["gaussian", "sphere", "rademacher", "coordinate"]
 
 
@@ -24,7 +24,7 @@ class Preset:
     """One algorithm: a conversation and the choices that plug into it.
 
     `estimator` and `direction` are choices of linear models, `reply` to `local_steps` those of a cascade,
-    `capped` is one of kernel machines.
+    `capped` is one of kernel machines, `additive` one of trees.
     """
 
     name: str
@@ -39,8 +39,10 @@ class Preset:
     two_sided: bool = False
     forward_bits: Bits = 32
     backward_bits: Bits = 32
+    forward_memory: bool = False
     local_steps: int = 1
     capped: bool = False  # random features are added up to a number; else in every round
+    additive: bool = False  # every tree uses the columns of one party alone
     private: bool = False  # makes no sense without a privacy mechanism
     defaults: Defaults = field(default_factory=dict)  # what a job's sections take where the job is silent
 
@@ -136,6 +138,23 @@ _TABLE = (
         "svrg",
         defaults=_LINEAR["svrg"],
     ),
+    Preset(
+        "secureboost",
+        "gradient-boosted trees over all parties' columns, level by level from histograms",
+        "SecureBoost",
+        "boost",
+        "sync",
+        defaults={"train": {"epochs": 100}},
+    ),
+    Preset(
+        "boosted-sum",
+        "ours: gradient-boosted trees, each over one party's columns alone: a score is a sum over parties",
+        "SecureBoost",
+        "boost",
+        "sync",
+        additive=True,
+        defaults={"train": {"epochs": 100}},
+    ),
     *(
         Preset(
             f"{name}-{short}",
@@ -209,12 +228,13 @@ _TABLE = (
     ),
     Preset(
         "c-vfl",
-        "split learning with outputs in 8 bits and several local steps for every gradient",
-        "VFL-CZOFO",
-        "cascade",
+        "every party gets all labels, all outputs and the server's model in 8 bits, and makes 5 local steps",
+        "C-VFL",
+        "exchange",
         "sync",
-        reply="gradient",
+        reply="embeddings",
         forward_bits=8,
+        backward_bits=8,
         local_steps=5,
     ),
     *(

@@ -12,6 +12,9 @@ LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", 
 ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
 SumName = Literal["masked", "tree", "plain"]
+Broadcast = Literal["star", "tree"]
+LabelsName = Literal["blind", "clear"]
+RevealName = Literal["owner", "never"]
 Device = Literal["cpu", "cuda", "auto"]
 ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
 MissingName = Literal["auto", "error", "zero", "mean"]
@@ -75,6 +78,7 @@ class Data(Section, frozen=True):
     woe: bool = False  # every column as its weight of evidence, as [woe] says
     intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
     weight: str | None = None  # a column at the label holders: how much a row counts
+    exposure: str | None = None  # a column there: for how long a row's events were counted (poisson)
 
     @property
     def party_names(self) -> tuple[str, ...]:
@@ -133,10 +137,13 @@ class Direction(Section, frozen=True):
 
 
 class Secure(Section, frozen=True):
-    """How partial scores are summed."""
+    """How partial scores are summed, and who may work out labels."""
 
     sum: SumName = "masked"
     accept_leak: bool = False
+    labels: LabelsName | None = None  # who learns what the labels follow from: none but their holder, or all
+    helper: str | None = None  # the party that deals random words where labels are blind
+    reveal: RevealName = "owner"  # who learns the weights of a blind run in the end
 
 
 class Cascade(Section, frozen=True):
@@ -154,9 +161,10 @@ class Cascade(Section, frozen=True):
     forward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of a client's outputs; 32: as `precision` says
     backward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of the server's replies
     forward_range: Literal["message", "column"] = "message"
+    forward_memory: bool | None = None  # in few bits: what rounding lost is sent when the row comes back
     forward_top: float | None = None  # only the largest changes: a part (0.1) or a number (400) of a message
     backward_top: float | None = None  # the same of gradient replies
-    local_steps: int | None = None  # of a client, for every reply
+    local_steps: int | None = None  # c-vfl: of everybody on a batch, before outputs are sent again
     optimizer: str = "sgd"  # of clients and server; or one of torch.optim: adam, adamw, rmsprop, ...
     optimizer_options: dict[str, bool | int | float | list[float]] = {}
 
@@ -217,7 +225,8 @@ class Net(Section, frozen=True):
     """Links and machines of the simulated world; transport and deadlines of the real one."""
 
     latency_ms: float = 0.0
-    bandwidth_mbps: float | None = None
+    bandwidth_mbps: float | None = None  # of a party's network card, either way
+    broadcast: Broadcast = "star"  # how results go to all: from one party, or passed on
     speeds: list[float] | None = None
     ns_per_value: float = 1.0
     us_per_call: float = 20.0
@@ -242,6 +251,23 @@ class Kernel(Section, frozen=True):
     omega: Literal["private", "shared"] = "private"
     bits: Literal[16, 32] = 16  # of a projection that travels
     cache: bool = True
+
+
+class Trees(Section, frozen=True):
+    """How boosted trees grow, in the words of XGBoost; `train.epochs` are the rounds of boosting."""
+
+    learning_rate: float = 0.1
+    max_depth: int = 6
+    max_leaves: int = 0  # 0: as many as the depth allows
+    min_child_weight: float = 1.0  # the least sum of second derivatives of a child
+    gamma: float = 0.0  # the least gain of a split
+    reg_lambda: float = 1.0
+    subsample: float = 1.0  # of the rows, anew for every tree
+    colsample_bytree: float = 1.0  # of every party's columns
+    max_bin: int = 64  # of a column, beside that of gaps
+    early_stopping_rounds: int = 0  # without a gain on held-back rows, which end the run; 0: none
+    validation_fraction: float = 0.1  # of the training rows that are held back for it
+    turns: Literal["gain", "round"] = "gain"  # of boosted-sum: whose columns a tree uses
 
 
 class Woe(Section, frozen=True):
@@ -283,6 +309,7 @@ class Training(Section, frozen=True, kw_only=True):
     secure: Secure = Secure()
     network: Net = Net()
     kernel: Kernel = Kernel()
+    trees: Trees = Trees()
     cascade: Cascade = Cascade()
     privacy: PrivacyTerms = PrivacyTerms()
     woe: Woe = Woe()

@@ -133,7 +133,7 @@ class BackwardConversation:
             z = await self.sum.collect(share, tag=tag)
             theta, seen = self.trainer.reply(batch, z), self.seen
             self.trainer.tally.launched += 1
-            await self.net.broadcast(Backward(tag, theta, seen))
+            await self.net.spread(Backward(tag, theta, seen))
             self.hear(number, seen)
             await self.window.due(number)
             share = await self.step_on((batch, theta))

@@ -342,7 +342,7 @@ def training(
             stale=settings.stale,
             lead=settings.lead,
         )
-    block = _block(context, schedule)
+    block = block_of(context, schedule)
     sample = schedule.order(0)
     steps = StepSizes(
         plan=context.plan,
@@ -367,7 +367,7 @@ def training(
         )
 
 
-def _block(context: Context[LinearSettings], schedule: Schedule) -> Block:
+def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
     """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
     classes, table = context.plan.objective.shape, context.train
     estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
