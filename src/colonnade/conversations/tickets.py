@@ -217,12 +217,18 @@ class Tickets:
         return window.may_begin(own, extra) and (not self.keeper or self._has_ticket(index))
 
     def _has_ticket(self, index: int) -> bool:
-        """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta."""
-        state = self.state
+        """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta.
+
+        A slow dominator has fewer in hand than a fast one, or at a pause all would wait for it to use them.
+        """
+        state, window = self.state, self.windows[index]
         if state.leg < len(state.closed):
             return False
-        mine = self.windows[index].begun
-        return all(mine - mark[index] < self.lead for other, mark in enumerate(state.marks) if other != index)
+        in_hand, fastest = window.begun - window.finished, max(self.done)
+        if in_hand and in_hand * fastest > self.own_ahead * window.finished:
+            return False
+        leads = (window.begun - mark[index] for other, mark in enumerate(state.marks) if other != index)
+        return all(lead < self.lead for lead in leads)
 
     def is_due(self, number: int) -> bool:
         """Whether theta of a round may be applied now: one from beyond a pause waits for its end here.
