@@ -224,14 +224,14 @@ def test_without_joining_the_slowest_party_s_throughput_is_the_limit() -> None:
 def test_a_theta_that_its_sender_may_not_send_ends_the_run_and_names_the_sender(
     forge: Callable[[Backward], Backward], text: str, world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent = Endpoint.broadcast
+    sent = Endpoint.spread
 
-    async def broadcast(net: Endpoint, message: Message) -> None:
+    async def spread(net: Endpoint, message: Message) -> None:
         if isinstance(message, Backward) and net.me == "party1" and message.tag > 6:
             message = forge(message)
         await sent(net, message)
 
-    monkeypatch.setattr(Endpoint, "broadcast", broadcast)
+    monkeypatch.setattr(Endpoint, "spread", spread)
     with pytest.raises(ProtocolError, match=f"party1 sent .*{text}"):
         run(random_tables(active=3), world=world)
 
