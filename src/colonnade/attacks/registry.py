@@ -54,8 +54,8 @@ def _asks_blindly(case: Case) -> bool:
 
 
 def _told_totals(case: Case) -> bool:
-    clear = case.plan.blind is None
-    return clear and case.holds_label and len(case.plan.parties) > 1 and not case.plan.objective.shape
+    plan = case.plan
+    return case.holds_label and plan.blind is None and len(plan.parties) > 1 and not plan.objective.shape
 
 
 def _evaluates(case: Case) -> bool:
