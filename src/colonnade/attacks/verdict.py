@@ -92,10 +92,10 @@ def on_coins(
     positive, truth = side * scores > threshold, y[drawn] > 0
     hits, alarms = int((positive & truth).sum()), int((positive & ~truth).sum())
     yes, no = int(truth.sum()), int((~truth).sum())
-    # the attacker may name either label, whichever tells more
+    # the attacker may name either label, whichever tells more: so each bound holds more surely
     bound = max(
-        epsilon_at_least(hits, alarms, yes, no, delta=delta),
-        epsilon_at_least(no - alarms, yes - hits, no, yes, delta=delta),
+        epsilon_at_least(hits, alarms, yes, no, delta=delta, confidence=0.975),
+        epsilon_at_least(no - alarms, yes - hits, no, yes, delta=delta, confidence=0.975),
     )
     broken = bound > promised
     note = f"{len(drawn)} labels drawn by coin; the job promises {promised:g}"
