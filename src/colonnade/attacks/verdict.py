@@ -56,6 +56,8 @@ def on_columns(
     attack: Attack, case: Case, guess: Columns, tables: Mapping[str, Table], y: Floats | None
 ) -> Finding:
     """How well an attack knows the column of others that it knows best."""
+    if len(guess.rows) < LEAST:
+        return _nothing(attack, case, f"only {len(guess.rows)} rows were heard of")
     best, where, looked_at = 0.0, "", 0
     truth: Floats = np.zeros(0)
     for party, found in guess.guess.items():
@@ -68,8 +70,8 @@ def on_columns(
             size = abs(_correlation(found[:, j if found.shape[1] > 1 else 0], column))
             if size > best:
                 best, where, truth = size, f"{name} of {party}", column
-    if not looked_at or len(guess.rows) < LEAST:
-        return _nothing(attack, case, "the others have no columns that vary, or too few rows were heard of")
+    if not looked_at:
+        return _nothing(attack, case, "the others have no columns that vary")
     span = of_correlation(best, len(guess.rows), looked_at)
     own = _dense(case.own.X[guess.rows])
     known = own if y is None else np.column_stack([own, y[guess.rows]])
