@@ -54,12 +54,6 @@ def test_one_matrix_over_all_blocks_rides_behind_theta_and_is_no_obstacle() -> N
     assert audited(tables, "vfb2-svrg", **direction)["party1", THETA].value == 1.0
 
 
-def test_nobody_is_told_theta_or_totals_in_a_blind_run() -> None:
-    tables = random_tables(parties=3, active=1, rows=120)
-    found = audited(tables, "vfb-svrg", train={"epochs": 2}, secure={"labels": "blind"})
-    assert not {attack for _, attack in found} & {THETA, "columns from joint scores"}
-
-
 def lonely(tables: Tables) -> Tables:
     """The tables with a single column at every party but the first, so that two parties hide nothing."""
     train = {
