@@ -14,7 +14,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.baselines.pooled import fit_pooled, pool
-from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
+from colonnade.baselines.svc import bandwidth_and_penalty, fit_svc, trade_off
 from colonnade.conversations.kernel.record import pooled_fit
 from colonnade.conversations.pooling import AllColumns
 from colonnade.data.catalogue import DATASETS
@@ -116,10 +116,9 @@ def svc_error(tables: Tables, seed: int) -> tuple[float, float]:
     X, y, X_test, y_test = pooled_rows(tables)
     some = np.random.default_rng(seed).permutation(len(y))[:SVC_ROWS]  # files may be sorted
     X, y = X[some], y[some]
-    job = job_for(tables, "fdskl-capped", seed)
     began = time.process_time()
-    sigma = median_bandwidth(X, y, job.kernel.fraction, seed)
-    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), job.train.l2_for(len(y))))
+    sigma, l2 = bandwidth_and_penalty(X, y, LOSSES["smooth_hinge"], seed=seed)
+    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), l2))
     seconds = time.process_time() - began
     return wrong(fit.decision_function(X_test), y_test), seconds
 
