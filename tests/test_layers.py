@@ -14,7 +14,7 @@ ROOT = Path(colonnade.__file__).parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "arrays"),
     ("job", "messages"),
-    ("losses", "regularizers", "result", "search", "test_scores", "timeline"),
+    ("losses", "regularizers", "result", "search", "test_scores", "timeline", "findings"),
     ("metrics", "data", "shares"),
     ("models",),
     ("optim",),
@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 # and within `run`, from the table of conversations down to files -> result
 RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("registry",),
+    ("blind",),
     ("rules", "notes"),
     ("resolve",),
     ("party",),
@@ -54,7 +55,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
 RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
-STORES = {"result", "search", "shares", "test_scores", "timeline"}
+STORES = {"result", "search", "shares", "test_scores", "timeline", "findings"}
 TOUCH_DISK = STORES | {"job", "data", "net", "run", "deploy", "report", "demo", "example", "cli"}
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
@@ -103,7 +104,7 @@ def test_within_run_a_module_imports_only_from_those_above_it(path: Path) -> Non
 
 
 def test_nobody_outside_the_records_asks_which_conversation_it_has() -> None:
-    names = {"backward", "pull", "kernel", "gram", "cascade"}
+    names = {"backward", "pull", "kernel", "gram", "cascade", "exchange"}
     for path in MODULES:
         if part_of(path) == "conversations":
             continue

@@ -58,6 +58,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unk
     """
 
     queued: ClassVar[bool] = False
+    relayed: ClassVar[bool] = False
+    """Whether it may travel through other parties (`net.relay`): all who pass it on may read it."""
 
 
 class Hello(Message, frozen=True, tag=0):
@@ -89,6 +91,7 @@ class Backward(Message, frozen=True, tag=3):
     """theta = dL/dz of the rows that belong to `tag`, sent by their dominator to every party."""
 
     queued: ClassVar[bool] = True
+    relayed: ClassVar[bool] = True
     tag: int
     theta: Numbers
 
@@ -116,6 +119,17 @@ class Abort(Message, frozen=True, tag=6):
 
 class Bye(Message, frozen=True, tag=7):
     """Says that the sender has finished: that its line goes silent now is not a fault."""
+
+
+class Relay(Message, frozen=True, tag=8):
+    """A message of `origin` on its way down a tree; the receiver passes it on to those `below`.
+
+    Parties are given by their places among all parties of the run.
+    """
+
+    origin: int
+    below: bytes
+    payload: bytes
 
 
 class Upload(Message, frozen=True, tag=20):
@@ -160,6 +174,7 @@ class Decay(Message, frozen=True, tag=10):
     """Ends a round of the kernel conversation: earlier coefficients decay, later rounds may begin."""
 
     queued: ClassVar[bool] = True
+    relayed: ClassVar[bool] = True
     tag: int
 
 
@@ -327,7 +342,7 @@ class Evidence(Message, frozen=True, tag=64):
 
 
 AnyMessage = (
-    Ask | Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay
+    Ask | Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay | Relay
     | Upload | Reply | Embeddings | Measure
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare

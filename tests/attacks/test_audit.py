@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from colonnade.attacks.audit import epsilon_at_least
+from colonnade.attacks.epsilon import epsilon_at_least
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Differentiable, Linear
 from colonnade.optim.deltas import Deltas, DeltasServer

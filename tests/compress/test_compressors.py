@@ -54,6 +54,18 @@ def test_every_compressor_survives_the_wire_and_refuses_what_is_not_due(compress
 
 
 @given(x=arrays, bits=st.sampled_from(BITS), per=st.sampled_from(["message", "column"]))
+@settings(max_examples=40, deadline=None)
+def test_the_nearest_level_is_at_most_half_a_level_away(x: Any, bits: Any, per: Any) -> None:
+    quantizer = Quantizer(bits, None, per)
+    found = quantizer.decode(quantizer.encode(None, x)[0], x.shape)
+    table = x.reshape(-1, x.shape[-1] if per == "column" else 1)
+    low, high = table.min(axis=0), table.max(axis=0)
+    scale = 1e-6 * np.maximum(np.abs(low), np.abs(high)) + 1e-30  # the range is in single precision
+    error = np.abs(found.reshape(table.shape) - table)
+    assert (error <= (high - low) / (2**bits - 1) / 2 + scale).all()
+
+
+@given(x=arrays, bits=st.sampled_from(BITS), per=st.sampled_from(["message", "column"]))
 @settings(max_examples=60, deadline=None)
 def test_the_error_is_less_than_one_level_and_the_size_is_exact(x: Any, bits: Any, per: Any) -> None:
     quantizer = Quantizer(bits, np.random.default_rng(0), per)

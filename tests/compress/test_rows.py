@@ -1,9 +1,13 @@
-"""Top-k with a memory for every row: both ends agree, nothing is lost, and it arrives."""
+"""Compression with a memory for every row: both ends agree, nothing is lost, and it arrives."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Literal
 
+import numpy as np
+import pytest
+
+from colonnade.compress.quantize import Quantizer
 from colonnade.compress.rows import Changes, Late
 from colonnade.compress.topk import TopK
 
@@ -26,6 +30,24 @@ def test_changes_bring_the_receiver_to_what_was_meant() -> None:
         gaps.append(np.abs(table - meant).max())
     assert gaps[0] > 0.1  # one pass is not enough
     assert gaps[-1] < 1e-6
+
+
+@pytest.mark.parametrize("bits", [2, 4])
+def test_changes_in_few_bits_get_as_exact_as_one_likes(bits: Literal[2, 4]) -> None:
+    rng = np.random.default_rng(2)
+    meant = rng.standard_normal((ROWS, WIDTH))
+    nearest = Quantizer(bits, None)
+    client, table, gaps = Changes(nearest, np.zeros((ROWS, WIDTH))), np.zeros((ROWS, WIDTH)), []
+    for _ in range(40):
+        for rows in rng.permutation(ROWS).reshape(4, 5):
+            packed = client.pack(rows, meant[None, rows])
+            assert packed.nbytes == 8 + -(-30 * bits // 8)
+            table[rows] = Changes(nearest, table).added(packed, table[rows])[0]
+        np.testing.assert_array_equal(table, client.there)
+        gaps.append(float(np.abs(table - meant).max()))
+    alone = nearest.decode(nearest.encode(None, meant)[0], meant.shape)
+    assert np.abs(alone - meant).max() > 0.1  # which is what is left without a memory, for ever
+    assert gaps[-1] < 1e-5
 
 
 def test_what_is_left_out_of_a_row_comes_with_its_next_message() -> None:

@@ -161,7 +161,10 @@ def test_what_a_module_keeps_beside_its_parameters_is_stored_restored_and_export
     assert np.allclose([r["score"] for r in found], [r["score"] for r in rows], atol=1e-7)
 
 
-@pytest.mark.parametrize("algorithm", [p.name for p in PRESETS.values() if p.conversation == "cascade"])
+CASCADES = [p.name for p in PRESETS.values() if p.conversation in ("cascade", "exchange")]
+
+
+@pytest.mark.parametrize("algorithm", CASCADES)
 def test_every_cascade_can_be_deployed(tmp_path: Path, algorithm: str) -> None:
     names = ("bank", "shop")
     plain = with_defaults({"algorithm": algorithm, "train": {"epochs": 1, "batch": 64}})

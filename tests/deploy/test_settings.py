@@ -122,6 +122,13 @@ def test_mistakes_in_terms(tmp_path: Path, old: str, new: str, text: str) -> Non
         read_terms(tmp_path / "job.toml")
 
 
+def test_results_from_second_hand_are_refused_between_companies(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(JOB + '[network]\nbroadcast = "tree"\n')
+    with pytest.raises(JobError, match=r"network\.broadcast = 'tree': between companies everybody hears"):
+        read_terms(path)
+
+
 def test_a_job_over_grpc_is_refused_in_one_line(tmp_path: Path) -> None:
     """Daemons speak TLS only: a job that asks for gRPC is refused when its file is read, and by any peer."""
     path = tmp_path / "job.toml"

@@ -58,7 +58,10 @@ def refusal(**sections: Any) -> str:
             {"network": {"faults": {"dropp": 0.1}}},
             "unknown key network.faults.dropp; did you mean network.faults.drop?",
         ),
-        ({"secure": {"zzz": 1}}, "unknown key secure.zzz; known here: accept_leak, sum"),
+        (
+            {"secure": {"zzz": 1}},
+            "unknown key secure.zzz; known here: accept_leak, helper, labels, reveal, sum",
+        ),
     ],
 )
 def test_an_unknown_key_is_named_with_its_section_and_the_nearest_known_one(

@@ -38,7 +38,7 @@ from colonnade_bench.kernel.runs import (
     tables_of,
     train_federated,
 )
-from colonnade_bench.kernel.topologies import measure
+from colonnade_bench.kernel.topologies import figure_4
 from colonnade_bench.party_tables import first_rows, held_out
 
 SETS = ("phishing", "a9a", "cod-rna", "uci-credit", "givemesomecredit", "mnist-4v9")
@@ -72,7 +72,8 @@ def run(quick: bool, out: Path, say: Say) -> list[Path]:
     bench.grids += splits.tables()
     with threadpool_limits(1):
         traffic(bench, say)
-        figure_4(bench, say, quick=quick)
+        say("sums and results over stars and trees")
+        figure_4(bench, 2**14 if quick else 2**18)
         figure_5(bench, growing, say, quick=quick)
         splits.write(bench, out)
         for name in names:
@@ -167,16 +168,6 @@ def figure_3(bench: Bench, names: list[str], splits: Splits, say: Say, *, quick:
             lines["pp-svmv"] = [(done.processor, done.error)]
             say(f"{name}, pp-svmv: test error {done.error:.4f}, {done.processor:.1f} s of processor")
         bench.panels.append(Panel(f"Figure 3: {name}", "processor seconds", "test error", lines))
-
-
-def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
-    """Simulated seconds of one sum over a star, a tree and a ring."""
-    say("summation over star, tree and ring")
-    lines = measure(2**14 if quick else 2**18)
-    bench.panels.append(Panel("Figure 4: one sum", "parties", "simulated seconds", lines))
-    rows = [[shape, *(seconds for _, seconds in points)] for shape, points in lines.items()]
-    counts = [f"{int(q)} parties" for q, _ in lines["star"]]
-    bench.grids.append(Grid("Figure 4: seconds to sum one array", ["shape", *counts], rows))
 
 
 @dataclass(frozen=True)

@@ -1,131 +1,166 @@
-"""Summing the same arrays over a star, a binary tree and a ring (FDSKL, Figure 4).
+"""Stars and trees against the number of parties (FDSKL, Figure 4), by the sums and broadcasts that ship.
 
-The parties are real endpoints on the simulated net. A message takes the link's latency; the receiver takes
-it in through one network card, an array at a time, and adds it. So a star waits for its root's card, a
-ring for every hop in turn, and a tree for its height:
+Parties are real endpoints on the simulated net, each with one network card (`net/inprocess/simulated.py`).
+With L the latency and T an array's time through a card, the formulas are
 
-    star  L + (q - 1) (T + A)        ring  (q - 1) (L + T + A)        tree  ceil(log2 q) (L + T + A)
+    sum over a star       L + (q - 1) T           result over a star            L + (q - 1) T
+    sum along two trees   h (L + T) + 2 T         result down a reverse tree    log2(q) (L + T)
 
-with L the latency, T an array's time through a card and A that of an addition.
+with h about log2(q): the papers' sum sends masked values and masks along a tree each, and both arrive at the
+root. Seconds are of the net alone; arithmetic is not charged.
+
+In rounds of training the result of one is what the shares of the next wait for. A star then loses less than
+the formulas say, since the first to hear sends while the last still waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.arrays import Floats
-from colonnade.messages import Piece
+from colonnade.job import Broadcast
+from colonnade.messages import Backward
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.simulated import Link, SimulatedHub
+from colonnade.secure.masked import MaskedSum
+from colonnade.secure.plain import PlainSum
+from colonnade.secure.protocol import SecureSum
+from colonnade.secure.tree import TreeSum
+from colonnade_bench.common import Bench, Grid, Panel
 
-SHAPES = ("star", "tree", "ring")
-PARTIES = (2, 4, 8, 16, 32)
+GIGABIT = Link(latency_s=0.5e-3, bandwidth_bps=1e9)
+"""The paper's network, in round numbers."""
+
+PARTIES = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32)
+Lines = dict[str, list[tuple[float, float]]]
+
+
+def masked(net: Endpoint) -> MaskedSum:
+    """The default sum, with a secret for every pair as if they had agreed on it."""
+    return MaskedSum(
+        net, {peer: hashlib.sha256(repr(sorted((net.me, peer))).encode()).digest() for peer in net.peers}
+    )
 
 
 @dataclass(frozen=True)
-class Machines:
-    """Latency, bandwidth and speed of addition: the paper's gigabit network, in round numbers."""
+class Way:
+    """How numbers go up to the root and how the result comes down; either may be left out."""
 
-    latency_s: float = 0.5e-3
-    bandwidth_bps: float = 1e9
-    add_s_per_value: float = 1e-9
-
-    def seconds(self, values: int) -> float:
-        """Seconds to take in and add one array (T + A)."""
-        return values * (64 / self.bandwidth_bps + self.add_s_per_value)
+    up: Callable[[Endpoint], SecureSum] | None = None
+    down: Broadcast | None = None
+    rounds: int = 1
 
 
-@dataclass
-class Summing:
-    """One party of a summation; party 0 is the root."""
-
-    net: Endpoint
-    at: int
-    q: int
-    total: Floats
-    machines: Machines
-
-    async def run(self, shape: str) -> None:
-        """Take part in a sum of this shape."""
-        match shape:
-            case "star":
-                await self.star()
-            case "tree":
-                await self.tree()
-            case "ring":
-                await self.ring()
-
-    async def star(self) -> None:
-        """Sum at the root, which takes in everybody's array."""
-        if self.at:
-            await self.send(0)
-            return
-        for other in range(1, self.q):
-            await self.add(other)
-
-    async def tree(self) -> None:
-        """Sum over a binary tree: at height h, party k takes in party k + 2^h if 2^(h+1) divides k."""
-        reach = 1
-        while reach < self.q:
-            if self.at % (2 * reach):
-                await self.send(self.at - reach)
-                return
-            if self.at + reach < self.q:
-                await self.add(self.at + reach)
-            reach *= 2
-
-    async def ring(self) -> None:
-        """Sum from the last party to the one before it, and so on to the root."""
-        if self.at + 1 < self.q:
-            await self.add(self.at + 1)
-        if self.at:
-            await self.send(self.at - 1)
-
-    async def send(self, to: int) -> None:
-        await self.net.send(_name(to), Piece(0, self.total))
-
-    async def add(self, sender: int) -> None:
-        values = (await self.net.recv(Piece, _name(sender), 0)).values
-        await self.net.clock.work(self.machines.seconds(values.size))
-        self.total = self.total + values
+SUMS = {"masked star": Way(up=masked), "plain star": Way(up=PlainSum), "tree": Way(up=TreeSum)}
+RESULTS = {"star": Way(down="star"), "reverse tree": Way(down="tree")}
+TRAINING = {
+    "masked star up, star down": Way(masked, "star", rounds=4),
+    "masked star up, reverse tree down": Way(masked, "tree", rounds=4),
+    "tree up, reverse tree down": Way(TreeSum, "tree", rounds=4),
+}
 
 
-def _name(at: int) -> str:
-    return f"party{at:03}"
+async def _take_part(net: Endpoint, secure: SecureSum | None, way: Way, values: int) -> float:
+    """One party, the first of which is the root; the virtual time at which it has all it waits for."""
+    root, piece = net.parties[0], np.full(values, 0.25)
+    for number in range(way.rounds):
+        if net.me == root:
+            total = piece if secure is None else await secure.collect(piece, tag=number)
+            expected = piece[0] * (1 if secure is None else len(net.parties))
+            if not np.allclose(total, expected):
+                raise ArithmeticError(f"the sum of {len(net.parties)} parties is {total[0]}")
+            if way.down is not None:
+                await net.spread(Backward(number, total))
+        else:
+            if secure is not None:
+                await secure.give(piece, root=root, tag=number)
+            if way.down is not None:
+                await net.drain(Backward)
+    waits = net.me == root if way.down is None else True
+    when = net.clock.now() if waits else 0.0
+    if secure is not None:
+        await secure.settle()  # others may still need what is added up here
+    await net.finish()
+    return when
 
 
-def summed(shape: str, arrays: list[Floats], machines: Machines) -> tuple[Floats, float]:
-    """The total at the root, and the virtual seconds it took."""
+def seconds(q: int, values: int, way: Way, link: Link = GIGABIT) -> float:
+    """Simulated seconds for an array of so many values and q parties; of a round, where there are several."""
 
-    async def main() -> tuple[Floats, float]:
-        hub = SimulatedHub(Link(machines.latency_s))
-        names = tuple(_name(at) for at in range(len(arrays)))
-        nets = [Endpoint(name, names, hub.wire(name), VirtualClock(), run=1) for name in names]
-        parties = [
-            Summing(net, at, len(arrays), array, machines)
-            for at, (net, array) in enumerate(zip(nets, arrays, strict=True))
+    async def main() -> float:
+        hub = SimulatedHub(link)
+        names = tuple(f"party{at:03}" for at in range(q))
+        down = way.down or "star"
+        nets = [
+            Endpoint(name, names, hub.wire(name), VirtualClock(), run=1, broadcast=down) for name in names
         ]
-        await asyncio.gather(*(party.run(shape) for party in parties))
-        seconds = nets[0].clock.now()
+        sums = [None if way.up is None else way.up(net) for net in nets]
+        pairs = zip(nets, sums, strict=True)
+        times = await asyncio.gather(*(_take_part(net, secure, way, values) for net, secure in pairs))
         for net in nets:
             await net.close()
-        return parties[0].total, seconds
+        return max(times)
 
-    return run_virtual(main())
+    return run_virtual(main()) / way.rounds
 
 
-def measure(values: int, machines: Machines | None = None) -> dict[str, list[tuple[float, float]]]:
-    """Seconds of each shape against the number of parties, for arrays of this many values."""
-    machines = machines or Machines()
-    rng = np.random.default_rng(0)
-    lines: dict[str, list[tuple[float, float]]] = {shape: [] for shape in SHAPES}
-    for q in PARTIES:
-        arrays = list(rng.standard_normal((q, values)))
-        for shape in SHAPES:
-            _, seconds = summed(shape, arrays, machines)
-            lines[shape].append((float(q), seconds))
-    return lines
+def measure(
+    values: int, ways: Mapping[str, Way], parties: Sequence[int] = PARTIES, link: Link = GIGABIT
+) -> Lines:
+    """Seconds of each way against the number of parties."""
+    return {name: [(float(q), seconds(q, values, way, link)) for q in parties] for name, way in ways.items()}
+
+
+def crossing(lines: Lines, star: str, tree: str) -> int | None:
+    """The number of parties from which on a tree is faster than a star; None if it never is."""
+    faster = None
+    for (q, of_star), (_, of_tree) in zip(lines[star], lines[tree], strict=True):
+        if of_tree >= of_star:
+            faster = None
+        elif faster is None:
+            faster = int(q)
+    return faster
+
+
+PARTS = (
+    ("one sum", SUMS, "masked star", "tree"),
+    ("one result to all", RESULTS, "star", "reverse tree"),
+    ("a round of training", TRAINING, "masked star up, star down", "tree up, reverse tree down"),
+)
+"""What is measured: its name, the ways, and the star and the tree whose lines may cross."""
+
+SIZES = (256, 2**12, 2**14, 2**16)
+"""Numbers in an array: the thetas of a usual batch, and more."""
+
+
+def figure_4(bench: Bench, values: int, parties: Sequence[int] = PARTIES, link: Link = GIGABIT) -> None:
+    """Add the figure, its numbers, and where the lines cross."""
+    for what, ways, star, tree in PARTS:
+        lines = measure(values, ways, parties, link)
+        bench.panels.append(Panel(f"Figure 4: {what}", "parties", "simulated seconds", lines))
+        rows = [[name, *(1e3 * taken for _, taken in points)] for name, points in lines.items()]
+        at = crossing(lines, star, tree)
+        where = "nowhere here" if at is None else f"from {at} parties on"
+        note = f"{tree} is faster than {star} {where}."
+        title = f"Figure 4: {what}, arrays of {values} numbers, simulated milliseconds"
+        bench.grids.append(Grid(title, ["way", *(f"{q} parties" for q in parties)], rows, note))
+    bench.grids.append(crossings(parties, link))
+
+
+def crossings(parties: Sequence[int], link: Link) -> Grid:
+    """The number of parties from which on a tree is faster, for arrays of several lengths."""
+    rows = []
+    for values in SIZES:
+        row: list[int | None] = [values]
+        for _, ways, star, tree in PARTS:
+            two = {name: ways[name] for name in (star, tree)}
+            row.append(crossing(measure(values, two, parties, link), star, tree))
+        rows.append(row)
+    heads = ["numbers in an array", *(what for what, *_ in PARTS)]
+    note = f"A dash: with up to {max(parties)} parties a star is faster."
+    return Grid("Figure 4: parties from which on a tree is faster than a star", heads, rows, note)

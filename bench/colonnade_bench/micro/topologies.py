@@ -1,24 +1,31 @@
-"""Star, tree and ring summation of the same arrays for 2 to 32 parties, in simulated seconds.
+"""Sums and results over stars and trees for 2 to 32 parties, in simulated time, and where the lines cross.
 
-python -m colonnade_bench.micro.topologies [--values 262144]
+python -m colonnade_bench.micro.topologies [--values 262144] [--latency-ms 0.5] [--mbps 1000] [--out DIR]
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from colonnade_bench.kernel.topologies import PARTIES, measure
+from colonnade.net.inprocess.simulated import Link
+from colonnade_bench.common import Bench
+from colonnade_bench.kernel.topologies import figure_4
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--values", type=int, default=2**18, help="numbers in one array")
-    values = parser.parse_args().values
-    lines = measure(values)
-    print(f"arrays of {values} numbers, milliseconds")
-    print("parties " + "".join(f"{shape:>10}" for shape in lines))
-    for row, q in enumerate(PARTIES):
-        print(f"{q:7} " + "".join(f"{1e3 * points[row][1]:10.2f}" for points in lines.values()))
+    parser.add_argument("--latency-ms", type=float, default=0.5)
+    parser.add_argument("--mbps", type=float, default=1000.0, help="of every party's card")
+    parser.add_argument("--out", type=Path, help="also write the figure and its numbers to this folder")
+    options = parser.parse_args()
+    bench = Bench("topologies", "Stars and trees against the number of parties", quick=False)
+    figure_4(bench, options.values, link=Link(options.latency_ms / 1e3, options.mbps * 1e6))
+    for grid in bench.grids:
+        print(grid.markdown(), end="\n\n")
+    if options.out is not None:
+        bench.write(options.out)
 
 
 if __name__ == "__main__":

@@ -1,33 +1,212 @@
-"""A lower bound on the true epsilon, from how often an attacker tells two data sets apart.
+"""An audit of a job: run it, write down what every party hears, and let each in turn try to learn more.
 
-If replies are (epsilon, delta) differentially private, an attacker that says "the second" with probability p
-when it is the second and f when it is the first has p <= e^epsilon f + delta. Counts of many trials bound p
-from below and f from above (Clopper and Pearson), and so epsilon from below, with the confidence asked for.
+The run is that of the job, in this process: taps sit between every party and its wire, and around its secure
+sums, and change nothing. Then every attack that makes sense for a party is tried on what that party really
+said and heard (`registry`), and compared with the truth (`verdict`). Where the job promises an epsilon it is
+run once more with the labels of some rows drawn by coin: nobody can guess these, so what attacks get right
+bounds the true epsilon from below.
+
+What is found is given away at least; what is not found may be given away all the same.
 """
 
 from __future__ import annotations
 
-from math import log
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
-from scipy.stats import beta
+import msgspec
+import numpy as np
+
+from colonnade.arrays import Floats, Rows
+from colonnade.attacks import verdict
+from colonnade.attacks.case import Case, Columns, Labels
+from colonnade.attacks.registry import ATTACKS, Attack
+from colonnade.attacks.transcript import Transcript
+from colonnade.conversations.context import GivenModels
+from colonnade.data.table import Table
+from colonnade.errors import DataError
+from colonnade.findings import Finding
+from colonnade.job import Job
+from colonnade.job.plan import Task
+from colonnade.losses import LOSSES
+from colonnade.models.blackbox import Model
+from colonnade.net.network import Wire
+from colonnade.privacy.labels import delta_of
+from colonnade.run.federate import Finished, Source, conclude, prepare
+from colonnade.run.launch import IN_PROCESS
+from colonnade.run.party import Progress
+from colonnade.run.resolve import compose
+from colonnade.run.world import Launch
+from colonnade.secure.protocol import SecureSum
+
+COINS = 1000  # labels drawn by coin, at most; and of a quarter of the rows
+Tell = Callable[[str], None]
 
 
-def epsilon_at_least(
-    hits: int, false_alarms: int, trials: int, *, delta: float = 1e-5, confidence: float = 0.95
-) -> float:
-    """The lower bound on epsilon with this confidence, from so many trials with each of two data sets.
+@dataclass(frozen=True)
+class Audited:
+    """A job's run, and what attacks on it found."""
 
-    `hits` are trials with the second data set in which the attacker said "the second", `false_alarms` those
-    with the first.
+    done: Finished
+    findings: list[Finding]
 
-    >>> round(epsilon_at_least(5000, 0, 5000), 2)
-    7.21
-    >>> epsilon_at_least(50, 50, 100)
-    0.0
-    """
-    doubt = (1 - confidence) / 2
-    least = 0.0 if hits == 0 else float(beta.ppf(doubt, hits, trials - hits + 1))
-    most = (
-        1.0 if false_alarms == trials else float(beta.ppf(1 - doubt, false_alarms + 1, trials - false_alarms))
-    )
-    return max(0.0, log(max(least - delta, 1e-300) / most))
+
+def audit(
+    job: Job,
+    *,
+    progress: Progress = lambda moment: None,
+    tell: Tell = lambda words: None,
+    attacks: tuple[Attack, ...] = ATTACKS,
+) -> Audited:
+    """Run a job in this process and try every attack on what each party heard; `tell` hears what is done."""
+    if job.world not in IN_PROCESS:
+        job = msgspec.structs.replace(job, world="local")
+    tell("reading the data")
+    source, order = prepare(compose(job))
+    return audit_run(job, source, replace(order, progress=progress), tell=tell, attacks=attacks)
+
+
+def audit_run(
+    job: Job,
+    source: Source,
+    order: Launch,
+    *,
+    tell: Tell = lambda words: None,
+    attacks: tuple[Attack, ...] = ATTACKS,
+) -> Audited:
+    """The same for a run that is ready to be launched in this process."""
+    order = order.ready()
+    auditor = Auditor(job, source, order, attacks, tell)
+    done, cases = auditor.cases()
+    findings = [*auditor.attacked(cases), *auditor.coins(cases)]
+    return Audited(done, sorted(findings, key=lambda each: order.plan.parties.index(each.by)))
+
+
+@dataclass(frozen=True, eq=False)
+class Auditor:
+    """Runs a job on prepared columns, as often as its attacks need, and judges them by the truth."""
+
+    job: Job
+    source: Source
+    order: Launch
+    attacks: tuple[Attack, ...]
+    tell: Tell
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        return {party: data.prepare().train for party, data in self.order.data.items()}
+
+    @property
+    def truth(self) -> Floats:
+        y = self.tables[self.order.plan.label_holders[0]].y
+        if y is None:
+            raise DataError(f"{self.order.plan.label_holders[0]} holds no label")
+        return y
+
+    @property
+    def task(self) -> Task:
+        return LOSSES[self.order.plan.objective.loss].task
+
+    def cases(self, order: Launch | None = None, job: Job | None = None) -> tuple[Finished, list[Case]]:
+        """Run the job, or another like it; returns what every party has afterwards."""
+        given = order or self.order
+        transcripts = {party: Transcript(party) for party in given.data}
+        done = conclude(job or self.job, self.source, _listening(given, transcripts), self.tell)
+        tables = self.tables
+        widths = {party: table.width for party, table in tables.items()}
+        found = [
+            Case(
+                done.plan,
+                party,
+                transcripts[party],
+                tables[party],
+                done.shares[party],
+                widths,
+                again=lambda model, party=party: self._again(party, model),  # type: ignore[misc]
+            )
+            for party in done.plan.parties
+        ]
+        return done, found
+
+    def _again(self, party: str, model: Model) -> Transcript:
+        """What a party hears if it runs the job with another model of its own."""
+        heard = Transcript(party)
+        models = {**self.order.models, party: GivenModels(model, None)}
+        order = _listening(replace(self.order, models=models), {party: heard})
+        conclude(msgspec.structs.replace(self.job, compare=False), self.source, order)
+        return heard
+
+    def attacked(self, cases: list[Case]) -> Iterator[Finding]:
+        """Try every attack of every party."""
+        for case in cases:
+            tried = [attack for attack in self.attacks if attack.applies(case)]
+            for attack in tried:
+                self.tell(f"{case.party}: {attack.name}")
+                yield self._judged(attack, case)
+            if not tried:
+                yield Finding(
+                    attack="none of ours applies",
+                    by=case.party,
+                    success="not measured",
+                    note="which does not mean that there is none",
+                )
+
+    def _judged(self, attack: Attack, case: Case) -> Finding:
+        guess = attack.guess(case)
+        if isinstance(guess, Columns):
+            y = self.truth if case.holds_label and self.task != "multiclass" else None
+            return verdict.on_columns(attack, case, guess, self.tables, y)
+        return verdict.on_labels(attack, case, guess, self.truth, self.task)
+
+    def coins(self, cases: list[Case]) -> Iterator[Finding]:
+        """What attacks say about the epsilon that the job promises, where it promises one for two classes."""
+        privacy = self.order.plan.privacy
+        who = {(a.name, c.party) for c in cases for a in self.attacks if self._of_labels(a) and a.applies(c)}
+        if privacy.epsilon is None or self.task != "binary" or not who:
+            return
+        rng = np.random.default_rng(self.job.seed)
+        rows = len(self.truth)
+        coins = np.sort(rng.choice(rows, size=min(COINS, rows // 4), replace=False))
+        self.tell("once more, with labels drawn by coin")
+        order, y = _with_coins(self.order, coins, rng)
+        quiet = msgspec.structs.replace(self.job, compare=False)
+        _, again = self.cases(order, quiet)
+        delta = delta_of(privacy, self.order.plan.objective.loss)
+        for case in again:
+            for attack in self.attacks:
+                if (attack.name, case.party) not in who:
+                    continue
+                guess = attack.guess(case)
+                if isinstance(guess, Labels):
+                    yield verdict.on_coins(attack, case, guess, y, coins, privacy.epsilon, delta)
+
+    @staticmethod
+    def _of_labels(attack: Attack) -> bool:
+        return attack.aim == "labels" and not attack.active
+
+
+def _listening(order: Launch, transcripts: dict[str, Transcript]) -> Launch:
+    """The run with everything written down that these parties say, hear and sum."""
+
+    def tap(party: str, wire: Wire) -> Wire:
+        return transcripts[party].tap(party, wire) if party in transcripts else wire
+
+    def overhear(party: str, secure: SecureSum) -> SecureSum:
+        return transcripts[party].overhear(party, secure) if party in transcripts else secure
+
+    return replace(order, tap=tap, overhear=overhear)
+
+
+def _with_coins(order: Launch, coins: Rows, rng: np.random.Generator) -> tuple[Launch, Floats]:
+    """The run with the labels of some rows drawn by coin, and the labels it is trained on."""
+    drawn = rng.choice([-1.0, 1.0], size=len(coins))
+    data: dict[str, Any] = dict(order.data)
+    labels: Floats = np.zeros(0)
+    for party, each in order.data.items():
+        if each.train.y is None:
+            continue
+        labels = np.asarray(each.train.y, dtype=np.float64).copy()
+        labels[coins] = drawn
+        data[party] = replace(each, train=replace(each.train, y=labels))
+    return replace(order, data=data), labels

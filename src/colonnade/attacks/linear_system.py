@@ -16,17 +16,23 @@ Needs: the number of the others' columns, which a party may know.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from colonnade.arrays import Floats
-from colonnade.conversations.kernel.phases import TURN
+from colonnade.arrays import Floats, Rows
+from colonnade.attacks.case import Case, Columns
+from colonnade.conversations.kernel.features import STRETCH
+from colonnade.conversations.kernel.phases import TURN, unpack
 from colonnade.conversations.kernel.settings import KernelSettings
-from colonnade.conversations.kernel.setup import FeatureLayout, draw_directions, shared_directions
+from colonnade.conversations.kernel.setup import FeatureLayout, draw_directions, layout_of, shared_directions
 from colonnade.job.plan import Plan
+from colonnade.messages import Announce, Topic, topic_of
 from colonnade.models.random_features import KERNELS
+from colonnade.secure.protocol import is_words
 
+MOST_ROWS = 500  # whose differences are compared, two by two
 ROUNDS = 20  # of turning back; a few are enough where it works at all
 
 
@@ -42,6 +48,49 @@ def guessed_directions(
         party: draw_directions(shared_directions(plan.seed, party), kernel, sigma, width, layout)[owner]
         for party, width in widths.items()
     }
+
+
+def columns_from_angles(case: Case) -> Columns:
+    """The others' columns, if directions were drawn from the job's seed; else it is a wild guess."""
+    plan, names = case.plan, case.plan.parties
+    layout = layout_of(plan, case.rows)
+    owner = layout.owners.index(case.party)
+    rows, totals = _angles_heard(case, layout, owner)
+    rows, totals = rows[:MOST_ROWS], totals[:MOST_ROWS]
+    own = np.asarray(case.own.X[rows] @ case.share.weights[f"omega.{case.party}"])
+    widths = {names.index(name): width for name, width in case.widths.items() if name != case.party}
+    directions = guessed_directions(plan, layout, _bandwidth(case), owner, widths)
+    found = solve(totals, own, np.vstack(list(directions.values())))
+    parts = np.split(found, np.cumsum(list(widths.values()))[:-1], axis=1)
+    return Columns(rows, {names[at]: part for at, part in zip(widths, parts, strict=True)})
+
+
+def _angles_heard(case: Case, layout: FeatureLayout, owner: int) -> tuple[Rows, Floats]:
+    """The rows that were projected on the own features, and their angles; a sum has a stretch of features."""
+    bits, rows, angles = case.plan.settings.bits, [], []
+    # in the order of rounds, and of stretches within each: the first pass, in which every row comes once
+    heard = iter([total for _, total in sorted(case.transcript.totals, key=itemgetter(0)) if is_words(total)])
+    for number in range(layout.schedule.per_epoch):
+        batch, count = layout.rows(number), layout.wanted(number, owner)
+        width, parts = max(1, STRETCH // len(batch)), []
+        for first in range(0, count, width):
+            total = next(heard, None)
+            if total is None:  # the run ended before
+                break
+            parts.append(unpack(total, (len(batch), min(width, count - first)), bits))
+        else:
+            rows.append(batch)
+            angles.append(np.hstack(parts))
+    return np.concatenate(rows), np.vstack(angles)
+
+
+def _bandwidth(case: Case) -> float:
+    """The bandwidth that all parties were told, or this party told all."""
+    if case.plan.settings.sigma != "median":
+        return float(case.plan.settings.sigma)
+    passed = [*case.transcript.heard, *case.transcript.said]
+    told = (m for _, m in passed if isinstance(m, Announce) and topic_of(m.tag) == Topic.TUNE)
+    return float(next(told).values[0])
 
 
 def solve(totals: Floats, own: Floats, directions: Floats) -> Floats:

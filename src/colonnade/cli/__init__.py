@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from colonnade import __version__
+from colonnade.cli.audit import audit
 from colonnade.cli.bench import bench
 from colonnade.cli.budget import budget
 from colonnade.cli.certificates import certs
@@ -115,6 +116,7 @@ for command in (
     run,
     tune,
     report,
+    audit,
     track,
     algorithms,
     datasets,

@@ -4,6 +4,7 @@
     DIR/models/PARTY       every party's share of the model (`run.kept`)
     DIR/test_scores.csv    the scores of the test rows, beside their labels
     DIR/job.toml           the job as it was run, to run it again
+    DIR/audit.json         what attacks on the run found, after `colonnade audit`
 
 A folder that holds something else is refused before any work is done, and so is one that cannot be
 written. An earlier run is replaced, and nothing of it stays beside the new result; what a run that was cut
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colonnade import search, test_scores
+from colonnade import findings, search, test_scores
 from colonnade.errors import JobError
 from colonnade.result import Result
 from colonnade.timeline import FILE as TIMELINE
@@ -86,7 +87,7 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
 def store(folder: Path, result: Result, *, plot: bool, timeline: Timeline | None = None) -> list[Path]:
     """Write the result, and its figure and timeline if there are any. Returns the files that were written."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (*FIGURES, REPORT, TIMELINE):
+    for name in (*FIGURES, REPORT, TIMELINE, findings.FILE):
         (folder / name).unlink(missing_ok=True)
     result.write(folder / RESULT)
     written = [folder / RESULT]

@@ -22,6 +22,10 @@ class Compressor(Protocol):
         """The state before the first array of this shape."""
         ...
 
+    def size(self, shape: tuple[int, ...]) -> int:
+        """Bytes on the wire of an array of this shape."""
+        ...
+
     def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]:
         """What to send for the array x, and the state for the next one."""
         ...
@@ -40,8 +44,15 @@ class Plain:
     def init(self, shape: tuple[int, ...]) -> State:
         return None
 
+    def size(self, shape: tuple[int, ...]) -> int:
+        return int(np.prod(shape)) * self._dtype.itemsize
+
     def encode(self, state: State, x: Numbers) -> tuple[Numbers, State]:
         return x.astype(self._dtype, copy=False), state
+
+    def opened(self, raw: Numbers, shape: tuple[int, ...]) -> Numbers:
+        """The array whose bytes these are, as it would have come in a message of its own."""
+        return np.frombuffer(raw.tobytes(), self._dtype).reshape(shape)
 
     def decode(self, packed: Numbers, shape: tuple[int, ...]) -> Numbers:
         if packed.shape != shape or packed.dtype != self._dtype:

@@ -2,7 +2,8 @@
 
 A number between two levels goes to one of them by chance, the nearer the likelier, so that its mean is
 the number itself (stochastic rounding): E[decode(encode(x))] = x and |decode(encode(x)) - x| < width, with
-width = (max - min) / (2^bits - 1). VFL-CZOFO sends embeddings and deltas like this, C-VFL embeddings.
+width = (max - min) / (2^bits - 1). VFL-CZOFO sends embeddings and deltas like this, C-VFL embeddings. Where a
+later message makes good what this one got wrong (`compress.rows`), the nearest level is better.
 
 On the wire: the range as two single-precision numbers, of the whole message or of every column, then the
 levels, packed without gaps: 8 + ceil(n bits / 8) bytes. What each side learns: a coarser picture of what it
@@ -27,10 +28,13 @@ LARGEST = 1e38  # the range travels in single precision
 
 @dataclass(frozen=True)
 class Quantizer:
-    """Stochastic rounding to 2^bits levels; `per` says whether columns share a range or have their own."""
+    """Rounding to 2^bits levels, by chance or, without a generator, to the nearest.
+
+    `per` says whether columns share a range or have their own.
+    """
 
     bits: Bits
-    rng: np.random.Generator
+    rng: np.random.Generator | None
     per: Literal["message", "column"] = "message"
 
     def init(self, shape: tuple[int, ...]) -> State:
@@ -52,7 +56,8 @@ class Quantizer:
         width = _width(low, high, self.bits)
         place = np.divide(table - low, width, out=np.zeros_like(table), where=width > 0)
         below = np.floor(place)
-        levels = below + (self.rng.random(table.shape) < place - below)
+        chance = 0.5 if self.rng is None else self.rng.random(table.shape)
+        levels = below + (chance < place - below)
         levels = np.minimum(levels, 2**self.bits - 1).astype(np.uint8)
         ranges = np.stack([low, high]).astype("<f4").view(np.uint8).ravel()
         return np.concatenate([ranges, _pack(levels.ravel(), self.bits)]), state

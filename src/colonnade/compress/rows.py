@@ -1,10 +1,12 @@
 """Compression with a memory for every row: what a message leaves out waits for the next one about that row.
 
-Top-k leaves most numbers out, so somebody must remember them, and only together with what they belong to:
+Top-k leaves most numbers out and few bits say little of each, so somebody must remember what is missing, and
+only together with what it belongs to:
 
     outputs of a client  `Changes`: the server keeps the last outputs of every row, the client a copy h' of
-                         them. The k largest of h - h' are sent, and both add them to what they have. What
-                         the server lacks is exactly what is still to be sent.
+                         them. The k largest of h - h' are sent, or all of it in few bits, and both add what
+                         was sent to what they have. What the server lacks is exactly what is still to be sent
+                         (the compressed differences of EF-VFL, Valdeira et al. 2024).
     gradients of them    `Late`: the server keeps an error for every row, the k largest of g + e are sent, and
                          e is what remains of them. A part of a row's gradient may be late by a pass or more,
                          but none is lost.
@@ -40,19 +42,19 @@ class Each:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Sends the largest changes of [1, rows, outputs] against what the receiver has of these rows."""
+    """Sends the compressed changes of [1, rows, outputs] against what the receiver has of these rows."""
 
-    top: TopK
+    compressor: Compressor
     there: Numbers  # [all rows, outputs]
 
     def pack(self, rows: Rows, x: Numbers) -> Numbers:
-        packed, _ = self.top.encode(None, (x[0] - self.there[rows])[None])
+        packed, _ = self.compressor.encode(None, (x[0] - self.there[rows])[None])
         self.there[rows] = self.added(packed, self.there[rows])[0]
         return packed
 
     def added(self, packed: Numbers, had: Numbers) -> Numbers:
         """What was there plus the packed changes, [1, rows, outputs]; both ends get the same to the bit."""
-        found: Numbers = had[None] + self.top.decode(packed, (1, *had.shape)).astype(had.dtype)
+        found: Numbers = had[None] + self.compressor.decode(packed, (1, *had.shape)).astype(had.dtype)
         return found
 
 

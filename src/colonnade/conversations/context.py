@@ -24,6 +24,7 @@ from colonnade.net.network import Network
 from colonnade.regularizers import REGULARIZERS, Penalty, Regularizer
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
+from colonnade.secure.streams import PairStreams
 from colonnade.shares import Layout
 
 
@@ -36,6 +37,7 @@ class GivenModels:
 
 
 NO_MODELS = GivenModels()
+NO_STREAMS = PairStreams("", {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +115,7 @@ class Context(Generic[C]):
     target_loss: float | None = None
     progress: Callable[[Moment], object] = lambda moment: None
     models: GivenModels = NO_MODELS
+    streams: PairStreams = NO_STREAMS
 
     @property
     def me(self) -> str:

@@ -18,7 +18,7 @@ from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
 
-Leak = Literal["labels", "scores", "shares", "outputs", "similarity", "evidence", "two-parties"]
+Leak = Literal["labels", "scores", "shares", "outputs", "embeddings", "similarity", "evidence", "two-parties"]
 """What a run may give away, as parties' policies name it; `deploy.policy` has the words for each."""
 
 Trait = Literal[
@@ -26,6 +26,7 @@ Trait = Literal[
     "server",  # the first label holder may hold no columns
     "no-sum",  # nothing is summed securely
     "counts-classes",  # how many classes there are may be counted, where the job does not say
+    "blind-labels",  # can be trained so that only the label holder learns what labels follow from
     "no-share",  # nobody ends up with a share that could score new rows
 ]
 

@@ -20,6 +20,7 @@ MEANING: dict[Leak, str] = {
     "scores": "label holders learn the others' joint score of every training row",
     "shares": "partial scores are sent in clear (secure.sum = 'plain', or a tree that leaks)",
     "outputs": "the first label holder sees what every party's model makes of each training row",
+    "embeddings": "every party sees what all others' models make of training rows, and the server's model",
     "similarity": "label holders learn how alike two rows are in the others' columns",
     "evidence": "the first label holder learns rows and bads of every bin, a party the bad rate of its bins",
     "two-parties": "with two parties the total minus the own share is the other's share",
@@ -35,6 +36,7 @@ def leaks(contract: Contract) -> tuple[Leak, ...]:
         terms.secure.sum,
         len(terms.parties),
         woe=terms.prepare.woe,
+        blind=terms.secure.labels == "blind",
     )
 
 

@@ -265,6 +265,11 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
             f"network.transport = {terms.network.transport!r}: daemons keep lines over TLS with each other, "
             "whatever a job says; drop it"
         )
+    if terms.network.broadcast != "star":
+        refuse(
+            f"network.broadcast = {terms.network.broadcast!r}: between companies everybody hears a result "
+            "from its sender, so that nobody can change it on the way; drop it"
+        )
     if terms.privacy.mechanism not in ("none", "labels") and terms.use.loss_seen_by == "all":
         refuse("use.loss_seen_by = 'all': the exact loss tells about labels what the noise hides; drop it")
     if terms.cascade.directions > MOST_DIRECTIONS:

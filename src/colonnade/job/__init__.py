@@ -7,6 +7,7 @@ says where and how to put it right.
 from colonnade.job.files import job_from, read_job, read_toml, readable, refuse_unknown, with_defaults
 from colonnade.job.sections import (
     SERVER,
+    Broadcast,
     Cascade,
     Data,
     Device,
@@ -36,6 +37,7 @@ from colonnade.job.sections import (
 
 __all__ = [
     "SERVER",
+    "Broadcast",
     "Cascade",
     "Data",
     "Device",

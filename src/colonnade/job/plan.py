@@ -11,7 +11,16 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from colonnade.job.sections import LossName, Net, PrivacyTerms, RegularizerName, Section, SumName, World
+from colonnade.job.sections import (
+    LossName,
+    Net,
+    PrivacyTerms,
+    RegularizerName,
+    RevealName,
+    Section,
+    SumName,
+    World,
+)
 
 Task = Literal["binary", "multiclass", "regression"]
 C = TypeVar("C", bound=Section)
@@ -65,6 +74,16 @@ class Pace(Section, frozen=True):
         return bool(self.tolerance) and not self.fades
 
 
+class Blind(Section, frozen=True):
+    """Who helps whom where nobody but the label holder may learn what labels follow from.
+
+    `dealers` names for every owner of columns the third party that deals random words for its products.
+    """
+
+    dealers: dict[str, str]
+    reveal: RevealName
+
+
 class Plan(Section, Generic[C], frozen=True, kw_only=True):
     """Everything that all parties of a run agree on. `settings` are the conversation's own."""
 
@@ -80,6 +99,7 @@ class Plan(Section, Generic[C], frozen=True, kw_only=True):
     network: Net
     privacy: PrivacyTerms
     settings: C
+    blind: Blind | None = None  # None: theta, and with it the labels, is sent in clear
 
     @property
     def evaluator(self) -> str:

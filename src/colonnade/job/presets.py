@@ -15,7 +15,7 @@ Defaults = Mapping[str, Mapping[str, int | str]]
 EstimatorName = Literal["sgd", "svrg", "saga"]
 ScheduleName = Literal["async", "sync"]
 DirectionName = Literal["plain", "lbfgs"]
-ReplyName = Literal["values", "deltas", "gradient"]
+ReplyName = Literal["values", "deltas", "gradient", "embeddings"]
 SmoothingName = Literal["gaussian", "sphere", "rademacher", "coordinate"]
 
 
@@ -39,6 +39,7 @@ class Preset:
     two_sided: bool = False
     forward_bits: Bits = 32
     backward_bits: Bits = 32
+    forward_memory: bool = False
     local_steps: int = 1
     capped: bool = False  # random features are added up to a number; else in every round
     private: bool = False  # makes no sense without a privacy mechanism
@@ -209,12 +210,13 @@ _TABLE = (
     ),
     Preset(
         "c-vfl",
-        "split learning with outputs in 8 bits and several local steps for every gradient",
-        "VFL-CZOFO",
-        "cascade",
+        "every party gets all labels, all outputs and the server's model in 8 bits, and makes 5 local steps",
+        "C-VFL",
+        "exchange",
         "sync",
-        reply="gradient",
+        reply="embeddings",
         forward_bits=8,
+        backward_bits=8,
         local_steps=5,
     ),
     *(

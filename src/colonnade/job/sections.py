@@ -12,6 +12,9 @@ LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", 
 ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
 SumName = Literal["masked", "tree", "plain"]
+Broadcast = Literal["star", "tree"]
+LabelsName = Literal["blind", "clear"]
+RevealName = Literal["owner", "never"]
 Device = Literal["cpu", "cuda", "auto"]
 ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
 MissingName = Literal["auto", "error", "zero", "mean"]
@@ -133,10 +136,13 @@ class Direction(Section, frozen=True):
 
 
 class Secure(Section, frozen=True):
-    """How partial scores are summed."""
+    """How partial scores are summed, and who may work out labels."""
 
     sum: SumName = "masked"
     accept_leak: bool = False
+    labels: LabelsName | None = None  # who learns what the labels follow from: none but their holder, or all
+    helper: str | None = None  # the party that deals random words where labels are blind
+    reveal: RevealName = "owner"  # who learns the weights of a blind run in the end
 
 
 class Cascade(Section, frozen=True):
@@ -154,9 +160,10 @@ class Cascade(Section, frozen=True):
     forward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of a client's outputs; 32: as `precision` says
     backward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of the server's replies
     forward_range: Literal["message", "column"] = "message"
+    forward_memory: bool | None = None  # in few bits: what rounding lost is sent when the row comes back
     forward_top: float | None = None  # only the largest changes: a part (0.1) or a number (400) of a message
     backward_top: float | None = None  # the same of gradient replies
-    local_steps: int | None = None  # of a client, for every reply
+    local_steps: int | None = None  # c-vfl: of everybody on a batch, before outputs are sent again
     optimizer: str = "sgd"  # of clients and server; or one of torch.optim: adam, adamw, rmsprop, ...
     optimizer_options: dict[str, bool | int | float | list[float]] = {}
 
@@ -217,7 +224,8 @@ class Net(Section, frozen=True):
     """Links and machines of the simulated world; transport and deadlines of the real one."""
 
     latency_ms: float = 0.0
-    bandwidth_mbps: float | None = None
+    bandwidth_mbps: float | None = None  # of a party's network card, either way
+    broadcast: Broadcast = "star"  # how results go to all: from one party, or passed on
     speeds: list[float] | None = None
     ns_per_value: float = 1.0
     us_per_call: float = 20.0

@@ -8,13 +8,17 @@ that reason.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine, Iterable
+from typing import cast
 
-from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded, NetworkError
-from colonnade.messages import Abort, Bye, Message, encode
+from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded, MalformedMessage, NetworkError
+from colonnade.job import Broadcast
+from colonnade.messages import Abort, Bye, Message, Relay, encode
+from colonnade.net import relay
 from colonnade.net.delivery import Delivery
 from colonnade.net.frame import Routes
-from colonnade.net.mailbox import Mailbox
+from colonnade.net.mailbox import Handler, Mailbox
+from colonnade.net.meter import Meter
 from colonnade.net.network import Clock, M, Wire
 from colonnade.net.waiting import Waits
 
@@ -36,19 +40,30 @@ class Endpoint:
         run: int,
         deadline: float = DEADLINE,
         size_limit: int = SIZE_LIMIT,
+        broadcast: Broadcast = "star",
     ) -> None:
         self.me = me
         self.parties = tuple(sorted(parties))
         self.peers = tuple(party for party in self.parties if party != me)
         self.clock = clock
         self.deadline = deadline
+        self._tree = broadcast == "tree"
         self._waits = Waits(me, deadline)
-        self._mailbox = Mailbox(me, self.peers, self._waits, {Abort: self._leaving, Bye: self._leaving})
+        handlers: dict[type[Message], Handler] = {
+            Abort: self._leaving,
+            Bye: self._leaving,
+            Relay: self._relayed,
+        }
+        self._mailbox = Mailbox(me, self.peers, self._waits, handlers)
         routes = Routes(me, self.parties, run)
         self._delivery = Delivery(me, routes, wire, self._mailbox.put, size_limit=size_limit)
-        self.meter = self._delivery.meter
         self._finished: set[str] = set()
         wire.attach(self._delivery.deliver, self._lost, self._delivery.restored)
+
+    @property
+    def meter(self) -> Meter:
+        """What this party has sent and received."""
+        return self._delivery.meter
 
     # -- out ----------------------------------------------------------------------------------------
 
@@ -63,7 +78,22 @@ class Endpoint:
         if self._waits.failure is not None:
             raise self._waits.failure
         payload = encode(message)
-        rooms = [(peer, self._delivery.post(peer, message, payload)) for peer in self.peers]
+        await self._post(message, ((peer, payload) for peer in self.peers))
+
+    async def spread(self, message: Message, to: Collection[str] | None = None) -> None:
+        if self._waits.failure is not None:
+            raise self._waits.failure
+        peers = [peer for peer in self.peers if to is None or peer in to]
+        if self._tree:
+            letter = relay.written(message, self.me, self.parties, peers)
+            await self._post(message, letter.copies(self.parties))
+        else:
+            payload = encode(message)
+            await self._post(message, ((peer, payload) for peer in peers))
+
+    async def _post(self, message: Message, copies: Iterable[tuple[str, bytes]]) -> None:
+        """Send a message to several peers, to each in its own bytes."""
+        rooms = [(peer, self._delivery.post(peer, message, payload)) for peer, payload in copies]
         for peer, room in rooms:
             if room is not None:
                 await self._room(peer, room)
@@ -131,6 +161,16 @@ class Endpoint:
         else:
             self._finished.add(sender)
             self._waits.release("bye", sender)
+
+    def _relayed(self, sender: str, message: Message) -> None:
+        """Pass a message on to those behind this party, at once and whatever it is doing, then keep it."""
+        if not self._tree:  # or anybody could speak in another's name
+            raise MalformedMessage(f"{sender} passed a message on in a run where everybody speaks for itself")
+        letter, inner = relay.opened(cast(Relay, message), self.me, self.parties)
+        for peer, payload in letter.copies(self.parties):
+            # no waiting for room: how much is on its way is bounded by the rounds that may be in flight
+            self._delivery.post(peer, inner, payload)
+        self._mailbox.put(self.parties[letter.origin], inner)
 
     # -- faults -------------------------------------------------------------------------------------
 

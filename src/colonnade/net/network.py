@@ -7,7 +7,7 @@ between named parties and does not know what is in them. A new engine is a new w
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -62,6 +62,11 @@ class Network(Protocol):
 
     async def broadcast(self, message: Message) -> None:
         """Send to every peer."""
+        ...
+
+    async def spread(self, message: Message, to: Collection[str] | None = None) -> None:
+        """Send a result to these peers, by default to all: to each or, where the run says so, down a tree on
+        which peers pass it on (`net.relay`)."""
         ...
 
     async def recv(self, kind: type[M], sender: str, tag: int = -1) -> M:

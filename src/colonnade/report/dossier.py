@@ -26,24 +26,16 @@ from colonnade.credit.linear import Block
 from colonnade.credit.scorecard import Line, points_of
 from colonnade.data.prepare import Preparation
 from colonnade.errors import DataError
+from colonnade.findings import FILE as AUDIT
+from colonnade.findings import Finding, read_findings
 from colonnade.losses import LOSSES, Loss
 from colonnade.result import Result, read_result
 from colonnade.test_scores import TestScores
 from colonnade.timeline import FILE as TIMELINE
 from colonnade.timeline import Timeline, read_timeline
 
-RESULT, MODELS, JOB, AUDIT = "result.json", "models", "job.toml", "audit.json"
+RESULT, MODELS, JOB = "result.json", "models", "job.toml"
 T = TypeVar("T")
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """An attack that was tried on a run: who could do it, and how far it came beside mere guessing."""
-
-    attack: str
-    by: str
-    success: str  # in words and numbers, e.g. "62% of the labels"
-    guessing: str = ""  # what anybody reaches without the run
-    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +99,6 @@ def read_run(folder: Path) -> Dossier:
         made=f"{when:%Y-%m-%d %H:%M} UTC",
         command=f"colonnade run {folder / JOB} --out {again}" if job else "",
     )
-
-
-def read_findings(path: Path) -> list[Finding]:
-    """The attacks in an audit's file; DataError if it is none."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Finding])
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{path}: no list of attacks: {error}") from error
 
 
 def read_part(folder: Path, *, log_odds: bool = False) -> Part:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from colonnade.findings import AT_LEAST, Finding
 from colonnade.report import summary
-from colonnade.report.dossier import Finding
 from colonnade.report.html import Html, bullets, joined, notes, table, tag
 from colonnade.result import Result
 
@@ -15,6 +15,10 @@ LEARNT: dict[str, tuple[str, str]] = {
     "scores": ("holders", "the others' joint score of every training row"),
     "shares": ("holders", "every party's own score of every training row, which was sent in clear"),
     "outputs": ("first", "what every party's model makes of each training row"),
+    "embeddings": (
+        "all",
+        "what the others' models make of each training row, and the server's model",
+    ),
     "similarity": ("holders", "how alike two rows are in the others' columns"),
     "evidence": (
         "all",
@@ -53,15 +57,22 @@ def privacy_section(result: Result, findings: Sequence[Finding]) -> Html:
         )
     parts.append(notes(result.privacy.notes))
     if findings:
-        rows = [[each.attack, each.by, each.success, each.guessing, each.note] for each in findings]
-        head = ["attack", "by", "reached", "guessing reaches", ""]
-        parts.append(table("Attacks that were tried on this run", head, rows))
+        rows = [[each.by, each.attack, _reached(each), each.guessing, each.note] for each in findings]
+        head = ["by", "attack", "reached (95% interval)", "guessing reaches", ""]
+        parts.append(table("Attacks that were tried on a run of this job", head, rows))
+        parts.append(tag("p", AT_LEAST, class_="soft"))
     else:
         parts.append(
             tag(
                 "p",
-                "No attack was tried on this run: this is what it gives away by construction.",
+                "No attack was tried on this run: this is what it gives away by construction. "
+                "`colonnade audit` tries some.",
                 class_="soft",
             )
         )
     return joined(*parts)
+
+
+def _reached(each: Finding) -> str:
+    """How far an attack came; strong where that is surely more than guessing."""
+    return tag("strong", each.success) if each.found else each.success

@@ -299,7 +299,15 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
             epsilon=evaluator.epsilon,
             delta=delta_of(plan.privacy, plan.objective.loss) if evaluator.epsilon is not None else None,
             notes=notes(plan),
-            leaks=list(leaks(conversation, plan.privacy, plan.secure_sum, len(plan.parties))),
+            leaks=list(
+                leaks(
+                    conversation,
+                    plan.privacy,
+                    plan.secure_sum,
+                    len(plan.parties),
+                    blind=plan.blind is not None,
+                )
+            ),
         ),
         history=evaluator.history,
         converged=evaluator.converged,

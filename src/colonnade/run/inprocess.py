@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from time import thread_time
 from typing import Any, TypeVar
 
@@ -77,7 +78,8 @@ async def _together(
         prepared = order.data[name].prepare()
         models = order.models.get(name, NO_MODELS)
         work = Work(plan, prepared.train, prepared.test, order.target_loss, models, order.progress)
-        async with Party(identities[name], (net,) if beside is None else (net, beside)) as party:
+        nets = (net,) if beside is None else (net, beside)
+        async with Party(identities[name], nets, overhear=partial(order.overhear, name)) as party:
             # on a virtual clock it is the clock that hears of work, and steps take no time
             steps = None if net.clock.virtual else recorders.get(name)
             share = await recorded(steps, train(party, work, net, beside))
@@ -92,7 +94,9 @@ async def _together(
         if order.timeline:
             recorders[name] = Recorder(time)
             tapped = recorders[name].tap(tapped)
-        net = Endpoint(name, names, tapped, time, run=run, deadline=deadline)
+        net = Endpoint(
+            name, names, tapped, time, run=run, deadline=deadline, broadcast=plan.network.broadcast
+        )
         beside = None
         if measuring is not None:
             beside = Endpoint(name, names, measuring(name), time, run=run, deadline=deadline)

@@ -28,11 +28,14 @@ def leaks(
     parties: int,
     *,
     woe: bool = False,
+    blind: bool = False,
 ) -> tuple[Leak, ...]:
     """What a run gives away by construction, as parties' policies name it."""
     if parties == 1:
         return ()
     found: list[Leak] = ["scores", *conversation.leaks(privacy)]
+    if blind:
+        found = [leak for leak in found if leak != "labels"]
     if woe:
         found.append("evidence")
     if secure_sum != "masked":

@@ -30,6 +30,7 @@ from colonnade.secure.keys import Identity, agree
 from colonnade.secure.masked import MaskedSum
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
+from colonnade.secure.streams import PairStreams
 from colonnade.secure.tree import TreeSum
 from colonnade.shares import Layout
 from colonnade.timeline import PartyTimeline
@@ -44,12 +45,14 @@ class Party:
     """One party while it takes part in a run: `async with Party(identity, nets) as party`.
 
     `nets` are its ends of the run's networks. `for_peers` says what peers may read of an error here.
+    `overhear` may put something around its secure sums.
     """
 
     identity: Identity
     nets: tuple[Endpoint, ...]
     version: str = __version__
     for_peers: Callable[[ColonnadeError], ColonnadeError] = lambda error: error
+    overhear: Callable[[SecureSum], SecureSum] = lambda secure: secure
     _sums: list[SecureSum] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
@@ -93,6 +96,7 @@ class Party:
                 secure = TreeSum(net)
             case "plain":
                 secure = PlainSum(net)
+        secure = self.overhear(secure)
         self._sums.append(secure)
         return secure
 
@@ -200,6 +204,7 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
             target_loss=work.target_loss,
             progress=work.progress,
             models=work.models,
+            streams=PairStreams(net.me, secrets),
         )
     )
     share = _share(work, outcome, net, measuring or net)

@@ -19,6 +19,7 @@ from colonnade.job.plan import Facts, Objective, Pace, Plan, Task
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES
 from colonnade.run import rules
+from colonnade.run.blind import blind_of
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
 
@@ -116,6 +117,7 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         network=job.network,
         privacy=job.privacy,
         settings=conversation.choose(job, preset, facts, pace),
+        blind=blind_of(job, facts),
     )
 
 
@@ -153,7 +155,8 @@ def _check_facts(composition: Composition, facts: Facts) -> None:
             if name not in parties:
                 raise JobError(f"{key}: there is no party {name!r}; {suggest(str(name), parties)}")
     apart = next((party for party, columns in facts.columns.items() if not columns), None)
-    if apart is not None and not composition.has("server"):
+    neutral = job.secure.labels == "blind" and apart == job.secure.helper
+    if apart is not None and not composition.has("server") and not neutral:
         raise JobError(
             f"data: {apart} holds no columns, and {job.algorithm} has no server that could do without them; "
             "give it some, or use an algorithm with a server (asyrevel-gau, czofo, ...)"

@@ -17,6 +17,7 @@ from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError
 from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure
 from colonnade.job.presets import Preset
+from colonnade.run import blind
 
 
 def check(job: Job, preset: Preset, conversation: Conversation[Any]) -> None:
@@ -49,6 +50,7 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
         yield JobError(
             "train.tolerance: with evaluate_every = 0 nobody sees whether the loss falls; drop one of them"
         )
+    yield from blind.faults(job, conversation)
     for own in (conversation.check, lambda job, preset: _check_privacy(job, preset, conversation)):
         try:
             own(job, preset)
@@ -70,6 +72,8 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
             found[f"network.{key}"] = f"world = '{job.world}' has no simulated links, machines or faults"
             if key in ("transport", "work_ms"):
                 found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
+    if "network.broadcast" not in conversation.understands and job.network.broadcast != Net().broadcast:
+        found["network.broadcast"] = f"{job.algorithm} sends no result to everybody round by round"
     if "no-sum" in conversation.traits and job.secure != Secure():
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
     if "train.stale" not in conversation.understands and job.train.stale:

@@ -89,7 +89,15 @@ async def connected(
     credentials = Credentials.load(folder / "certificates", me, [party for party in parties if party != me])
     wire = network_wire(network.transport, me, told.addresses, credentials, network.deadline_s)
     tapped = wire if recorder is None else recorder.tap(wire)
-    net = Endpoint(me, parties, tapped, clock, run=told.run, deadline=network.deadline_s)
+    net = Endpoint(
+        me,
+        parties,
+        tapped,
+        clock,
+        run=told.run,
+        deadline=network.deadline_s,
+        broadcast=network.broadcast,
+    )
     orphaned = asyncio.ensure_future(_parent_gone(net))
     try:
         async with Party(credentials, (net,)) as party:

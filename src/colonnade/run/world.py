@@ -20,9 +20,14 @@ from colonnade.data.party_data import PartyData
 from colonnade.job.plan import Plan
 from colonnade.net.network import Wire
 from colonnade.run.party import Progress, Share
+from colonnade.secure.protocol import SecureSum
 
 WireTap = Callable[[str, Wire], Wire]
 """Puts something between a party and its wire, e.g. to write down what it says and hears."""
+
+
+SumTap = Callable[[str, SecureSum], SecureSum]
+"""Puts something around a party's secure sum, e.g. to write down the totals that it gets."""
 
 
 def untapped(party: str, wire: Wire) -> Wire:
@@ -30,9 +35,15 @@ def untapped(party: str, wire: Wire) -> Wire:
     return wire
 
 
+def unheard(party: str, secure: SecureSum) -> SecureSum:
+    """The tap of sums that changes nothing."""
+    return secure
+
+
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """A run that is ready to start. `tap` is for worlds in this process, `out` for those that leave files.
+    """A run that is ready to start. `tap` and `overhear` are for worlds in this process, `out` for those that
+    leave files.
 
     `labels` says how labels became numbers, where they were read from a file.
     """
@@ -43,6 +54,7 @@ class Launch:
     target_loss: float | None = None
     progress: Progress = lambda moment: None
     tap: WireTap = untapped
+    overhear: SumTap = unheard
     out: Path | None = None
     labels: Labels | None = None
     timeline: bool = False  # whether every party's share says when it computed and sent

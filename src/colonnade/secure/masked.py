@@ -8,15 +8,15 @@ What each side learns: the root learns the total. Whoever sees some of the piece
 numbers, as long as two parties outside its coalition are honest. With two parties in all, the total
 itself gives the other's piece away: masking protects nothing there.
 
-The masks are the AES-256 key stream in counter mode; the counter block is (tag, position), so masks of
-different sums never overlap, may be made in any order, and need no set-up per sum. Keys are new in every
-run and a frame that is sent again has the same bytes, so no mask is ever used for two different values.
+The masks are streams of words by (tag, position), under a key that the pair uses for sums alone
+(`secure.streams`): masks of different sums never overlap, may be made in any order, and need no set-up per
+sum. Keys are new in every run and a frame that is sent again has the same bytes, so no mask is ever used for
+two different values.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from colonnade.arrays import Floats, Words
 from colonnade.errors import SumError
@@ -24,8 +24,7 @@ from colonnade.messages import Piece
 from colonnade.net.network import Network
 from colonnade.secure import ring
 from colonnade.secure.protocol import N, UsedTags, is_words
-
-_BLOCK = 16
+from colonnade.secure.streams import CounterPad, Stream, subkey
 
 
 class MaskedSum:
@@ -34,12 +33,8 @@ class MaskedSum:
     def __init__(self, net: Network, secrets: dict[str, bytes]) -> None:
         self._net = net
         self._used = UsedTags()
-        # ECB over explicit counter blocks is counter mode, without a new cipher context per tag
-        streams = {
-            peer: Cipher(algorithms.AES(secrets[peer]), modes.ECB()).encryptor()  # noqa: S305
-            for peer in net.peers
-        }
-        self._pad = _Pad(0)
+        streams = {peer: Stream(subkey(secrets[peer], "sum")) for peer in net.peers}
+        self._pad = CounterPad(0)
         self._added = [stream for peer, stream in streams.items() if net.me < peer]
         self._subtracted = [stream for peer, stream in streams.items() if net.me > peer]
 
@@ -70,32 +65,9 @@ class MaskedSum:
         self._used.use(tag)
         share = (piece.copy() if is_words(piece) else ring.encode(piece, len(self._net.parties))).ravel()
         if share.size > self._pad.size:
-            self._pad = _Pad(share.size)
-        blocks, stream, mask = self._pad.of(share.size, tag)
-        for encryptor in self._added:
-            encryptor.update_into(blocks, stream)
-            share += mask
-        for encryptor in self._subtracted:
-            encryptor.update_into(blocks, stream)
-            share -= mask
+            self._pad = CounterPad(share.size)
+        for stream in self._added:
+            stream.add_to(share, tag, self._pad)
+        for stream in self._subtracted:
+            stream.add_to(share, tag, self._pad, subtract=True)
         return share
-
-
-class _Pad:
-    """Room for the counter blocks and the key stream of the longest mask so far; shorter ones use a part."""
-
-    def __init__(self, size: int) -> None:
-        blocks = -(-size // 2)
-        self.size = size
-        self._counters = np.empty((blocks, 2), dtype=np.uint64)
-        self._counters[:, 1] = np.arange(blocks, dtype=np.uint64)
-        self._blocks = self._counters.reshape(-1).view(np.uint8).data
-        # an encryptor wants room for nearly a block more than it writes
-        stream = np.empty(2 * blocks + 2, dtype=np.uint64)
-        self._mask, self._stream = stream[:-2], stream.view(np.uint8).data
-
-    def of(self, size: int, tag: int) -> tuple[memoryview, memoryview, Words]:
-        """The counter blocks of a mask, where to write its key stream, and the mask that is written there."""
-        blocks = -(-size // 2)
-        self._counters[:blocks, 0] = tag
-        return self._blocks[: blocks * _BLOCK], self._stream, self._mask[:size]

@@ -10,7 +10,7 @@ import pytest
 from tests.oracles.modules import Residual, top
 from tests.oracles.tables import random_tables, run
 
-from colonnade.conversations.cascade.record import CASCADE
+from colonnade.conversations.cascade.record import CASCADE, EXCHANGE
 from colonnade.conversations.pooling import Pooled
 from colonnade.models.network import Layered, NeuralNetwork, network_of
 from colonnade.run.federate import Tables
@@ -30,8 +30,9 @@ BROUGHT: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def without_pooled_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the pooled comparison: Adam on all columns takes seconds, and these tests do not look at it."""
-    unpooled = replace(CASCADE, pooled=lambda plan, columns: Pooled(0.0, {}))
-    monkeypatch.setitem(CONVERSATIONS, "cascade", unpooled)
+    for record in (CASCADE, EXCHANGE):
+        unpooled = replace(record, pooled=lambda plan, columns: Pooled(0.0, {}))
+        monkeypatch.setitem(CONVERSATIONS, record.name, unpooled)
 
 
 def trained(setting: Tables, algorithm: str, loss: str, model: dict[str, Any]) -> Any:

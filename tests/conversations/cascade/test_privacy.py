@@ -80,7 +80,7 @@ LABELS = {"mechanism": "labels", "epsilon": 2.0}
 NETWORK = {"outputs": 2, "server": {"kind": "linear"}}
 
 
-@pytest.mark.parametrize("algorithm", ["vafl-dp", "split", "c-vfl"])
+@pytest.mark.parametrize("algorithm", ["vafl-dp", "split"])
 def test_noisy_gradients_spend_what_was_planned_and_no_more(algorithm: str) -> None:
     setting = random_tables(parties=3, active=1, rows=400, test_rows=100)
     train = {"epochs": 10, "batch": 100, "step": 0.01}

@@ -61,6 +61,29 @@ def test_the_loss_falls_with_every_step_whatever_the_columns(seed: int, rows: in
     assert losses[-1] <= np.log(2) + 1e-9
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_run_that_nobody_ends_stays_in_the_range_and_ends_at_the_last_digit(seed: int) -> None:
+    """With noise on the labels nobody asks whether the loss still falls: steps go on to the rounding."""
+    tables = random_tables(parties=3, active=1, rows=30, columns=6, seed=seed)
+    l2 = (0.0, 1e-4, "auto")[seed % 3]
+    noise: dict[str, Any] = {"mechanism": "labels", "epsilon": 0.5 if seed % 2 else 8.0}
+    done = run(tables, "lbfgs", train={**FULL, "l2": l2}, privacy=noise, compare=False)
+    losses = [moment.loss for moment in done.result.history]
+    assert len(losses) < FULL["epochs"]
+    assert all(after <= before + 1e-9 for before, after in itertools.pairwise(losses))
+
+
+def test_gradients_that_grow_out_of_the_range_are_summed_shorter() -> None:
+    tables = random_tables(parties=2, active=1, rows=200, columns=6, regression=True)
+    wide = scaled(tables, np.array([1e-4, 3e4, 1.0, 1e-2, 1e4, 2e4]))  # products of gradients are 1e17
+    done = fit(wide, loss="squared", l2=0.0, tolerance=0)
+    X, y = pooled(wide)
+    left = y - X @ weights(done)
+    assert np.mean(left**2) < 1.001 * np.mean(
+        (y - X[:, [1, 4, 5]] @ np.linalg.lstsq(X[:, [1, 4, 5]], y)[0]) ** 2
+    )
+
+
 def test_a_column_with_a_few_rows_far_away_does_no_harm() -> None:
     tables = random_tables(parties=2, active=1, rows=400, columns=4)
     tables.train["party1"].X[:3, 0] *= 300

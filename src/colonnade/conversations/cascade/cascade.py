@@ -21,53 +21,40 @@ from collections.abc import Callable
 import numpy as np
 
 from colonnade.arrays import Numbers
-from colonnade.compress.protocol import Plain
-from colonnade.compress.quantize import Quantizer
-from colonnade.compress.topk import TopK
+from colonnade.conversations.cascade.choices import (
+    CascadeContext,
+    asking_of,
+    codec_of,
+    own_step_of,
+    replying_of,
+    seed_of,
+    smoothing_of,
+)
 from colonnade.conversations.cascade.client import (
     Client,
-    Codec,
     RemoteServer,
     Walk,
     passes_of,
     receive_rows,
     send_rows,
 )
+from colonnade.conversations.cascade.exchange import LocalClient, hear, tell
 from colonnade.conversations.cascade.latest import LatestOutputs
 from colonnade.conversations.cascade.private import private_replies
 from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
-from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.steps import Steps, agree_on_steps, chosen_optimizer
 from colonnade.conversations.cascade.tensors import HEAD, OWN, described
 from colonnade.conversations.cascade.waves import Inbox, Waves
-from colonnade.conversations.context import Context, GivenModels, Outcome
+from colonnade.conversations.context import GivenModels, Outcome
 from colonnade.errors import JobError, MalformedMessage
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.models.blackbox import Differentiable, Model, free_parameters
 from colonnade.models.build import party_model, server_model
-from colonnade.optim.deltas import Deltas, DeltasClient, DeltasServer
 from colonnade.optim.replies import (
-    Answering,
-    Asking,
-    FirstStep,
-    GradientClient,
-    GradientServer,
     Head,
-    OwnStep,
-    Seed,
-    ValuesClient,
-    ValuesServer,
-    ZerothStep,
 )
-from colonnade.optim.smoothing import Smoothing
-from colonnade.privacy.mechanisms import mean_losses
-from colonnade.regularizers import Penalty
 
 WIDEST = 2**20  # outputs of a client for one row
-# what a party's generators are for; `client` has 3 and `steps` has 6
-DIRECTIONS, HEAD_START, HEAD_DIRECTIONS, ROUNDING, SHARED_DIRECTIONS = 2, 4, 5, 7, 8
-
-CascadeContext = Context[CascadeSettings]
+HEAD_START = 4  # the purpose of a generator; see `choices`
 
 
 async def converse(context: CascadeContext) -> Outcome:
@@ -77,6 +64,8 @@ async def converse(context: CascadeContext) -> Outcome:
     inbox = Inbox(context.net)
     client = own_client(context, inbox) if context.train.width else None
     latest = await first_outputs(context, client)
+    if context.plan.settings.reply == "embeddings":
+        await tell(context, latest, client if isinstance(client, LocalClient) else None)
     steps = await agree_on_steps(context, client, clients=len(latest.outputs))
     if client is not None:
         client.rate = decaying(context, steps.step, steps.total)
@@ -111,6 +100,8 @@ async def take_part(context: CascadeContext) -> Outcome:
     client = own_client(context, RemoteServer(context.net, context.evaluator))
     evaluation = context.evaluation()
     await send_first_outputs(context, client)
+    if isinstance(client, LocalClient):
+        await hear(context, client)
     steps = await agree_on_steps(context, client, clients=0)
     client.rate = decaying(context, steps.step, steps.total)
     async with asyncio.TaskGroup() as group:
@@ -132,10 +123,11 @@ def own_client(context: CascadeContext, line: Inbox | RemoteServer) -> Client:
     specs = context.plan.settings.model
     spec = specs.parties.get(context.me, specs)
     model = context.models.own or party_model(spec, context.train.width, specs.device)
-    return Client(
+    kind = LocalClient if context.plan.settings.reply == "embeddings" else Client
+    return kind(
         context=context,
         model=model,
-        asking=_asking(context, model),
+        asking=asking_of(context, model),
         walk=Walk(passes_of(context.plan, context.me, context.train.rows)),
         line=line,
         codec=codec_of(context),
@@ -157,29 +149,25 @@ def make_server(
     walks = {party: Walk(passes_of(context.plan, party, rows)) for party in clients}
     together = len(clients) if context.plan.pace.schedule == "sync" else 1
     per_epoch = passes_of(context.plan, context.me, rows).per_pass * len(clients)
-    answering, private = _answering(context, head), None
+    noisy, private, codec = None, None, codec_of(context)
     if context.plan.privacy.mechanism in ("scalar", "gradient"):
         private, noisy = private_replies(
             context, head, smoothing, clients=len(clients), total=steps.total, per_epoch=per_epoch
         )
-        answering = noisy or answering
     return Server(
         context=context,
         waves=Waves(context.me, inbox, clients, together, settings.max_delay, steps.total),
-        uploads=Uploads(
-            walks, codec_of(context), smoothing.points_per_step if settings.reply == "values" else 1
-        ),
+        uploads=Uploads(walks, codec, smoothing.points_per_step if settings.reply == "values" else 1),
         latest=latest,
         trainer=HeadTrainer(
             head,
-            _own_step(context, head, measured=steps.server_step is None),
+            own_step_of(context, head, measured=steps.server_step is None),
             optimizer,
             decaying(context, server_step, steps.total),
             optimizer.init(head.w),
         ),
-        answering=answering,
+        replying=replying_of(context, head, noisy, codec, latest),
         evaluation=context.evaluation(),
-        seed=lambda client: seed_of(context, client),
         per_epoch=per_epoch,
         own=client,
         private=private,
@@ -197,10 +185,10 @@ def own_head(context: CascadeContext, columns: int) -> Head:
 async def send_first_outputs(context: CascadeContext, client: Client) -> None:
     """Tell the server this client's outputs of all rows, so that its table is defined from the start."""
     tag, outputs = tag_of(Topic.TRAIN, 0), client.outputs(context.train)
-    client.uplink = client.codec.uplink(outputs)
     await context.net.send(context.evaluator, Announce(tag, np.array([float(outputs.shape[1])])))
     # rounded by a generator of its own: the client's own generator begins with its first question
-    await send_rows(context.net, context.evaluator, codec_of(context).up, tag, 0, outputs)
+    there = await send_rows(context.net, context.evaluator, codec_of(context).up, tag, 0, outputs)
+    client.uplink = client.codec.uplink(there)
 
 
 async def first_outputs(context: CascadeContext, client: Client | None) -> LatestOutputs:
@@ -228,75 +216,3 @@ def decaying(context: CascadeContext, base: float, total: int) -> Callable[[int]
     if context.plan.settings.decay == "none":
         return lambda answered: base
     return lambda answered: base * max(0.0, 1 - answered / total)
-
-
-def smoothing_of(context: CascadeContext) -> Smoothing:
-    """The random directions that questions go along."""
-    asked = context.plan.settings.questions
-    kind = "gaussian" if asked.smoothing == "coordinate" else asked.smoothing
-    return Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
-
-
-def deltas_of(context: CascadeContext) -> Deltas:
-    """How outputs are moved where the server replies with differences of the loss."""
-    asked = context.plan.settings.questions
-    if asked.smoothing == "coordinate":
-        return Deltas("coordinate", 0, asked.mu, per="sample")
-    return Deltas(asked.smoothing, asked.directions, asked.mu, asked.two_sided, asked.per)
-
-
-def codec_of(context: CascadeContext) -> Codec:
-    """How arrays are packed: alike at every party, but each rounds with its own generator."""
-    packing, rng = context.plan.settings.packing, context.rng(ROUNDING)
-    forward, backward, late = packing.forward_bits, packing.backward_bits, packing.backward_top
-    # values are compared with each other, at a distance of mu: single precision would blur that
-    exact = "float64" if context.plan.settings.reply == "values" else packing.precision
-    return Codec(
-        Plain(packing.precision) if forward == 32 else Quantizer(forward, rng, packing.forward_range),
-        TopK(late) if late else Plain(exact) if backward == 32 else Quantizer(backward, rng),
-        changes=TopK(packing.forward_top) if packing.forward_top else None,
-        late=TopK(late) if late else None,
-    )
-
-
-def seed_of(context: CascadeContext, client: str) -> Seed:
-    """The seed of the directions of a client's questions, known to it and to the server."""
-    return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
-
-
-def _asking(context: CascadeContext, model: Model) -> Asking:
-    """The client's half of the plan's kind of replies."""
-    reply, free = context.plan.settings.reply, free_parameters(model, context.train.free)
-    penalty = Penalty(context.regularizer, context.plan.objective.l2, free=free)
-    if reply != "values":
-        if not isinstance(model, Differentiable):
-            raise JobError(f"{context.me}: {context.plan.algorithm} needs gradients, this model has none")
-        if reply == "deltas":
-            return DeltasClient(model, penalty, deltas_of(context))
-        return GradientClient(model, penalty)
-    private = context.plan.privacy.mechanism == "scalar"
-    return ValuesClient(model, smoothing_of(context), penalty, context.rng(DIRECTIONS), private)
-
-
-def _answering(context: CascadeContext, head: Head) -> Answering:
-    """The server's half of the plan's kind of replies."""
-    match context.plan.settings.reply:
-        case "gradient":
-            if not isinstance(head.model, Differentiable):
-                raise JobError(f"{context.plan.algorithm} needs the gradient of F0, and this model has none")
-            return GradientServer(head)
-        case "deltas":
-            return DeltasServer(head, deltas_of(context))
-        case "values":
-            return ValuesServer(head, mean_losses)
-
-
-def _own_step(context: CascadeContext, head: Head, *, measured: bool) -> OwnStep | None:
-    """How F0 learns; None if it has no parameters. `measured`: its step is found anew every time."""
-    if not head.w.size:
-        return None
-    if context.plan.settings.reply != "values" or context.plan.settings.server == "first":
-        if not isinstance(head.model, Differentiable):
-            raise JobError("the server learns by back-propagation here, and this F0 has no gradient")
-        return FirstStep(head)
-    return ZerothStep(head, smoothing_of(context), context.rng(HEAD_DIRECTIONS), measured)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -93,7 +93,7 @@ class Codec:
 
     up: Compressor
     down: Compressor
-    changes: TopK | None = None  # if given, uploads hold only the largest changes of outputs
+    changes: Compressor | None = None  # if given, uploads hold compressed changes of outputs
     late: TopK | None = None  # if given, replies hold only the largest numbers; the others come later
 
     def uplink(self, there: Numbers) -> Sending:
@@ -181,24 +181,24 @@ class Client:
             self.state.answered = max(self.state.answered, reply.answered)
             if reply.values.size == 0:
                 break
-            self.step(query, reply)
+            await self.step(query, reply)
         # the server answers every question, also those that come too late
         for number in range(done, asked):
             await self.line.reply(tag_of(Topic.TRAIN, number))
 
-    def step(self, query: Query, reply: Reply) -> None:
+    async def step(self, query: Query, reply: Reply) -> None:
         """Step on the server's reply to a question."""
-        state = self.state
         values = self.codec.down.decode(reply.values, self.asking.reply_shape(query))
-        for number in range(self.context.plan.settings.local_steps):
-            # C-VFL: the same df/dh, propagated back through the model as it is by now
-            query = replace(query, w=state.w) if number else query
-            gradient = self.asking.gradient(query, values)
-            # a new array: questions under way still refer to the old parameters
-            state.w = self.optimizer.step(state.optimizer, state.w, gradient, self.rate(reply.answered))
+        self.move(self.asking.gradient(query, values), reply.answered)
+        self.state.updates += 1
+
+    def move(self, gradient: Numbers, answered: int) -> None:
+        """Follow a gradient, after so many answers of the run."""
+        state = self.state
+        # a new array: questions under way still refer to the old parameters
+        state.w = self.optimizer.step(state.optimizer, state.w, gradient, self.rate(answered))
         if not np.isfinite(state.w).all():
             raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
-        state.updates += 1
 
     async def ask(self, number: int) -> Query:
         """Send the outputs for a batch of rows to the server; returns what the answer will need."""
@@ -245,12 +245,14 @@ def outputs_of(model: Model, w: Numbers, X: Matrix, precision: str) -> Numbers:
 
 async def send_rows(
     net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Numbers
-) -> None:
-    """Send all rows of an array, in several messages if it is large."""
-    each = Each(compressor)
+) -> Numbers:
+    """Send all rows of an array, in several messages if it is large; returns them as they arrive."""
+    each, arrived = Each(compressor), np.empty_like(outputs)
     for part, rows in enumerate(stretches(outputs.shape)):
         stretch = each.pack(np.arange(0), outputs[rows])
         await net.send(to, Embeddings(_stretch_tag(tag, table, part), stretch))
+        arrived[rows] = compressor.decode(stretch, outputs[rows].shape)
+    return arrived
 
 
 async def receive_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from colonnade.conversations.cascade import cascade
@@ -22,6 +23,7 @@ def check(job: Job, preset: Preset) -> None:
     _check_models(job, preset)
     _check_reply(job, preset)
     _check_top(job, preset)
+    _check_memory(job, preset)
     _check_mechanism(job, preset)
 
 
@@ -60,7 +62,7 @@ def _check_mechanism(job: Job, preset: Preset) -> None:
             f"privacy.mechanism = 'gradient': {name} replies with {preset.reply}; use 'labels', or vafl-dp"
         )
     if mechanism == "scalar" and preset.reply != "values":
-        what = "a gradient per row" if preset.reply == "gradient" else "deltas"
+        what = {"gradient": "a gradient per row", "deltas": "deltas"}.get(preset.reply or "", "the labels")
         raise JobError(
             f"privacy.mechanism = 'scalar': {name} sends {what}, not a few values a batch; use 'labels' here "
             "('gradient' for gradient replies), or asyrevel-gau"
@@ -82,11 +84,11 @@ def _check_reply(job: Job, preset: Preset) -> None:
                     f"cascade.{key}: {name} learns from differences of nearly equal numbers, which "
                     "rounding to few bits wipes out; drop it or use czofo"
                 )
-        if (asked.local_steps or 1) > 1:
-            raise JobError(
-                f"cascade.local_steps: a reply of {name} belongs to directions around one w, it says nothing "
-                "after a step away from it; drop it or use czofo, c-vfl, ..."
-            )
+    if (asked.local_steps or 1) > 1 and preset.reply != "embeddings":
+        raise JobError(
+            f"cascade.local_steps: what a client of {name} is told belongs to its outputs as they were, and "
+            "says nothing after a step away from them; drop it or use c-vfl"
+        )
     if asked.per is not None and preset.reply != "deltas":
         raise JobError(f"cascade.per: {name} does not reply with deltas; drop it or use czofo")
     if asked.per == "batch" and preset.smoothing == "coordinate":
@@ -102,12 +104,40 @@ def _check_reply(job: Job, preset: Preset) -> None:
         )
 
 
+def _check_memory(job: Job, preset: Preset) -> None:
+    """Refuse a memory where nothing is left out, or where some party has none."""
+    if not _memory(job, preset):
+        return
+    if job.cascade.forward_top:
+        raise JobError("cascade.forward_memory: forward_top has a memory of its own; drop one of the two")
+    if preset.reply == "embeddings":
+        raise JobError(
+            f"cascade.forward_memory: {preset.name} passes outputs on to parties that have none of the "
+            "earlier ones; drop it"
+        )
+    if _bits(job, preset)[0] == 1:
+        raise JobError(
+            "cascade.forward_memory: of two levels the nearer may be as far away as what is to be sent, so "
+            "errors would not shrink; set forward_bits = 2"
+        )
+    if _bits(job, preset)[0] == 32:
+        raise JobError(
+            "cascade.forward_memory: outputs in 32 bits leave nothing out that could be remembered; "
+            "set forward_bits = 2, ..., or drop it"
+        )
+
+
 def _check_top(job: Job, preset: Preset) -> None:
     """Refuse top-k where no later message could make good what it leaves out."""
     asked = job.cascade
     for way in ("forward", "backward"):
         if getattr(asked, f"{way}_top") is None:
             continue
+        if preset.reply == "embeddings":
+            raise JobError(
+                f"cascade.{way}_top: {preset.name} passes a batch's outputs on to parties that have "
+                "no earlier ones to add changes to; drop it, or use forward_bits"
+            )
         if preset.reply == "values" or (way == "backward" and preset.reply == "deltas"):
             raise JobError(
                 f"cascade.{way}_top: what is left out of a row's outputs or their gradient is sent when "
@@ -124,6 +154,12 @@ def _bits(job: Job, preset: Preset) -> tuple[Bits, Bits]:
     asked = job.cascade
     forward = 32 if asked.forward_top else asked.forward_bits or preset.forward_bits
     return forward, asked.backward_bits or preset.backward_bits
+
+
+def _memory(job: Job, preset: Preset) -> bool:
+    """Whether outputs travel as changes against what the server has of their rows."""
+    asked = job.cascade.forward_memory
+    return preset.forward_memory if asked is None else asked
 
 
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSettings:
@@ -145,6 +181,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
             forward_bits=forward_bits,
             backward_bits=backward_bits,
             forward_range=asked.forward_range,
+            forward_memory=_memory(job, preset),
             forward_top=asked.forward_top or 0.0,
             backward_top=asked.backward_top or 0.0,
         ),
@@ -189,6 +226,20 @@ def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
     return ("labels", "outputs") if privacy.mechanism == "none" else ("outputs",)
 
 
+def exchange_notes(plan: Plan[CascadeSettings]) -> list[str]:
+    """What C-VFL gives away, in words."""
+    labels = "label" if plan.privacy.mechanism == "none" else "randomised label"
+    return [
+        f"every party is sent the {labels} of every training row, and its weight where rows have weights",
+        "every party sees every other party's outputs for every training row, and the server's model",
+    ]
+
+
+def exchange_leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
+    """What C-VFL gives away, as parties' policies name it."""
+    return (*leaks(privacy), "embeddings")
+
+
 def intercept(job: Job) -> bool:
     """Whether a column of ones helps: networks have biases of their own, and so has a linear F0."""
     kinds = {job.model.kind, *(model.kind for model in job.model.parties.values())}
@@ -229,3 +280,5 @@ CASCADE = Conversation(
     space=space,
     traits=frozenset({"counts-classes", "server", "no-sum"}),
 )
+# C-VFL: the same program, in which everybody is told everything
+EXCHANGE = replace(CASCADE, name="exchange", notes=exchange_notes, leaks=exchange_leaks)

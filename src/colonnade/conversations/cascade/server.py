@@ -23,6 +23,7 @@ from colonnade.compress.rows import Changes
 from colonnade.conversations.cascade.client import Client, Codec, Walk, receive_rows
 from colonnade.conversations.cascade.latest import LatestOutputs
 from colonnade.conversations.cascade.private import PrivateReplies
+from colonnade.conversations.cascade.replying import Question, Replying
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.waves import Asked, Waves
 from colonnade.conversations.context import Context
@@ -30,7 +31,7 @@ from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.errors import Diverged, MalformedMessage
 from colonnade.messages import Announce, Measure, Reply, Upload
 from colonnade.optim.optimizers import Optimizer
-from colonnade.optim.replies import Answering, Head, OwnStep, Seed
+from colonnade.optim.replies import Head, OwnStep
 
 NOTHING = np.zeros(0)
 HOPELESS = 1e4  # a loss this many times that of the start has diverged
@@ -93,17 +94,11 @@ class Server:
     uploads: Uploads
     latest: LatestOutputs
     trainer: HeadTrainer
-    answering: Answering
+    replying: Replying
     evaluation: Evaluation
-    seed: Callable[[str], Seed]
     per_epoch: int
     own: Client | None = None
     private: PrivateReplies | None = None
-
-    def __post_init__(self) -> None:
-        self.downlinks = {
-            client: self.uploads.codec.downlink(out) for client, out in self.latest.outputs.items()
-        }
 
     @property
     def answered(self) -> int:
@@ -143,10 +138,10 @@ class Server:
 
     async def answer_wave(self, wave: list[Asked]) -> None:
         """Refresh the table, answer a wave, update w0 (Algorithm 1 of AsyREVEL at the server)."""
-        rows, asked, turns = self.uploads.rows(wave), [], self.waves.state
+        rows, questions, turns = self.uploads.rows(wave), list[Question](), self.waves.state
         for client, upload in wave:
             outputs = self.uploads.outputs(client, upload, rows, self.latest.outputs[client])
-            asked.append((client, upload.tag, outputs))
+            questions.append(Question(client, upload.tag, upload.outputs, outputs))
             self.latest.store(client, rows, outputs[0], turns.answered)
         now, after = turns.answered, turns.answered + len(wave)
         C = self.latest.read(rows)
@@ -155,21 +150,19 @@ class Server:
         else:
             y = self.private.labels(rows)
             self.private.spend(rows, len(wave))
-        for client, tag, outputs in asked:
-            self.latest.note_ages(client, rows, now)
-            seed = (*self.seed(client), tag)
-            values = self.answering.answer(C, self.latest.columns[client], outputs, y, seed)
-            if not np.isfinite(values).all():
-                raise Diverged(f"the loss is not finite after {now} answers; use a smaller step")
-            await self.context.charge(C.size + outputs[0].size * self.answering.evaluations(outputs))
+        replies = self.replying.replies(questions, rows, C, y)
+        for asked, packed in zip(questions, replies, strict=True):
+            self.latest.note_ages(asked.client, rows, now)
+            evaluated = asked.outputs[0].size * self.replying.evaluations(asked.outputs)
+            await self.context.charge(C.size + evaluated)
             turns.answered += 1
-            turns.turns[client] += 1
+            turns.turns[asked.client] += 1
             # the whole wave counts as answered, so that the order within it makes no difference
-            packed = self.downlinks[client].pack(rows, values)
-            await self.waves.inbox.answer(client, Reply(tag, after, packed))
-        # Algorithm 1 updates w0 for every upload; a gradient of the same rows is taken once
-        by_values = self.context.plan.settings.reply == "values"
-        self.trainer.update(C, y, len(wave) if by_values else 1, after)
+            await self.waves.inbox.answer(asked.client, Reply(asked.tag, after, packed))
+        settings = self.context.plan.settings
+        # AsyREVEL's Algorithm 1 updates w0 for every upload; a gradient of the same rows is taken once
+        times = len(wave) if settings.reply == "values" else settings.local_steps
+        self.trainer.update(C, y, times, after)
 
     async def measure(self, start_loss: float, *, final: bool, when: float | None = None) -> bool:
         """Measure the model from all clients' present outputs; returns whether the target is reached."""

@@ -29,13 +29,14 @@ class Questions(Section, frozen=True):
 class Packing(Section, frozen=True):
     """How arrays are packed: `forward` from clients to the server, `backward` for its replies.
 
-    A `top` of 0 sends all numbers; otherwise only the largest travel.
+    A `top` of 0 sends all numbers; otherwise only the largest travel. With a memory, changes of them travel.
     """
 
     precision: Precision
     forward_bits: Bits
     backward_bits: Bits
     forward_range: Literal["message", "column"]
+    forward_memory: bool
     forward_top: float
     backward_top: float
 

@@ -72,7 +72,7 @@ async def agree_on_steps(context: Context[CascadeSettings], client: Client | Non
     if pace.step != "auto":
         step = float(pace.step)
     else:
-        # local steps along one gradient are one long step, to a linear model exactly
+        # to the others, who do not see them, local steps are one long step
         step = 1 / max(heavier * (joint + noise), 1e-12) / settings.local_steps if ready is None else ready
     return Steps(step, _server_step(settings, ready), total)
 

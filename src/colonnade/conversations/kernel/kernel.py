@@ -185,8 +185,9 @@ class KernelConversation:
         """Tell all parties that a round is over; owners also get theta once no features are added."""
         tag = tag_of(Topic.TRAIN, number)
         told = theta if number >= self.layout.growth else theta[:0]
-        for peer in self.net.peers:
-            await self.net.send(peer, Backward(tag, told) if peer in self.layout.owners else Decay(tag))
+        owners = set(self.layout.owners)
+        await self.net.spread(Backward(tag, told), owners)
+        await self.net.spread(Decay(tag), set(self.net.peers) - owners)
 
     async def collaborate(self) -> None:
         """Follow other owners' rounds: let the own coefficients decay, or step on the theta that comes."""

@@ -98,7 +98,7 @@ class BackwardConversation:
                 (share,) = await self.trainer.scores([batch])
             z = await self.sum.collect(share, tag=tag)
             theta = self.trainer.reply(batch, z)
-            await self.net.broadcast(Backward(tag, theta))
+            await self.net.spread(Backward(tag, theta))
             await self.update([(batch, theta)])
 
     async def collaborate(self) -> None:

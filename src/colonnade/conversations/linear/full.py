@@ -11,7 +11,10 @@ it stops falling. A step costs as many bytes as one epoch of `backward`, in two 
 epoch has hundreds.
 
 What is summed has a length near 1: near the optimum gradients and steps become smaller than the fixed-point
-step of the secure sums. Scores and weights are counted in units of the labels, where these are numbers.
+step of the secure sums. Nobody knows how long a gradient is before it is summed, and it can be far longer
+than the one before: products beyond the range are cut to its edge, all see that, and sum shorter vectors.
+Scores and weights are counted in units of the labels, where these are numbers. A run ends where gradients are
+nothing but rounding, at the latest.
 
 What each side learns: the evaluator learns the total score of every row; every party learns theta of every
 row, and with it, for the logistic loss, the label and the total score, as in `backward`; all learn inner
@@ -37,9 +40,12 @@ from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.line_search import search
+from colonnade.secure.ring import limit
 
 RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
 PATIENCE = 2  # steps have no noise
+FLAT = 1e-13  # of the longest gradient: what is shorter is rounding
+SHORTER = 1e-4  # what is too long for the range is tried again with this part of it
 
 
 async def converse(context: Context[FullSettings]) -> Outcome:
@@ -58,6 +64,7 @@ class FullState:
     direction: Floats  # over all blocks its length is 1
     memory: LimitedMemory
     length: float = 1.0  # of the gradient over all blocks, as it was last known
+    longest: float = 0.0  # gradient of the run
     natural: float = 1.0  # how far along the direction H itself would go
     step: float = 0.0  # how far the last step went along its direction
     steps: int = 0
@@ -106,9 +113,7 @@ class FullConversation:
         # a pair of any length gives the same H: that of a step of length 1 stays in the range of the sums
         s, y = state.direction, (gradient - state.gradient) / (state.step or 1.0)
         state.gradient = gradient
-        v = gradient / state.length
-        dots = state.memory.dots(s, y, v)
-        totals = (await self._sum(dots.ravel(), np.copy)).reshape(dots.shape)
+        s, y, v, totals = await self._products(s, y, gradient / state.length)
         with_v = totals[:-1, 2]
         if not self._add_pair(s, y, totals[:-1, :2]):
             with_v = with_v[:-2]
@@ -121,6 +126,23 @@ class FullConversation:
         state.direction = -state.memory.direction(v, with_v) / length
         state.natural = length * state.length
         state.length *= math.sqrt(totals[-1, 2]) or 1.0
+        state.longest = max(state.longest, state.length)
+
+    async def _products(self, s: Floats, y: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Inner products over all blocks of a pair and v with each other and with the pairs before.
+
+        Where they do not fit the range of the sums all three vectors are shortened alike, and returned so.
+        The products of vectors with themselves tell: no party's part of these takes from another's, and no
+        other product is larger.
+        """
+        edge = limit(len(self.context.plan.parties)) / 2
+        while True:
+            dots = np.clip(self.state.memory.dots(s, y, v), -edge, edge)
+            totals = (await self._sum(dots.ravel(), np.copy)).reshape(dots.shape)
+            if not totals[-3:].diagonal().max() >= edge:
+                return s, y, v, totals
+            s, y, v = SHORTER * s, SHORTER * y, SHORTER * v
+            self.state.length /= SHORTER
 
     def _add_pair(self, s: Floats, y: Floats, products: Floats) -> bool:
         """Take a pair into H; False where there was no step before, or it says nothing."""
@@ -221,9 +243,10 @@ class Judge:
             t = search(along, self.state.natural)
         self.z += t * u
         penalty = 0.5 * (ww + 2 * t * wd + t * t * dd)
-        over = self._note(self.unit**2 * penalty, sent) or t == 0.0
+        done = t == 0.0 or self.state.length <= FLAT * self.state.longest
+        over = self._note(self.unit**2 * penalty, sent) or done
         ending = self.scribe.ending
-        if t == 0.0 and self.context.plan.pace.open:
+        if done and self.context.plan.pace.open:
             ending.converged = True  # to the last digit
         theta = np.zeros(0) if over else self._theta(self.z).ravel()
         word = -1.0 if ending.converged is None else float(ending.converged)

@@ -185,7 +185,7 @@ BACKWARD = Conversation(
     notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check_direction,
-    understands=UNDERSTANDS | {"train.evaluate_every"},
+    understands=UNDERSTANDS | {"train.evaluate_every", "network.broadcast"},
     usual_batch=usual_batch,
     ahead=backward_ahead,
     fades=fades,

@@ -1,9 +1,15 @@
 """The simulated world: all parties in one process on a virtual clock.
 
 The event loop's time jumps to the next event, so a run over a slow network takes no longer than its
-arithmetic, and the same seed gives the same events in the same order on any machine. A link has a
-latency and a bandwidth; faults (drop, duplicate, corrupt, delay, partition, crash) come from a seeded
-generator or a fixed plan, never from real time.
+arithmetic, and the same seed gives the same events in the same order on any machine. Faults (drop,
+duplicate, corrupt, delay, partition, crash) come from a seeded generator or a fixed plan, never from real
+time.
+
+Every party has one network card, which sends and receives at the same time, each at the link's bandwidth and
+one frame after another: what a party sends, to whomever, leaves in the order in which it was sent, and what
+reaches it, from whomever, is taken in in the order in which it began to arrive. Between two cards lies the
+latency. So a frame alone on its way takes latency + size / bandwidth; q - 1 frames of the same size to one
+party, or from one, take q - 1 times as long through its card, and the latency once.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,10 +56,17 @@ class Faults:
 
 @dataclass(frozen=True)
 class Link:
-    """How long a frame takes from one party to another."""
+    """How long a frame takes from one party to another: between two cards, and through either of them."""
 
     latency_s: float = 0.0
     bandwidth_bps: float = float("inf")
+
+
+class Load(NamedTuple):
+    """A frame on its way, and how long it takes through a card."""
+
+    frame: bytes
+    seconds: float
 
 
 class SimulatedHub:
@@ -64,9 +78,10 @@ class SimulatedHub:
         self.deliver: dict[str, Deliver] = {}
         self.lost: dict[str, Lost] = {}
         self._rng = np.random.default_rng([seed, 0x6E6574])
-        self._link_free: dict[tuple[str, str], float] = {}
+        self._sending: defaultdict[str, float] = defaultdict(float)  # until when a party's card is busy
+        self._receiving: defaultdict[str, float] = defaultdict(float)
         self._crashed: set[str] = set()
-        self._in_flight: defaultdict[tuple[str, str], deque[bytes]] = defaultdict(deque)
+        self._in_flight: defaultdict[tuple[str, str], deque[Load]] = defaultdict(deque)
 
     def wire(self, party: str) -> SimulatedWire:
         return SimulatedWire(self, party)
@@ -100,22 +115,30 @@ class SimulatedHub:
                 frame = self._flip(frame)
             if chance[3] < faults.delay:
                 extra = faults.delay_s
-        size = len(frame) + framing
-        start = max(now, self._link_free.get((sender, to), 0.0))
-        sent = start + size * 8 / self.link.bandwidth_bps
-        self._link_free[sender, to] = sent
+        load = Load(frame, (len(frame) + framing) * 8 / self.link.bandwidth_bps)
+        start = max(now, self._sending[sender])
+        self._sending[sender] = start + load.seconds
         if not extra:
-            self._in_flight[sender, to].extend([frame] * copies)
+            self._in_flight[sender, to].extend([load] * copies)
         for _ in range(copies):
-            arrival = sent + self.link.latency_s + extra
-            loop.call_at(arrival, self._arrive, sender, to, frame if extra else None)
+            reaches = start + self.link.latency_s + extra
+            loop.call_at(reaches, self._take_in, sender, to, load if extra else None)
 
-    def _arrive(self, sender: str, to: str, frame: bytes | None) -> None:
+    def _take_in(self, sender: str, to: str, delayed: Load | None) -> None:
+        """Let a frame that begins to arrive through the receiver's card."""
         # events of the same instant come in any order, but a line keeps its own: whichever of its events
         # comes first takes the frame that was sent first; a delayed frame travels on its own
-        arrived = self._in_flight[sender, to].popleft() if frame is None else frame
+        frame, seconds = self._in_flight[sender, to].popleft() if delayed is None else delayed
+        if not seconds:
+            self._arrive(sender, to, frame)
+            return
+        loop = asyncio.get_running_loop()
+        self._receiving[to] = max(loop.time(), self._receiving[to]) + seconds
+        loop.call_at(self._receiving[to], self._arrive, sender, to, frame)
+
+    def _arrive(self, sender: str, to: str, frame: bytes) -> None:
         if to not in self._crashed:
-            self.deliver[to](sender, arrived)
+            self.deliver[to](sender, frame)
 
     def _flip(self, frame: bytes) -> bytes:
         """The frame with one bit changed."""

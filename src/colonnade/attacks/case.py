@@ -1,0 +1,70 @@
+"""What a curious party has to work with, and what an attack may claim.
+
+A case is everything one party has after a run in which it did what it should: the plan that all agreed on,
+its own columns and its share of the model, and what it said, heard and summed. An attack looks at a case and
+says what it takes the labels or the others' columns to be. It never sees the truth; `verdict` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from colonnade.arrays import Floats, Numbers
+from colonnade.attacks.transcript import Transcript
+from colonnade.data.table import Table
+from colonnade.job.plan import Plan
+from colonnade.models.blackbox import Model
+from colonnade.run.party import Share
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One party after a run. `widths` says how many columns every party has, which is no secret here.
+
+    `again` runs the job once more with a model of this party's own making, and returns what it then heard.
+    """
+
+    plan: Plan[Any]
+    party: str
+    transcript: Transcript
+    own: Table
+    share: Share
+    widths: Mapping[str, int]
+    again: Callable[[Model], Transcript]
+
+    @property
+    def rows(self) -> int:
+        return self.own.rows
+
+    @property
+    def holds_label(self) -> bool:
+        return self.party in self.plan.label_holders
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What an attack takes the labels to be, a number for every row, 0 where it knows nothing.
+
+    Of two classes a score: the higher, the more it speaks for the positive one or, without `oriented`, for
+    one of them. Of several classes the class, and -1 where it knows nothing. Of numbers anything that rises
+    or falls with the label.
+    """
+
+    scores: Numbers
+    oriented: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What an attack takes the others' columns to be, [rows, columns] for every party, of some rows.
+
+    A single column stands for all columns of a party: it says something of them together.
+    """
+
+    rows: Numbers  # their places
+    guess: Mapping[str, Floats]
+
+
+Guess = Labels | Columns

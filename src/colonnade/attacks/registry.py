@@ -1,0 +1,146 @@
+"""All attacks that an audit tries, a row each: what it is after, on which conversations, by whom, and how.
+
+A new attack is a function from a `Case` to a guess, and its row here. Whether it can be tried is a matter of
+the plan and the party alone: an attack that is tried and learns nothing is a result, one that cannot be tried
+is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from colonnade.attacks import joint_score, linear_system, split_labels, zeroth_order
+from colonnade.attacks.case import Case, Guess, Labels
+from colonnade.attacks.theta import labels_from_theta
+from colonnade.conversations.cascade.client import Walk, passes_of
+from colonnade.losses import LOSSES
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One row: `on` names conversations, `by` says whether a party can do it there, `sees` what it uses.
+
+    An `active` attacker departs from the protocol, which takes a run of its own.
+    """
+
+    name: str
+    aim: Literal["labels", "columns"]
+    sees: str
+    on: tuple[str, ...]
+    by: Callable[[Case], bool]
+    guess: Callable[[Case], Guess]
+    active: bool = False
+
+    def applies(self, case: Case) -> bool:
+        """Whether it can be tried by this party on this run."""
+        return case.plan.conversation in self.on and self.by(case)
+
+
+def _without_labels(case: Case) -> bool:
+    return not case.holds_label
+
+
+def _told_totals(case: Case) -> bool:
+    return case.holds_label and len(case.plan.parties) > 1 and not case.plan.objective.shape
+
+
+def _evaluates(case: Case) -> bool:
+    return _told_totals(case) and case.party == case.plan.evaluator
+
+
+def _keeps_features(case: Case) -> bool:
+    return case.holds_label and case.plan.settings.cache
+
+
+def _client_of_two_classes(case: Case) -> bool:
+    """Whether the party is a client that gets whole replies about labels of two classes."""
+    two = LOSSES[case.plan.objective.loss].task == "binary"
+    return two and not case.holds_label and not case.plan.settings.packing.backward_top
+
+
+def _told_gradients(case: Case) -> bool:
+    asked = case.plan.settings.questions
+    coordinates = asked.reply == "deltas" and asked.smoothing == "coordinate"
+    return _client_of_two_classes(case) and (asked.reply == "gradient" or coordinates)
+
+
+def _told_values(case: Case) -> bool:
+    settings = case.plan.settings
+    return (
+        _client_of_two_classes(case)
+        and settings.reply == "values"
+        and settings.model.parties.get(case.party, settings.model).outputs == 1
+        and settings.packing.forward_bits == 32
+        and not settings.packing.forward_top
+    )
+
+
+def _from_gradients(case: Case) -> Labels:
+    return Labels(split_labels.sides(case.transcript, case.plan, case.rows), oriented=False)
+
+
+def _from_values(case: Case) -> Labels:
+    return Labels(zeroth_order.passive(case.transcript, case.plan, case.rows))
+
+
+def _from_probes(case: Case) -> Labels:
+    """Run again as a client that asks about single rows, and read their labels off the replies."""
+    plan = case.plan
+    walk = Walk(passes_of(plan, case.party, case.rows))
+    digits = zeroth_order.DIGITS if plan.privacy.mechanism == "none" else 1
+    probe = zeroth_order.Probe(walk, case.rows, plan.settings.questions.directions + 1, digits)
+    return Labels(zeroth_order.read_off(probe, case.again(probe), plan))
+
+
+TOTALS = "totals of secure sums less its own part"
+JOINT = "columns from joint scores"
+CASCADE = ("cascade",)
+
+ATTACKS: tuple[Attack, ...] = (
+    Attack(
+        name="labels from theta",
+        aim="labels",
+        sees="dL/dz of every row",
+        on=("backward", "full"),
+        by=_without_labels,
+        guess=labels_from_theta,
+    ),
+    Attack(
+        name="labels from gradients",
+        aim="labels",
+        sees="dL/dh of its outputs",
+        on=CASCADE,
+        by=_told_gradients,
+        guess=_from_gradients,
+    ),
+    Attack(
+        name="labels from function values",
+        aim="labels",
+        sees="values of the loss at its outputs",
+        on=CASCADE,
+        by=_told_values,
+        guess=_from_values,
+    ),
+    Attack(
+        name="labels from probes",
+        aim="labels",
+        sees="replies to made-up outputs",
+        on=CASCADE,
+        by=_told_values,
+        guess=_from_probes,
+        active=True,
+    ),
+    Attack(JOINT, "columns", TOTALS, ("backward",), _told_totals, joint_score.columns_from_rounds),
+    Attack(JOINT, "columns", TOTALS, ("pull",), _told_totals, joint_score.columns_from_pulls),
+    Attack(JOINT, "columns", TOTALS, ("full",), _evaluates, joint_score.columns_from_directions),
+    Attack(
+        name="columns from angles",
+        aim="columns",
+        sees="sums of projections, and directions if they are shared",
+        on=("kernel",),
+        by=_keeps_features,
+        guess=linear_system.columns_from_angles,
+    ),
+)

@@ -1,0 +1,192 @@
+"""How far an attack came: its guess beside the truth, with an interval, and beside what anybody can guess.
+
+Labels of two classes: the attacker is given the labels of a tenth of the rows, to set one threshold and tell
+the sides apart; what it gets right is counted on the others. Columns: the correlation of the column that is
+given away most, beside how well the attacker could have guessed that column from its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from colonnade.arrays import Floats, Numbers
+from colonnade.attacks.case import Case, Columns, Labels
+from colonnade.attacks.confidence import Interval, of_auc, of_correlation, of_part
+from colonnade.attacks.epsilon import epsilon_at_least
+from colonnade.attacks.registry import Attack
+from colonnade.data.table import INTERCEPT, Table
+from colonnade.findings import Finding
+from colonnade.job.plan import Task
+from colonnade.metrics import auc
+
+KNOWN = 10  # one row in so many is one whose label the attacker knows
+LEAST = 40  # rows below which nothing is said
+
+
+def on_labels(attack: Attack, case: Case, guess: Labels, y: Floats, task: Task) -> Finding:
+    """How many labels an attack got right."""
+    scores = guess.scores
+    heard = scores >= 0 if task == "multiclass" else scores != 0
+    if heard.sum() < LEAST:
+        return _nothing(attack, case, f"the replies were about {heard.sum()} rows only")
+    of = f"of {heard.mean():.0%} of the rows" if not heard.all() else ""
+    scores, y = scores[heard], y[heard]
+    if task == "regression":
+        found = of_correlation(abs(_correlation(scores, y)), len(y))
+        return _finding(attack, case, found, 0.0, f"a correlation of {_span(found)}", "0", of)
+    test = np.arange(len(y)) % KNOWN != 0
+    if task == "multiclass":
+        right, commonest = scores == y, np.unique(y, return_counts=True)[1].max() / len(y)
+        found = of_part(int(right.sum()), len(y))
+        return _finding(attack, case, found, commonest, _part_of_labels(found), f"{commonest:.1%}", of)
+    side, threshold = _threshold(scores[~test], y[~test], oriented=guess.oriented)
+    positive = side * scores[test] > threshold
+    truth = y[test] > 0
+    found = of_part(int((positive == truth).sum()), len(truth))
+    base = max(truth.mean(), 1 - truth.mean())
+    area = _area(side * scores[test], truth)
+    words = _part_of_labels(found) + (f"; AUC {_span(area)}" if area else "")
+    more = area is not None and area.low > 0.5
+    return _finding(attack, case, found, base, words, f"{base:.1%}; AUC 0.5", of, also=more)
+
+
+def on_columns(
+    attack: Attack, case: Case, guess: Columns, tables: Mapping[str, Table], y: Floats | None
+) -> Finding:
+    """How well an attack knows the column of others that it knows best."""
+    best, where, looked_at = 0.0, "", 0
+    truth: Floats = np.zeros(0)
+    for party, found in guess.guess.items():
+        table = tables[party]
+        for j, name in enumerate(table.columns):
+            column = _dense(table.X[guess.rows][:, [j]]).ravel()
+            if name == INTERCEPT or np.ptp(column) == 0:
+                continue
+            looked_at += 1
+            size = abs(_correlation(found[:, j if found.shape[1] > 1 else 0], column))
+            if size > best:
+                best, where, truth = size, f"{name} of {party}", column
+    if not looked_at or len(guess.rows) < LEAST:
+        return _nothing(attack, case, "the others have no columns that vary, or too few rows were heard of")
+    span = of_correlation(best, len(guess.rows), looked_at)
+    own = _dense(case.own.X[guess.rows])
+    known = own if y is None else np.column_stack([own, y[guess.rows]])
+    base = _explained(known, truth)
+    words = f"a correlation of {_span(span)} with {where}"
+    note = f"the most exposed of {looked_at} columns"
+    return _finding(attack, case, span, base, words, f"{base:.2f}, from its own columns", note)
+
+
+def on_coins(
+    attack: Attack, case: Case, guess: Labels, y: Floats, coins: Numbers, promised: float, delta: float
+) -> Finding:
+    """The least epsilon that fits how many labels an attack got right of those that were drawn by coin."""
+    others = np.setdiff1d(np.flatnonzero(guess.scores != 0), coins)
+    drawn = coins[guess.scores[coins] != 0]
+    scores, side, threshold = guess.scores[drawn], 1.0, 0.0
+    if not guess.oriented and len(drawn):  # coins fall on both sides of the middle
+        side = 1.0 if _correlation(guess.scores[others], y[others]) >= 0 else -1.0
+        threshold = side * float(np.median(scores))
+    positive, truth = side * scores > threshold, y[drawn] > 0
+    hits, alarms = int((positive & truth).sum()), int((positive & ~truth).sum())
+    yes, no = int(truth.sum()), int((~truth).sum())
+    # the attacker may name either label, whichever tells more
+    bound = max(
+        epsilon_at_least(hits, alarms, yes, no, delta=delta),
+        epsilon_at_least(no - alarms, yes - hits, no, yes, delta=delta),
+    )
+    broken = bound > promised
+    note = f"{len(drawn)} labels drawn by coin; the job promises {promised:g}"
+    return Finding(
+        attack=f"epsilon, by {attack.name}",
+        by=case.party,
+        aim="epsilon",
+        success=f"an epsilon of at least {bound:.2f}" + (": more than promised" if broken else ""),
+        guessing="0",
+        note=note,
+        value=bound,
+        low=bound,
+        baseline=0.0,
+        found=bound > 0,
+    )
+
+
+def _finding(
+    attack: Attack,
+    case: Case,
+    found: Interval,
+    baseline: float,
+    words: str,
+    guessing: str,
+    note: str,
+    *,
+    also: bool = False,
+) -> Finding:
+    active = "departs from the protocol, unseen" if attack.active else ""
+    return Finding(
+        attack=attack.name,
+        by=case.party,
+        aim=attack.aim,
+        success=words,
+        guessing=guessing,
+        note="; ".join(each for each in (f"sees {attack.sees}", note, active) if each),
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        baseline=float(baseline),
+        found=bool(found.low > baseline or also),
+    )
+
+
+def _nothing(attack: Attack, case: Case, why: str) -> Finding:
+    return Finding(attack=attack.name, by=case.party, aim=attack.aim, success="not measured", note=why)
+
+
+def _threshold(scores: Numbers, y: Floats, *, oriented: bool) -> tuple[float, float]:
+    """Which end of the scores is positive, and from where on, so that most of these rows are right."""
+    side = 1.0 if oriented or _correlation(scores, y) >= 0 else -1.0
+    order = np.argsort(side * scores, kind="stable")
+    ranked, positive = side * scores[order], y[order] > 0
+    right = np.concatenate([[0], np.cumsum(~positive)]) + np.concatenate(
+        [np.cumsum(positive[::-1])[::-1], [0]]
+    )
+    ends = np.concatenate([ranked[:1] - 1, ranked, ranked[-1:] + 1])
+    good = np.flatnonzero(right == right.max())
+    at = int(good[len(good) // 2])  # in the middle of all places that are as good
+    return side, float(ends[at] + ends[at + 1]) / 2
+
+
+def _area(scores: Numbers, positive: Numbers) -> Interval | None:
+    yes = int(positive.sum())
+    return of_auc(auc(scores, positive), yes, len(positive) - yes) if 0 < yes < len(positive) else None
+
+
+def _correlation(a: Numbers, b: Numbers) -> float:
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def _explained(known: Floats, column: Floats) -> float:
+    """The correlation of a column with the best linear guess of it, less what chance alone explains."""
+    n, X = len(column), np.column_stack([known, np.ones(len(column))])
+    if X.shape[1] >= n - 1:
+        return 0.0
+    left = column - X @ np.linalg.lstsq(X, column, rcond=None)[0]
+    part = 1 - (left @ left / (n - X.shape[1])) / column.var(ddof=1)
+    return float(np.sqrt(max(0.0, part)))
+
+
+def _dense(X: Numbers) -> Floats:
+    dense: Floats = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    return dense
+
+
+def _part_of_labels(found: Interval) -> str:
+    return f"{found.value:.1%} of the labels ({found.low:.1%} to {found.high:.1%})"
+
+
+def _span(found: Interval) -> str:
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"

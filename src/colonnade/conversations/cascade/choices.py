@@ -1,0 +1,130 @@
+"""What the words of a cascade's plan stand for: its replies, its directions, how arrays are packed."""
+
+from __future__ import annotations
+
+from colonnade.compress.protocol import Compressor, Plain
+from colonnade.compress.quantize import Quantizer
+from colonnade.compress.topk import TopK
+from colonnade.conversations.cascade.client import Codec
+from colonnade.conversations.cascade.exchange import Everything
+from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.replying import Answers, Replying
+from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.context import Context
+from colonnade.errors import JobError
+from colonnade.models.blackbox import Differentiable, Model, free_parameters
+from colonnade.optim.deltas import Deltas, DeltasClient, DeltasServer
+from colonnade.optim.replies import (
+    Answering,
+    Asking,
+    FirstStep,
+    GradientClient,
+    GradientServer,
+    Head,
+    OwnStep,
+    Seed,
+    ValuesClient,
+    ValuesServer,
+    ZerothStep,
+)
+from colonnade.optim.smoothing import Smoothing
+from colonnade.privacy.mechanisms import mean_losses
+from colonnade.regularizers import Penalty
+
+# what a party's generators are for; `client` has 3, `cascade` 4 and `steps` 6
+DIRECTIONS, HEAD_DIRECTIONS, ROUNDING, SHARED_DIRECTIONS = 2, 5, 7, 8
+
+CascadeContext = Context[CascadeSettings]
+
+
+def smoothing_of(context: CascadeContext) -> Smoothing:
+    """The random directions that questions go along."""
+    asked = context.plan.settings.questions
+    kind = "gaussian" if asked.smoothing == "coordinate" else asked.smoothing
+    return Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
+
+
+def deltas_of(context: CascadeContext) -> Deltas:
+    """How outputs are moved where the server replies with differences of the loss."""
+    asked = context.plan.settings.questions
+    if asked.smoothing == "coordinate":
+        return Deltas("coordinate", 0, asked.mu, per="sample")
+    return Deltas(asked.smoothing, asked.directions, asked.mu, asked.two_sided, asked.per)
+
+
+def codec_of(context: CascadeContext) -> Codec:
+    """How arrays are packed: alike at every party, but each rounds with its own generator."""
+    packing, rng = context.plan.settings.packing, context.rng(ROUNDING)
+    backward, late, changes = packing.backward_bits, packing.backward_top, None
+    # values are compared with each other, at a distance of mu: single precision would blur that
+    exact = "float64" if context.plan.settings.reply == "values" else packing.precision
+    up: Compressor = Plain(packing.precision)
+    if packing.forward_bits != 32:
+        # what a rounded change lacks comes with the next one, so it need not be right on average
+        up = Quantizer(packing.forward_bits, None if packing.forward_memory else rng, packing.forward_range)
+        changes = up if packing.forward_memory else None
+    return Codec(
+        up,
+        TopK(late) if late else Plain(exact) if backward == 32 else Quantizer(backward, rng),
+        changes=TopK(packing.forward_top) if packing.forward_top else changes,
+        late=TopK(late) if late else None,
+    )
+
+
+def seed_of(context: CascadeContext, client: str) -> Seed:
+    """The seed of the directions of a client's questions, known to it and to the server."""
+    return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
+
+
+def asking_of(context: CascadeContext, model: Model) -> Asking:
+    """The client's half of the plan's kind of replies."""
+    reply, free = context.plan.settings.reply, free_parameters(model, context.train.free)
+    penalty = Penalty(context.regularizer, context.plan.objective.l2, free=free)
+    if reply != "values":
+        if not isinstance(model, Differentiable):
+            raise JobError(f"{context.me}: {context.plan.algorithm} needs gradients, this model has none")
+        if reply == "deltas":
+            return DeltasClient(model, penalty, deltas_of(context))
+        return GradientClient(model, penalty)
+    private = context.plan.privacy.mechanism == "scalar"
+    return ValuesClient(model, smoothing_of(context), penalty, context.rng(DIRECTIONS), private)
+
+
+def replying_of(
+    context: CascadeContext, head: Head, noisy: Answering | None, codec: Codec, latest: LatestOutputs
+) -> Replying:
+    """What the server replies, packed; `noisy` answers where replies are private."""
+    if context.plan.settings.reply == "embeddings":
+        _differentiable_head(context, head)
+        return Everything(head, codec, tuple(latest.outputs))
+    downlinks = {client: codec.downlink(out) for client, out in latest.outputs.items()}
+    answering = noisy or _answering(context, head)
+    return Answers(answering, latest.columns, downlinks, lambda client: seed_of(context, client))
+
+
+def _differentiable_head(context: CascadeContext, head: Head) -> None:
+    if not isinstance(head.model, Differentiable):
+        raise JobError(f"{context.plan.algorithm} needs the gradient of F0, and this model has none")
+
+
+def _answering(context: CascadeContext, head: Head) -> Answering:
+    """The server's half of the plan's kind of replies."""
+    match context.plan.settings.reply:
+        case "gradient" | "embeddings":
+            _differentiable_head(context, head)
+            return GradientServer(head)
+        case "deltas":
+            return DeltasServer(head, deltas_of(context))
+        case "values":
+            return ValuesServer(head, mean_losses)
+
+
+def own_step_of(context: CascadeContext, head: Head, *, measured: bool) -> OwnStep | None:
+    """How F0 learns; None if it has no parameters. `measured`: its step is found anew every time."""
+    if not head.w.size:
+        return None
+    if context.plan.settings.reply != "values" or context.plan.settings.server == "first":
+        if not isinstance(head.model, Differentiable):
+            raise JobError("the server learns by back-propagation here, and this F0 has no gradient")
+        return FirstStep(head)
+    return ZerothStep(head, smoothing_of(context), context.rng(HEAD_DIRECTIONS), measured)

@@ -1,0 +1,68 @@
+"""Who may learn what labels follow from: which jobs can be blind, and which party helps which.
+
+In a blind run nobody but the label holder learns theta, gradients or labels. It needs a third party for every
+owner of columns, which deals random words and sees no data: the job's `secure.helper`, or the next owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from colonnade.conversations.conversation import Conversation
+from colonnade.errors import JobError, suggest
+from colonnade.job import Job
+from colonnade.job.plan import Blind, Facts
+
+TWO_PARTIES = (
+    "secure.labels = 'blind': two parties have no third one that could deal random words; name a neutral one "
+    "as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
+)
+
+
+def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
+    """What in a job does not go together with blind labels."""
+    if job.secure.labels != "blind":
+        if job.secure.helper is not None and job.secure.labels == "clear":
+            yield JobError("secure.helper: nobody needs help where labels are clear; drop one of the keys")
+        return
+    if "blind-labels" not in conversation.traits:
+        yield JobError(
+            f"secure.labels = 'blind': {job.algorithm} cannot be trained without telling what labels follow "
+            "from; set secure.labels = 'clear', or use another algorithm"
+        )
+    if job.secure.sum != "masked":
+        yield JobError(
+            f"secure.labels = 'blind': a {job.secure.sum} sum shows pieces of the masks; use sum = 'masked'"
+        )
+
+
+def blind_of(job: Job, facts: Facts) -> Blind | None:
+    """The roles of a blind run; None where labels are clear."""
+    if job.secure.labels != "blind":
+        return None
+    asker, helper = facts.label_holders[0], job.secure.helper
+    if helper is not None and helper not in facts.columns:
+        raise JobError(f"secure.helper: there is no party {helper!r}; {suggest(helper, facts.columns)}")
+    if helper == asker:
+        raise JobError(
+            f"secure.helper: {helper} holds the label, and with the random words it would read the others' "
+            "columns; name another party"
+        )
+    others = [party for party in facts.columns if party != asker]
+    if len(others) < 2:
+        raise JobError(TWO_PARTIES)
+    owners = [party for party in others if facts.columns[party]]
+    return Blind(dealers=dealers_of(owners, others, helper), reveal=job.secure.reveal)
+
+
+def dealers_of(owners: Sequence[str], others: Sequence[str], helper: str | None = None) -> dict[str, str]:
+    """For every owner the party that deals for it: the helper or, without one, the next of the others.
+
+    >>> dealers_of(["shop", "telco", "card"], ["shop", "telco", "card"])
+    {'shop': 'telco', 'telco': 'card', 'card': 'shop'}
+    >>> dealers_of(["shop", "telco"], ["shop", "telco", "notary"], "notary")
+    {'shop': 'notary', 'telco': 'notary'}
+    """
+    following = dict(zip(others, [*others[1:], *others[:1]], strict=True))
+    return {owner: following[owner] if helper in (None, owner) else helper for owner in owners}

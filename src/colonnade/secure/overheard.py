@@ -1,0 +1,32 @@
+"""A secure sum around another: whoever listens hears the totals that its party gets; nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from colonnade.arrays import Floats, Words
+from colonnade.secure.protocol import N, SecureSum
+
+Total = Callable[[int, Floats | Words], None]
+"""Hears of a total and the tag of its sum."""
+
+
+class OverheardSum:
+    """Does what the sum inside it does; `heard` is told of every total that is collected."""
+
+    def __init__(self, secure: SecureSum, heard: Total) -> None:
+        self._secure, self._heard = secure, heard
+
+    async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
+        await self._secure.give(piece, root=root, tag=tag)
+
+    async def collect(self, piece: N, *, tag: int) -> N:
+        total = await self._secure.collect(piece, tag=tag)
+        self._heard(tag, total.copy())
+        return total
+
+    async def settle(self) -> None:
+        await self._secure.settle()
+
+    async def close(self) -> None:
+        await self._secure.close()

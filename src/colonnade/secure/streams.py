@@ -1,0 +1,131 @@
+"""Random words that two parties of a run can both make and nobody else can tell from noise.
+
+Every pair of parties has agreed on one secret (`keys.agree`). It is never used itself: every purpose has a
+key of its own, derived from the secret, the purpose, who plays which role, and the table of rows it is for.
+So two purposes never share a word, also where two parties serve each other.
+
+A word is found by (tag, position): the AES-256 key stream in counter mode, whose counter block is the tag and
+the position. Words may be made in any order and need no memory. What hides a value is used once: `once`
+remembers its tags at whoever calls it, and a second use raises. A value that must be sent again is sent as
+the bytes that were stored, never masked anew. Keys are new in every run and never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+from colonnade.arrays import Rows, Words
+from colonnade.errors import SumError
+from colonnade.secure.protocol import UsedTags
+
+_BLOCK = 16  # bytes that one counter block becomes: two words
+
+
+class Roles(NamedTuple):
+    """Who is who in a product: the asker knows a vector, the owner columns, the dealer neither."""
+
+    asker: str
+    owner: str
+    dealer: str
+
+
+class Stream:
+    """Words that depend on a key, a tag and a position alone."""
+
+    def __init__(self, key: bytes) -> None:
+        # ECB over explicit counter blocks is counter mode, without a new cipher context per tag
+        self._encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+        self._used = UsedTags()
+
+    def words(self, tag: int, count: int) -> Words:
+        """The first words of a tag; they may be made again, so they must not hide two different values."""
+        first: Words = self.table(np.array([tag], dtype=np.uint64), count)[0]
+        return first
+
+    def table(self, tags: Words | Rows, count: int) -> Words:
+        """The first `count` words of every tag, a row for each."""
+        width = count + count % 2
+        blocks = np.empty((len(tags), width // 2, 2), dtype=np.uint64)
+        blocks[:, :, 0] = np.asarray(tags).astype(np.uint64)[:, None]
+        blocks[:, :, 1] = np.arange(width // 2, dtype=np.uint64)
+        # an encryptor wants room for nearly a block more than it writes
+        stream = np.empty(blocks.size + 2, dtype=np.uint64)
+        self._encryptor.update_into(blocks.reshape(-1).view(np.uint8).data, stream.view(np.uint8).data)
+        made: Words = stream[:-2].reshape(len(tags), width)[:, :count]
+        return made
+
+    def once(self, tag: int, count: int) -> Words:
+        """The words of a tag, to hide a value; TagReused if this party has taken them before."""
+        self._used.use(tag)
+        return self.words(tag, count)
+
+    def add_to(self, share: Words, tag: int, pad: CounterPad, *, subtract: bool = False) -> None:
+        """Add the words of a tag to a share in place, or subtract them; `pad` is room for them."""
+        blocks, stream, mask = pad.of(share.size, tag)
+        self._encryptor.update_into(blocks, stream)
+        if subtract:
+            share -= mask
+        else:
+            share += mask
+
+
+class PairStreams:
+    """All streams of one party in one run, by peer, purpose and roles; each is there once."""
+
+    def __init__(self, me: str, secrets: Mapping[str, bytes]) -> None:
+        self.me = me
+        self._secrets = dict(secrets)
+        self._made: dict[bytes, Stream] = {}
+
+    def shared(self, peer: str, purpose: str, roles: Roles, table: str = "") -> Stream:
+        """The stream that this party shares with a peer for one purpose; two of the roles must be theirs."""
+        if len(set(roles)) != 3:
+            raise SumError(f"a product needs three different parties, not {', '.join(roles)}")
+        if self.me not in roles or peer not in roles or peer == self.me:
+            raise SumError(f"{self.me} and {peer} share no stream of a product of {', '.join(roles)}")
+        info = _info(purpose, *roles, table)
+        name = _info(peer) + info
+        if name not in self._made:
+            self._made[name] = Stream(_expand(self._secrets[peer], info))
+        return self._made[name]
+
+
+def subkey(secret: bytes, purpose: str) -> bytes:
+    """The key of a pair's own purpose that has no roles."""
+    return _expand(secret, _info(purpose))
+
+
+class CounterPad:
+    """Room for the counter blocks and the key stream of the longest mask so far; shorter ones use a part."""
+
+    def __init__(self, size: int) -> None:
+        blocks = -(-size // 2)
+        self.size = size
+        self._counters = np.empty((blocks, 2), dtype=np.uint64)
+        self._counters[:, 1] = np.arange(blocks, dtype=np.uint64)
+        self._blocks = self._counters.reshape(-1).view(np.uint8).data
+        # an encryptor wants room for nearly a block more than it writes
+        stream = np.empty(2 * blocks + 2, dtype=np.uint64)
+        self._mask, self._stream = stream[:-2], stream.view(np.uint8).data
+
+    def of(self, size: int, tag: int) -> tuple[memoryview, memoryview, Words]:
+        """The counter blocks of a mask, where to write its key stream, and the mask that is written there."""
+        blocks = -(-size // 2)
+        self._counters[:blocks, 0] = tag
+        return self._blocks[: blocks * _BLOCK], self._stream, self._mask[:size]
+
+
+def _info(*parts: str) -> bytes:
+    """Texts as bytes in which no two lists of texts are alike."""
+    coded = [part.encode() for part in parts]
+    return b"colonnade stream" + b"".join(len(part).to_bytes(4, "big") + part for part in coded)
+
+
+def _expand(secret: bytes, info: bytes) -> bytes:
+    return HKDFExpand(hashes.SHA256(), length=32, info=info).derive(secret)

@@ -1,0 +1,145 @@
+"""An audit of runs: every party of every conversation is tried, and finds what is there and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+from tests.oracles.tables import random_job, random_tables
+
+from colonnade.attacks import confidence
+from colonnade.attacks.audit import audit_run
+from colonnade.errors import DataError
+from colonnade.findings import Finding, read_findings, write_findings
+from colonnade.job.presets import PRESETS
+from colonnade.run.federate import Source, Tables, plan_for
+from colonnade.run.world import Launch
+
+
+def audited(tables: Tables, algorithm: str, **sections: Any) -> dict[tuple[str, str], Finding]:
+    """What every attack of every party found, by party and attack."""
+    job = structs.replace(random_job(tables, algorithm, **sections), compare=False)
+    plan, data = plan_for(job, tables)
+    done = audit_run(job, Source("random"), Launch(plan, data))
+    assert {each.by for each in done.findings} == set(tables.train)  # nobody is left out
+    return {(each.by, each.attack): each for each in done.findings}
+
+
+THETA = "labels from theta"
+
+
+@pytest.mark.parametrize("algorithm", ["vfb2-sgd", "vfb2-svrg", "lbfgs"])
+@pytest.mark.parametrize(
+    "options", [{}, {"classes": 3}, {"regression": True}], ids=["two", "three", "number"]
+)
+def test_theta_gives_every_label_away(algorithm: str, options: dict[str, Any]) -> None:
+    tables = random_tables(parties=3, active=1, rows=120, **options)
+    loss = {"classes": "softmax", "regression": "squared"}.get(next(iter(options), ""), "logistic")
+    train = {"epochs": 3, "loss": loss, **({"classes": 3} if "classes" in options else {})}
+    found = audited(tables, algorithm, train=train)["party2", THETA]
+    assert found.found
+    assert found.value is not None
+    assert found.value > (0.999 if loss != "squared" or algorithm == "lbfgs" else 0.9)
+
+
+def test_one_matrix_over_all_blocks_rides_behind_theta_and_is_no_obstacle() -> None:
+    tables = random_tables(parties=3, active=1, rows=120)
+    direction = {"train": {"epochs": 3, "direction": "lbfgs", "step": "auto"}}
+    assert audited(tables, "vfb2-svrg", **direction)["party1", THETA].value == 1.0
+
+
+def lonely(tables: Tables) -> Tables:
+    """The tables with a single column at every party but the first, so that two parties hide nothing."""
+    train = {
+        party: table if party == "party0" else replace(table, X=table.X[:, :1], columns=table.columns[:1])
+        for party, table in tables.train.items()
+    }
+    return replace(tables, train=train)
+
+
+@pytest.mark.parametrize("algorithm", ["vfb2-saga", "afsvrg-vp", "fd-svrg", "lbfgs"])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_the_score_of_one_other_column_is_that_column(algorithm: str, loss: str) -> None:
+    tables = lonely(random_tables(parties=2, active=1, rows=200, columns=4, regression=loss == "squared"))
+    train = {"epochs": 12, "loss": loss, "step": "auto", "tolerance": 0}
+    if algorithm != "lbfgs":
+        train["batch"] = 20
+    found = audited(tables, algorithm, train=train)["party0", "columns from joint scores"]
+    assert found.value is not None
+    assert found.baseline is not None
+    assert found.value > 0.95 > 0.9 > found.baseline
+
+
+def test_many_columns_hide_each_other() -> None:
+    tables = random_tables(parties=4, active=1, rows=200, columns=80)
+    found = audited(tables, "lbfgs", train={"epochs": 30})["party0", "columns from joint scores"]
+    assert found.value is not None
+    assert found.value < 0.6
+
+
+MODEL = {"outputs": 1, "server": {"kind": "linear"}}
+
+
+def test_clients_of_cascades_read_labels_off_their_replies() -> None:
+    tables = random_tables(parties=3, active=1, rows=90)
+    train = {"epochs": 2, "batch": 20, "step": 0.01, "evaluate_every": 0}
+    gradients = audited(tables, "vafl", train=train, model=MODEL)
+    assert gradients["party1", "labels from gradients"].value == 1.0
+    train = {"epochs": 2, "batch": 1, "step": 0.01, "evaluate_every": 0}
+    values = audited(tables, "asyrevel-gau", train=train, cascade={"directions": 1})
+    assert values["party2", "labels from function values"].value == 1.0
+    assert values["party2", "labels from probes"].value == 1.0
+    assert values["party0", "none of ours applies"].found is None
+
+
+@pytest.mark.parametrize("omega", ["shared", "private"])
+def test_owners_of_features_solve_for_columns_where_directions_are_shared(omega: str) -> None:
+    tables = random_tables(parties=4, active=1, rows=120, columns=12)
+    kernel = {"block": 16, "features": 64, "omega": omega, "bits": 32}
+    train = {"batch": 16, "epochs": 2, "loss": "logistic"}
+    found = audited(tables, "fdskl-capped", train=train, kernel=kernel)["party0", "columns from angles"]
+    assert found.value is not None
+    assert (found.value > 0.999) == (omega == "shared")
+    assert found.value > 0.999 or found.value < 0.7
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_labels_by_coin_bound_epsilon_from_below_and_never_beyond_the_truth(epsilon: float) -> None:
+    tables = random_tables(parties=2, active=1, rows=2000, columns=4)
+    privacy = {"mechanism": "labels", "epsilon": epsilon}
+    found = audited(tables, "lbfgs", train={"epochs": 3}, privacy=privacy)
+    bound = found["party1", f"epsilon, by {THETA}"].value
+    assert bound is not None
+    assert 0.5 * epsilon < bound <= epsilon
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_algorithm_can_be_audited(name: str) -> None:
+    tables = random_tables(parties=3, active=1, rows=60, columns=6)
+    train: dict[str, Any] = {"epochs": 1, "evaluate_every": 0}
+    if name == "lbfgs":
+        train["evaluate_every"] = 1
+    sections: dict[str, Any] = {"privacy": {"mechanism": "gradient", "epsilon": 2.0}} if "dp" in name else {}
+    assert audited(tables, name, train=train, **sections)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(0)
+    parts = [confidence.of_part(int(hits), 50) for hits in rng.binomial(50, 0.8, 400)]
+    assert 0.93 < np.mean([low <= 0.8 <= high for _, low, high in parts]) <= 1
+    draws = rng.multivariate_normal([0, 0], [[1, 0.4], [0.4, 1]], size=(400, 60))
+    spans = [confidence.of_correlation(float(np.corrcoef(pair.T)[0, 1]), 60) for pair in draws]
+    assert 0.91 < np.mean([low <= 0.4 <= high for _, low, high in spans]) < 0.98
+
+
+def test_what_was_found_is_stored_and_read(tmp_path: Path) -> None:
+    found = [Finding(attack="labels", by="b", success="62%", value=0.62, found=True)]
+    write_findings(tmp_path / "audit.json", found)
+    assert read_findings(tmp_path / "audit.json") == found
+    (tmp_path / "audit.json").write_text("{}")
+    with pytest.raises(DataError, match="colonnade audit"):
+        read_findings(tmp_path / "audit.json")

@@ -1,0 +1,54 @@
+"""Which jobs can be blind, and who helps whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from colonnade.errors import JobError
+from colonnade.job import Data, Job, Secure
+from colonnade.job.plan import Facts
+from colonnade.run.blind import blind_of, dealers_of
+
+
+def job(**secure: Any) -> Job:
+    return Job(
+        algorithm="vfb-sgd", data=Data(train="x.csv", parties=3), secure=Secure(labels="blind", **secure)
+    )
+
+
+def facts(**columns: int) -> Facts:
+    return Facts(columns=columns, label_holders=("bank",), rows=100, task="binary")
+
+
+@pytest.mark.parametrize("owners", [["b"], ["b", "c"], ["b", "c", "d", "e"]])
+@pytest.mark.parametrize("helper", [None, "b", "notary"])
+def test_nobody_helps_itself(owners: list[str], helper: str | None) -> None:
+    dealers = dealers_of(owners, [*owners, "notary"], helper)
+    assert list(dealers) == owners
+    assert all(owner != dealer for owner, dealer in dealers.items())
+
+
+def test_the_label_holder_helps_nobody() -> None:
+    found = blind_of(job(), facts(bank=3, shop=2, telco=4))
+    assert found is not None
+    assert found.dealers == {"shop": "telco", "telco": "shop"}
+    with pytest.raises(JobError, match="holds the label"):
+        blind_of(job(helper="bank"), facts(bank=3, shop=2, telco=4))
+
+
+def test_a_neutral_party_may_help_one_owner() -> None:
+    found = blind_of(job(helper="notary"), facts(bank=3, shop=2, notary=0))
+    assert found is not None
+    assert found.dealers == {"shop": "notary"}
+
+
+def test_two_parties_are_told_the_ways_out() -> None:
+    with pytest.raises(JobError, match=r"secure.helper, or set secure.labels = 'clear'"):
+        blind_of(job(), facts(bank=3, shop=2))
+
+
+def test_a_helper_must_be_there() -> None:
+    with pytest.raises(JobError, match="no party 'telko'; did you mean 'telco'"):
+        blind_of(job(helper="telko"), facts(bank=3, shop=2, telco=4))
