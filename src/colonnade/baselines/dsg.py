@@ -41,6 +41,7 @@ class DsgFit:
 
     features: RandomFeatures
     alpha: Floats
+    l2: float  # lambda
     penalty: float
 
     def scores(self, X: Matrix) -> Floats:
@@ -82,7 +83,7 @@ def fit_dsg(
             here = values[rows]
             theta = loss.dz(state.scores(here), y[rows])
             state.step(here, theta, gamma_t, kernel, l2)
-    return DsgFit(drawn, state.alpha, 0.5 * l2 * state.known * float(np.sum(state.alpha**2)))
+    return DsgFit(drawn, state.alpha, l2, 0.5 * l2 * state.known * float(np.sum(state.alpha**2)))
 
 
 @dataclass
