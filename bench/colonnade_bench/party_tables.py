@@ -1,14 +1,23 @@
-"""Every party's prepared columns, which most benches train on. All data sets here have test rows."""
+"""Every party's prepared columns, which most benches train on. All data sets here have test rows.
+
+Columns are dealt as in the papers: after one-hot, at random, as many to each party as to any other, or one
+more. A job's `data.parties` deals columns before they are prepared, since a company has whole columns, and
+can only bring blocks near the same width.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+import msgspec
 import numpy as np
+from scipy.sparse import issparse
 
 from colonnade.arrays import Floats
 from colonnade.data.assign import Assigned, assign, label_holders
 from colonnade.data.labels import Task
+from colonnade.data.split import split_by_count
 from colonnade.data.table import Table
 from colonnade.errors import DataError
 from colonnade.job import Data
@@ -16,9 +25,32 @@ from colonnade.run.federate import Tables
 
 
 def read_tables(data: Data, *, task: Task | None = None, seed: int = 0) -> Tables:
-    """Read a data set, split its columns over the parties, and prepare them; an intercept only if asked."""
-    holders = label_holders(data.party_names, data.active)
-    return prepared(assign(data, label_holders=holders, task=task, intercept=bool(data.intercept), seed=seed))
+    """Read a data set, prepare its columns, and deal them; an intercept only if asked."""
+    names = tuple(data.party_names)
+    alone = msgspec.structs.replace(data, parties=1, active=1)
+    holder = label_holders(alone.party_names, 1)
+    whole = prepared(
+        assign(alone, label_holders=holder, task=task, intercept=bool(data.intercept), seed=seed)
+    )
+    holders = label_holders(names, data.active)
+    train, test = (
+        deal(part[holder[0]], len(names), holders, seed) for part in (whole.train, held_out(whole))
+    )
+    return Tables(whole.dataset, train, test, holders)
+
+
+def deal(table: Table, parties: int, holders: tuple[str, ...], seed: int) -> dict[str, Table]:
+    """The columns of one table over parties; label holders have the label, the first also the intercept."""
+    places = [j for j in range(table.width) if j not in table.free]
+    split = split_by_count([table.columns[j] for j in places], parties, seed)
+    dealt = {}
+    for party, part in split.items():
+        held = [places[j] for j in part] + (list(table.free) if party == holders[0] else [])
+        X = table.X[:, held]
+        X = X if issparse(X) else np.ascontiguousarray(X)
+        y = table.y if party in holders else None
+        dealt[party] = replace(table, name=party, columns=tuple(table.columns[j] for j in held), X=X, y=y)
+    return dealt
 
 
 def prepared(assigned: Assigned) -> Tables:

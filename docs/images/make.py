@@ -68,6 +68,12 @@ def reports(folder: Path) -> None:
         shoot(chromium, parts_of(slow, "traffic", "timeline"), "timeline", 1300)
 
 
+def topologies(folder: Path) -> None:
+    """Stars and trees against the number of parties."""
+    python("-m", "colonnade_bench.micro.topologies", "--out", folder / "topologies", cwd=ROOT)
+    shrink(folder / "topologies" / "topologies.png", HERE / "topologies.png")
+
+
 def daemon_page(folder: Path) -> None:
     """The page of a daemon with a proposal that waits, as its own test sees it."""
     test = "tests/deploy/test_pages.py::test_the_page_in_a_browser"
@@ -80,6 +86,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         reports(folder)
+        topologies(folder)
         daemon_page(folder)
     python(EXAMPLES / "straggler.py", HERE / "straggler.svg", cwd=ROOT)
 

@@ -1,7 +1,8 @@
 """When each party of a run computed and sent, stored as timeline.json; at other times it waited.
 
 Of a long run only the beginning is kept span by span, because a picture shows no more; the totals are of the
-whole run. Times are the run's own: virtual in the simulated world.
+whole run. Times are the run's own: virtual in the simulated world. Between daemons every party has its own
+timeline and its own clock, and nothing of it is told to anybody.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ FILE = "timeline.json"
 
 
 class PartyTimeline(msgspec.Struct, kw_only=True):
-    """What one party did: spans of computing, and frames sent (when, to whom, how many bytes)."""
+    """What one party did: spans of computing, and frames sent (when, to whom, how many bytes).
+
+    Where nobody sees the other parties' lanes, also frames received, and for whose frames it waited how long.
+    """
 
     busy: list[tuple[float, float]] = []
     sent: list[tuple[float, str, int]] = []
@@ -25,6 +29,8 @@ class PartyTimeline(msgspec.Struct, kw_only=True):
     busy_seconds: float = 0.0
     frames: int = 0
     lanes: int = 1  # how much it can compute at once
+    received: list[tuple[float, str, int]] = []
+    waited: dict[str, float] = {}
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from colonnade_bench.common import Bench, kept
 from colonnade_bench.linear import against, cti, lossless, pace, rates
 from colonnade_bench.linear import trials as linear
 from colonnade_bench.linear.trials import Problem, closed_form, straggler, train
+from colonnade_bench.papers import Here
 
 COSTS = {kind: Calibration(kind, 2.0, 1.0, ()) for kind in ("dense", "sparse")}
 
@@ -42,7 +43,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
     for module in (against, lossless, pace, rates):
         monkeypatch.setattr(module, "problem", problem)
-    monkeypatch.setattr(lossless, "here", lambda names: (list(names), []))
+    monkeypatch.setattr(lossless, "here", lambda names: Here(list(names), []))
     return Bench("tiny", "tiny", quick=True)
 
 
@@ -95,7 +96,7 @@ def test_without_a_minimum_the_same_algorithm_at_one_party_is_the_measure(
     made_up: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for module in (linear, lossless):
-        monkeypatch.setattr(module, "ENDLESS", ("made", "nonconvex"))
+        monkeypatch.setattr(module, "ENDLESS", {("made", "nonconvex")})
     lossless.lossless(made_up, ("made",), ("vfb2-svrg",), ("nonconvex",), 1, {}, lambda line: None, tmp_path)
     (row,) = made_up.grids[0].rows
     assert row[6] == "yes"
@@ -143,9 +144,3 @@ def test_a_longer_vector_takes_longer_on_a_line_and_both_lines_are_in_the_table(
     assert set(tls) == {16, 65_536}
     assert min(tls.values()) > 0
     assert len(cti.table(tls, link)) == len(cti.PAPER)
-
-
-def test_absent_sets_are_named() -> None:
-    found, missing = linear.here(("breast-cancer", "epsilon"))
-    assert found == ["breast-cancer"]
-    assert missing == ["epsilon"] or not missing

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colonnade import split_columns
+from colonnade.data.assign import assign
+from colonnade.data.datasets import available
 from colonnade.data.split import (
     load_party_files,
     split_by_count,
@@ -18,6 +22,7 @@ from colonnade.data.split import (
     train_test_rows,
 )
 from colonnade.errors import DataError
+from colonnade.job import Data
 
 
 @given(st.data(), st.integers(1, 200), st.integers(0, 2**32))
@@ -33,6 +38,45 @@ def test_a_split_by_count_is_disjoint_complete_even_and_repeatable(
     assert list(split) == sorted(split)
     assert len(split) == parties
     assert split == split_by_count(columns, parties, seed)
+
+
+@given(st.data(), st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(0, 99))
+def test_wide_columns_are_dealt_so_that_blocks_are_about_as_wide(
+    data: st.DataObject, widths: list[int], seed: int
+) -> None:
+    parties = data.draw(st.integers(1, len(widths)))
+    split = split_by_count([f"c{j}" for j in range(len(widths))], parties, seed, widths)
+    assert sorted(j for part in split.values() for j in part) == list(range(len(widths)))
+    held = [sum(widths[j] for j in part) for part in split.values()]
+    assert min(held) > 0
+    # who has most had no more than the mean before its last column, and no other has less than that
+    assert max(held) <= sum(widths) / parties + max(widths)
+    last = min(widths[j] for j in max(split.values(), key=lambda part: sum(widths[j] for j in part)))
+    assert max(held) - last <= min(held)
+
+
+def test_text_is_dealt_by_the_columns_that_it_becomes(tmp_path: Path) -> None:
+    """Three columns of six words each, and six numbers: with words at all, every party gets one."""
+    rng = np.random.default_rng(0)
+    columns = {f"word{k}": rng.choice(list("uvwxyz"), 60) for k in range(3)}
+    columns |= {f"n{k}": rng.normal(size=60) for k in range(6)}
+    lines = [",".join([*columns, "y"])]
+    lines += [",".join(map(str, row)) for row in zip(*columns.values(), np.arange(60) % 2, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    data = Data(train=str(tmp_path / "t.csv"), label="y", parties=3, scale="none", missing="zero", rare=0)
+    dealt = assign(data, label_holders=("party-0",), task="binary", intercept=False, seed=1)
+    prepared = [party.prepare().train for party in dealt.parties.values()]
+    assert [table.width for table in prepared] == [8, 8, 8]
+    whole = split_columns(pd.DataFrame(columns), parties=3)
+    assert [sum("word" in c for c in table.columns) for table in whole.tables.values()] == [1, 1, 1]
+
+
+@pytest.mark.skipif(not available("uci-credit"), reason="UCI credit is not on this machine")
+def test_a_known_set_with_codes_is_dealt_evenly() -> None:
+    data = Data(train="uci-credit", parties=8, scale="minmax")
+    dealt = assign(data, label_holders=("party-0",), task="binary", intercept=False, seed=0)
+    widths = [party.prepare().train.width for party in dealt.parties.values()]
+    assert max(widths) - min(widths) <= 4
 
 
 def test_another_seed_is_another_split() -> None:

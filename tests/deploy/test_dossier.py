@@ -17,6 +17,36 @@ from colonnade.metrics import auc
 from colonnade.report.page import page
 
 
+def test_a_party_that_wants_it_sees_its_own_timeline_and_nobody_elses(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    telecom = tmp_path / "telecom" / "party.toml"
+    telecom.write_text("timeline = true\n" + telecom.read_text())
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job(), timeline=True)
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+
+    together(consortium, program)
+    bank, shop, telecoms = (
+        party_dossier(read_settings(tmp_path / name / "party.toml"), "repaid")
+        for name in ("bank", "shop", "telecom")
+    )
+    assert shop.timeline is None
+    assert "<h2>Timeline</h2>" not in page(shop)
+    for one, peers in ((bank, {"shop", "telecom"}), (telecoms, {"bank", "shop"})):
+        assert one.timeline is not None
+        ((name, lane),) = one.timeline.parties.items()
+        assert name == one.seen_by
+        assert {to for _, to, _ in lane.sent} == {sender for _, sender, _ in lane.received} == peers
+        assert 0 < lane.busy_seconds < lane.seconds
+        assert 0 < sum(lane.waited.values()) < lane.seconds  # alignment, before it, is not counted
+        assert set(lane.waited) <= peers
+        assert all(0 <= begin <= end <= lane.seconds for begin, end in lane.busy)
+        assert "no clocks are compared" in page(one)
+        assert "Whose message ended a wait" in page(one)
+
+
 def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "colonnade.party")
     consortium = lay_out(tmp_path)

@@ -6,7 +6,8 @@ programs on the machine change less, are those of the whole run. `fdskl` is the 
 features in every round and a constant step; `fdskl-capped` is ours. `dsg` is doubly stochastic gradients on
 pooled columns, with the settings of each; `svc` is LIBSVM on all pooled rows, where it ends within the hour;
 `pp-svmv` is LIBSVM on the securely summed kernel matrix, where its rows are few enough; `fd-svrg` is the
-linear model. MNIST 4 against 9 (with its own test rows) stands for gisette, which was made from it.
+linear model. The sets are those of the paper that are on this machine (`papers`); MNIST 4 against 9, with its
+own test rows, stands in for gisette.
 
 The quick form draws 1,000 training rows and as many test rows of every set, and makes one split. Of the full
 form the other splits come last, and what there is is written after every part, so a run that is cut short has
@@ -39,17 +40,8 @@ from colonnade_bench.kernel.runs import (
 )
 from colonnade_bench.kernel.topologies import figure_4
 from colonnade_bench.kernel.traffic import COMPARED, bits_compared, traffic
+from colonnade_bench.papers import FDSKL, FDSKL_TABLE_4, WORDS, here, stands_for
 
-SETS = ("phishing", "a9a", "cod-rna", "uci-credit", "givemesomecredit", "mnist-4v9")
-# Table 4, minutes
-PAPER = {
-    "phishing": (1, 10),
-    "a9a": (2, 15),
-    "cod-rna": (1, 16),
-    "uci-credit": (1, 13),
-    "givemesomecredit": (3, 32),
-    "mnist-4v9": (1, 46),
-}
 NOT_THERE = (None, None)
 OURS = ("fdskl", "fdskl-capped")
 POOLED = {"fdskl": "dsg", "fdskl-capped": "dsg, capped"}
@@ -61,10 +53,9 @@ QUICK_ROWS = 1_000
 def run(quick: bool, out: Path, say: Say) -> list[Path]:
     """Measure on the data sets that are on this machine, and write what there is after every part."""
     bench = Bench("fdskl", "FDSKL: kernels over split columns", quick)
-    names = [name for name in SETS if available(name)]
-    missing = [name for name in SETS if name not in names]
+    names, missing = here(FDSKL)
     if missing:
-        say(f"not on this machine, left out: {', '.join(missing)}")
+        say(f"not on this machine, left out or stood in for: {', '.join(missing)}")
     growing = names[0] if quick or "cod-rna" not in names else "cod-rna"
     splits = Splits(rows=QUICK_ROWS if quick else None)
     bench.grids += splits.tables()
@@ -142,7 +133,8 @@ class Splits:
             for algorithm in OURS:
                 seconds = float(np.median(self.seconds[name][algorithm]))
                 processor = float(np.median(self.processor[name][algorithm]))
-                times.append([name, algorithm, seconds / 60, seconds, processor, *PAPER.get(name, NOT_THERE)])
+                paper = FDSKL_TABLE_4.get(stands_for(name), NOT_THERE)
+                times.append([name, algorithm, seconds / 60, seconds, processor, *paper])
         spans = [f"{edge} of {algorithm}" for algorithm in OURS for edge in ("least", "most")]
         heads = ["data set", *KINDS, *spans, "splits"]
         note = f"{PARTIES} parties. Means over the splits; dsg, svc and pp-svmv on the first split: svc "
@@ -153,7 +145,7 @@ class Splits:
         heads = ["data set", "algorithm", "ours [min]", "[s]", "processor [s]"]
         heads += ["paper, FDSKL [min]", "SecureBoost [min]"]
         note = "The paper used 24 cores; ours are all parties in one process, medians over the splits. "
-        note += "mnist-4v9 stands for gisette."
+        note += "".join(f"{name} {WORDS[name]}. " for name in self.errors if name in WORDS)
         return [figure, Grid("Table 4: training time", heads, times, note)]
 
 

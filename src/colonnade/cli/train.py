@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 @click.option(
     "--digest", is_flag=True, help="Only print the job's digest, for policy.approved at the others."
 )
+@click.option("--timeline", is_flag=True, help="Also write down when this party computed, sent and waited.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
-def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
+def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: bool) -> None:
     """Propose JOB.toml to its parties and train, if all of them accept.
 
     This party's daemon must run. Ctrl-C ends the run at all parties.
@@ -46,7 +47,7 @@ def train(job_file: Path, config: Path, digest: bool, as_json: bool) -> None:
     if not as_json:
         click.echo(f"{terms.name} ({terms.algorithm}) with {', '.join(sorted(terms.parties))}", err=True)
     with followed(quiet=as_json) as tell:
-        found = ask(settings, TrainRequest(terms), tell)
+        found = ask(settings, TrainRequest(terms, timeline), tell)
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

@@ -72,6 +72,20 @@ def learn(
     )
 
 
+def widths(raw: RawTable, categorical: tuple[str, ...] = (), rare: Rare = "auto") -> tuple[int, ...]:
+    """How many columns each column becomes when it is prepared; a column that is left out counts as one.
+
+    >>> towns = np.array(["Ulm", "Bonn"], dtype=object)
+    >>> widths(RawTable("people", ("age", "town"), (np.array([31.0, 42.0]), towns)))
+    (1, 2)
+    """
+    if raw.sparse or not (categorical or isinstance(raw.values, tuple)):
+        return (1,) * len(raw.columns)
+    found = _Findings()
+    _sort_out(found, raw, categorical, "auto", rare)
+    return tuple(max(1, len(found.categories.get(c, ()))) for c in raw.columns)
+
+
 def _sort_out(
     found: _Findings, raw: RawTable, categorical: tuple[str, ...], missing: Missing, rare: Rare
 ) -> None:

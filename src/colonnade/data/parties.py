@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from colonnade.data import learn
 from colonnade.data.assign import label_holders
 from colonnade.data.frames import Columns, columns_of
 from colonnade.data.split import Split, check_holders, split_by_count, split_by_name
@@ -79,18 +80,19 @@ def split_columns(
     if like is not None:
         split = split_by_name(found.raw.columns, {p: table.columns for p, table in like.tables.items()})
         return dealt(found, split, like.active, labels_of(y, found.raw.rows))
-    split = dealer(found.raw.columns, parties, columns, seed)
+    split = dealer(found, parties, columns, seed)
     count = min(3, len(split)) if active is None else active
     holders = label_holders(tuple(split), count if isinstance(count, int) else list(count))
     return dealt(found, split, holders, labels_of(y, found.raw.rows))
 
 
 def dealer(
-    names: Sequence[str], parties: int, columns: Mapping[str, Sequence[str | int]] | None, seed: int
+    found: Columns, parties: int, columns: Mapping[str, Sequence[str | int]] | None, seed: int
 ) -> Split:
-    """Who holds which columns: as `columns` says by name or place, or so many each by chance."""
+    """Who holds which columns: as `columns` says by name or place, or about as many each by chance."""
+    names = found.raw.columns
     if columns is None:
-        return split_by_count(names, parties, seed)
+        return split_by_count(names, parties, seed, learn.widths(found.raw, found.categorical))
     return split_by_name(names, {p: [_name(c, names) for c in held] for p, held in columns.items()})
 
 

@@ -29,22 +29,43 @@ NOT_EVERYWHERE = "an id that not all parties have"
 KEY_RULES = {Key(kind="integer"): '{ kind = "integer" }', Key(case="lower"): '{ case = "lower" }'}
 
 
-def split_by_count(columns: Sequence[str], parties: int, seed: int) -> Split:
+def split_by_count(
+    columns: Sequence[str], parties: int, seed: int, widths: Sequence[int] | None = None
+) -> Split:
     """Split the columns at random over party-0, party-1, ..., as evenly as possible.
+
+    `widths` are how many columns each becomes when it is prepared: then it is these that are split evenly, as
+    far as columns that stay whole allow.
 
     >>> split_by_count(["a", "b", "c", "d", "e"], parties=2, seed=0)
     {'party-0': (2, 3, 4), 'party-1': (0, 1)}
+    >>> split_by_count(["a", "b", "c", "d", "e"], parties=2, seed=0, widths=[4, 1, 1, 1, 1])
+    {'party-0': (0,), 'party-1': (1, 2, 3, 4)}
     """
     if not 1 <= parties <= len(columns):
         raise DataError(
             f"parties = {parties} with {len(columns)} columns; every party needs at least one column"
         )
     shuffled = np.random.default_rng(seed).permutation(len(columns))
-    parts = np.array_split(shuffled, parties)
+    if widths is None or max(widths) == 1:
+        parts: Sequence[Sequence[int] | Rows] = np.array_split(shuffled, parties)
+    else:
+        parts = _level(shuffled, widths, parties)
     return {
         party: tuple(sorted(int(j) for j in part))
         for party, part in zip(numbered_parties(parties), parts, strict=True)
     }
+
+
+def _level(shuffled: Rows, widths: Sequence[int], parties: int) -> list[list[int]]:
+    """Give every column, the widest first, to the party that has least so far."""
+    parts: list[list[int]] = [[] for _ in range(parties)]
+    held = [0] * parties
+    for j in sorted(shuffled.tolist(), key=lambda j: -widths[j]):
+        least = held.index(min(held))
+        parts[least].append(j)
+        held[least] += widths[j]
+    return parts
 
 
 def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) -> Split:

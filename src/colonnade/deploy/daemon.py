@@ -15,13 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from colonnade import __version__
-from colonnade.arrays import Digests
-from colonnade.deploy import scoring, shares
 from colonnade.deploy.answering import Answering
 from colonnade.deploy.approvals import Approvals
 from colonnade.deploy.holdings import Holdings
@@ -32,16 +29,12 @@ from colonnade.deploy.proposing import Proposing
 from colonnade.deploy.run import Run
 from colonnade.deploy.runs import Runs
 from colonnade.deploy.serving import Serving
-from colonnade.deploy.session import Tell
 from colonnade.deploy.settings import Settings, address
-from colonnade.deploy.terms import Terms
 from colonnade.errors import JobError
 from colonnade.messages import Answer, AskShare, Begin, Cancel, HaveShare, Message, Pending, Progress, Propose
 from colonnade.net.stream.mux import Mux
 
 log = logging.getLogger("colonnade.party")
-
-T = TypeVar("T")
 
 
 def _no_page(who: str) -> str:
@@ -61,7 +54,8 @@ class Daemon:
         credentials = settings.credentials()
         peers = {peer: address(text, f"peers.{peer}") for peer, text in settings.peers.items()}
         listen = address(settings.listen, "listen")
-        self.mux = Mux(self.me, listen, peers, credentials, settings.reconnect_s)
+        waiting = int(settings.limits.waiting_mb * 2**20)
+        self.mux = Mux(self.me, listen, peers, credentials, settings.reconnect_s, waiting)
         self.peers = Peers(self.mux, self.version, handlers, self._left)
         self.journal = Journal(settings.state / "journal.jsonl")
         self.serving = Serving(settings.state)
@@ -69,6 +63,7 @@ class Daemon:
         self.invite: Callable[[str], str] = _no_page
         self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state))
         self.proposing = Proposing(self.books)
+        self.train, self.score = self.proposing.train, self.proposing.score  # what it does for its own people
         self.answering = Answering(self.books)
         handlers |= {
             Propose: self.answering.proposed,
@@ -110,23 +105,6 @@ class Daemon:
         if tasks:
             await asyncio.wait(tasks, timeout=5)
         await self.peers.close()
-
-    async def train(self, terms: Terms, tell: Tell = lambda event: None) -> shares.Manifest:
-        """Propose a training run and take part in it: see `Proposing.train`."""
-        return await self.proposing.train(terms, tell)
-
-    async def score(
-        self,
-        share: shares.StoredShare,
-        wanted: Digests | None,
-        use: Callable[[scoring.Ready], Awaitable[T]],
-        *,
-        data: str | None = None,
-        service: bool = False,
-        tell: Tell = lambda event: None,
-    ) -> T:
-        """Open a scoring session and return what `use` returns: see `Proposing.score`."""
-        return await self.proposing.score(share, wanted, use, data=data, service=service, tell=tell)
 
     async def _pending(self, peer: str, message: Pending) -> None:
         """Wait longer: a peer's operator is asked, or the proposer says that somebody else's is."""

@@ -25,6 +25,7 @@ from colonnade.run.federate import cost_of, staleness_of
 from colonnade.run.notes import WOE_NOTE, notes
 from colonnade.run.party import Share
 from colonnade.test_scores import TestScores
+from colonnade.timeline import Timeline
 
 
 def party_dossier(settings: Settings, model: str) -> Dossier:
@@ -41,6 +42,7 @@ def party_dossier(settings: Settings, model: str) -> Dossier:
     return Dossier(
         _result(share, cost.train),
         scores=TestScores.read(scores) if scores.is_file() else None,
+        timeline=_timeline(manifest.party, cost.train),
         parts=(read_part(settings.state / "models" / manifest.model, log_odds=log_odds),),
         job=as_toml(manifest.terms),
         made=manifest.created,
@@ -54,6 +56,11 @@ def party_dossier(settings: Settings, model: str) -> Dossier:
         ),
         versions=", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
     )
+
+
+def _timeline(party: str, own: Share) -> Timeline | None:
+    """When this party computed, sent and waited; None if nobody asked for it. Nobody else's is known here."""
+    return None if own.timeline is None else Timeline(virtual=False, parties={party: own.timeline})
 
 
 def _result(share: StoredShare, own: Share) -> Result:

@@ -37,9 +37,12 @@ class Proposing:
         """The name of this party."""
         return self.runs.settings.name
 
-    async def train(self, terms: Terms, tell: Tell = lambda event: None) -> shares.Manifest:
+    async def train(
+        self, terms: Terms, tell: Tell = lambda event: None, *, timeline: bool = False
+    ) -> shares.Manifest:
         """Propose a training run, take part in it, and return the manifest of this party's share.
 
+        With `timeline` this party, and nobody else, writes down when it computes, sends and waits.
         Raises Refused with everybody's reasons if not all accept.
         """
         contract = check_terms(terms, "job")
@@ -49,7 +52,7 @@ class Proposing:
         policy.check_training(self.runs.settings, self.me, contract)
         tell(Event("reading data"))
         own = await asyncio.to_thread(read_rows, self.runs.settings, contract)
-        run = self.runs.begin(_free_number(), self.me, contract, own)
+        run = self.runs.begin(_free_number(), self.me, contract, own, timeline=timeline)
         program = training.training(contract, lambda moment: self.runs.report(run, moment))
         return await self._propose(run, Proposal(train=terms), program, tell)
 

@@ -15,15 +15,17 @@ from typing import TypeVar
 
 import msgspec
 
+from colonnade.deploy.membership import Membership
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
 from colonnade.errors import Aborted, ColonnadeError, DataError, ModelError, ShareError
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.recorder import Recorder
 from colonnade.net.stream.mux import Mux
 from colonnade.run.party import Party
 
 T = TypeVar("T")
-STRETCHES = 4
+STRETCHES, TRAIN = 4, 1
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,14 +42,20 @@ Tell = Callable[[Event], None]
 
 @dataclass
 class RunSession:
-    """One party in one run: its rows, and its endpoints. `minimum` is how many common rows it demands."""
+    """One party in one run: its rows, and its endpoints.
+
+    `minimum` is how many common rows it demands, and `guard` says which ids may be compared at all.
+    """
 
     run: int
     settings: Settings
     party: Party
     own_rows: PartyRows
     minimum: int
+    guard: Membership
     tell: Tell = lambda event: None
+    told: bool = False  # whether training has begun, which may tell about labels
+    recorder: Recorder | None = None  # of when this party computes, sends and waits while it trains
 
     @property
     def me(self) -> str:
@@ -67,7 +75,7 @@ class RunSession:
     @property
     def train(self) -> Endpoint:
         """The endpoint for training, or for the requests of a scoring session."""
-        return self.party.nets[1]
+        return self.party.nets[TRAIN]
 
     @property
     def close(self) -> Endpoint:
@@ -94,9 +102,17 @@ class RunSession:
             net.fail(Aborted(reason))
 
 
-def endpoints(mux: Mux, run: int, parties: tuple[str, ...], deadline: float) -> tuple[Endpoint, ...]:
-    """New endpoints for a run, one for each stretch; PeerUnreachable when a party is away."""
-    return tuple(mux.endpoint(run + k, parties, deadline=deadline) for k in range(STRETCHES))
+def endpoints(
+    mux: Mux, run: int, parties: tuple[str, ...], deadline: float, recorder: Recorder | None = None
+) -> tuple[Endpoint, ...]:
+    """New endpoints for a run, one for each stretch; PeerUnreachable when a party is away.
+
+    A recorder hears of the stretch in which the party trains.
+    """
+    return tuple(
+        mux.endpoint(run + k, parties, deadline=deadline, recorder=recorder if k == TRAIN else None)
+        for k in range(STRETCHES)
+    )
 
 
 def for_peers(error: ColonnadeError) -> ColonnadeError:
@@ -106,5 +122,5 @@ def for_peers(error: ColonnadeError) -> ColonnadeError:
     if isinstance(error, ModelError):
         return ModelError("its model cannot be used as the job asks; its operator sees why")
     if isinstance(error, ShareError):
-        return ShareError("it has no usable share of this model; its operator sees why")
+        return ShareError("it cannot read or store its share of the model; its operator sees why")
     return error

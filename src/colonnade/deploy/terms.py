@@ -36,6 +36,7 @@ from colonnade.losses import LOSSES, Loss
 from colonnade.run.resolve import Composition, check_tree, compose, resolve
 
 MOST_PARTIES = 8
+LONGEST_NAME = 100
 MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
 
 
@@ -46,6 +47,7 @@ class Member(Section, frozen=True):
     columns: tuple[str, ...] | None = None
     label: bool = False
     weight: bool = False  # whether rows count as the entry's weight column says; for label holders
+    exposure: bool = False  # whether labels are counts over the time in the entry's exposure column
 
 
 class Align(Section, frozen=True):
@@ -244,15 +246,18 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
     """Refuse impossible choices of who takes part, how ids are compared, rows split and messages carried."""
     if not terms.name or not all(c.isalnum() or c in "-_." for c in terms.name) or terms.name[0] == ".":
         refuse(f"name: {terms.name!r}; use letters, digits, '-', '_' and '.'")
+    if len(terms.name) > LONGEST_NAME:
+        refuse(f"name: has {len(terms.name)} characters; a folder is made of it, at most {LONGEST_NAME}")
     if not 2 <= len(terms.parties) <= MOST_PARTIES:
         refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST_PARTIES} can")
     if not terms.active:
         refuse("parties: nobody holds the label; say label = true for the party that does")
-    weighing = [party for party, member in terms.parties.items() if member.weight]
-    if weighing and sorted(weighing) != list(terms.active):
-        refuse(
-            "parties: weight = true goes with label = true, at every party that holds the label or at none"
-        )
+    for key in ("weight", "exposure"):
+        saying = [party for party, member in terms.parties.items() if getattr(member, key)]
+        if saying and sorted(saying) != list(terms.active):
+            refuse(f"parties: {key} = true goes with label = true, at every party that holds it or at none")
+        if key == "exposure" and saying and terms.train.loss != "poisson":
+            refuse("parties: exposure = true is for counts; set train.loss = 'poisson', or drop it")
     if not terms.align.keys or terms.align.minimum < 1:
         refuse("align: give at least one key, and a minimum of at least 1")
     split = terms.split

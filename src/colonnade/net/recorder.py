@@ -25,18 +25,42 @@ NEAR = 1e-6  # spans this close to each other are one
 
 
 class Recorder:
-    """Keeps the timeline of one party, in the time of its clock."""
+    """Keeps the timeline of one party, in the time of its clock.
 
-    def __init__(self, clock: RealClock | VirtualClock) -> None:
-        self.now = clock.now
-        clock.heard = self.computed
+    With `receives` also what it receives: which party's frame ended a wait is known only where it arrives.
+    """
+
+    def __init__(self, clock: RealClock | VirtualClock, *, receives: bool = False) -> None:
+        self.clock = clock
+        self._begun = 0.0
+        clock.heard = self._computed
         self._timeline = PartyTimeline(busy=[], sent=[], lanes=clock.lanes)
         self._full_at: float | None = None
+        self._receives = receives
+        self._idle_since = 0.0
+        self._woken_by: str | None = None
+
+    def now(self) -> float:
+        """The seconds since the beginning."""
+        return self.clock.now() - self._begun
+
+    def begin(self) -> None:
+        """Count from now on, where a party did something else before on the same clock."""
+        self._begun = self.clock.now()
+
+    def _computed(self, begin: float, end: float) -> None:
+        """Note a span in the time of the clock."""
+        self.computed(begin - self._begun, end - self._begun)
 
     def computed(self, begin: float, end: float) -> None:
-        """Note a span of computing."""
+        """Note a span of computing; the frame that came last before it is what was waited for."""
         kept = self._timeline
         kept.busy_seconds += end - begin
+        if self._woken_by is not None:
+            gap = max(0.0, begin - self._idle_since)
+            kept.waited[self._woken_by] = kept.waited.get(self._woken_by, 0.0) + gap
+            self._woken_by = None
+        self._idle_since = end
         if self._full_at is not None:
             return
         if kept.busy and 0 <= begin - kept.busy[-1][1] < NEAR:
@@ -57,6 +81,15 @@ class Recorder:
         else:
             self._full_at = self.now()
 
+    def received(self, sender: str, frame: bytes) -> None:
+        """Note a frame that arrives now."""
+        self._woken_by = sender
+        kept = self._timeline.received
+        if self._full_at is None and len(kept) < MOST:
+            kept.append((self.now(), sender, len(frame)))
+        elif self._full_at is None:
+            self._full_at = self.now()
+
     def finish(self, seconds: float) -> PartyTimeline:
         """The timeline of a run that took so long."""
         self._timeline.seconds = seconds
@@ -64,8 +97,8 @@ class Recorder:
         return self._timeline
 
     def tap(self, wire: Wire) -> Wire:
-        """The wire, with every frame noted that is sent through it."""
-        return TappedWire(wire, self.sent)
+        """The wire, with every frame noted that passes through it."""
+        return TappedWire(wire, self.sent, self.received if self._receives else None)
 
 
 # whose steps the tasks of this context are; tasks inherit it from the task that starts them
@@ -82,8 +115,11 @@ async def recorded(recorder: Recorder | None, work: Coroutine[Any, Any, T]) -> T
     loop = asyncio.get_running_loop()
     if loop.get_task_factory() is None:
         loop.set_task_factory(_recorded_task)
-    _recorder.set(recorder)
-    return await _Steps(work, recorder)
+    before = _recorder.set(recorder)
+    try:
+        return await _Steps(work, recorder)
+    finally:
+        _recorder.reset(before)  # what the same task does later is no part of it
 
 
 def _recorded_task(

@@ -40,7 +40,26 @@ def timeline_section(timeline: Timeline) -> Html:
         f"Each party has a lane, in {clock}: filled where it computed, empty where it waited; a tick below "
         "it is a message that it sent."
     )
+    ((only, lane), *others) = lanes.items()
+    if lane.received and not others:
+        words = (
+            f"{only} as it saw itself, in its own time: filled where it computed, empty where it waited; a "
+            "tick below is a message that it sent, a tick above one that it received. What the others did is "
+            "not known here, and no clocks are compared."
+        )
+        return joined(tag("p", words), *figures, _totals(lanes), _waits(lane))
     return joined(tag("p", words), *figures, _totals(lanes))
+
+
+def _waits(lane: PartyTimeline) -> Html:
+    """For whom a party waited: the sender of the message after which it went on computing."""
+    idle = max(0.0, lane.seconds * lane.lanes - lane.busy_seconds)
+    rows = [
+        [peer, duration(waited), f"{100 * waited / idle:.1f}%" if idle else ""]
+        for peer, waited in sorted(lane.waited.items(), key=lambda item: -item[1])
+    ]
+    head = ["party", "waited for it", "of all waiting"]
+    return table("Whose message ended a wait", head, rows, class_="numbers")
 
 
 def _short_while(lanes: dict[str, PartyTimeline], complete: float) -> tuple[float, float]:
@@ -111,10 +130,12 @@ def _lane_marks(stretch: _Stretch, name: str, lane: PartyTimeline, k: int, *, fi
         return marks + _shaded(_parts(spans, begin, end, lane.lanes), top + 5, ROOM, k)
     boxes = [(stretch.place(low), stretch.place(high)) for low, high in spans]
     ticks = [(stretch.place(when), stretch.place(when)) for when, _, _ in lane.sent if begin <= when <= end]
+    heard = [(stretch.place(at), stretch.place(at)) for at, _, _ in lane.received if begin <= at <= end]
     return [
         *marks,
         tag("path", d=_boxes(boxes, top + 5, 16), class_=f"bar s{k % 8}"),
         tag("path", d=_boxes(ticks, top + 22, 5), class_="sent"),
+        *([tag("path", d=_boxes(heard, top - 1, 5), class_="sent")] if heard else []),
     ]
 
 

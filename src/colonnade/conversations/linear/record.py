@@ -8,6 +8,9 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.conversations.blind import train as blind
+from colonnade.conversations.blind.check import blind_notes, check_blind, check_size
+from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
@@ -16,7 +19,7 @@ from colonnade.conversations.predict import Holding, SummedPart
 from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
 from colonnade.job import Job
-from colonnade.job.plan import Facts, Pace
+from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import DirectionName, Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.models.linear import rows_of
@@ -64,6 +67,13 @@ def check_direction(job: Job, preset: Preset) -> None:
             f"train.l1 = {job.train.l1}: weights are set to zero one by one, and a quasi-Newton direction "
             "mixes them; set train.direction = 'plain'"
         )
+
+
+def check_backward(job: Job, preset: Preset) -> None:
+    """Refuse what cannot be done along a quasi-Newton direction, or without telling theta."""
+    check_direction(job, preset)
+    if job.secure.labels == "blind":
+        check_blind(job, preset)
 
 
 def check_pull(job: Job, preset: Preset) -> None:
@@ -158,6 +168,8 @@ def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSetti
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
     """The settings of backward; by default a quasi-Newton direction has one H over all blocks."""
     chosen = _settings(job, preset, pace, pairs="joint")
+    if job.secure.labels == "blind":
+        check_size(facts)
     if chosen.pairs == "hvp" and (facts.weighted or job.train.loss == "poisson"):
         raise JobError(
             "direction.pairs = 'hvp': a party without the label cannot tell the curvature from theta where "
@@ -175,22 +187,37 @@ def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSet
     return msgspec.structs.replace(chosen, lead=lead)
 
 
+def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
+    """What a run of the backward conversation gives away."""
+    if plan.blind is None:
+        return [f"theta is sent to every party: {THETA[plan.objective.loss]}"]
+    return blind_notes(plan)
+
+
+async def converse_backward(context: Context[LinearSettings]) -> Outcome:
+    """Train with theta in clear or, in a blind run, without telling it to anybody."""
+    if context.plan.blind is not None:
+        return await blind.converse(context)
+    return await backward.converse(context)
+
+
 BACKWARD = Conversation(
     name="backward",
-    converse=backward.converse,
+    converse=converse_backward,
     settings=LinearSettings,
     choose=choose_backward,
     pooled=pooled_optimum,
     share=LinearShares(),
-    notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
+    notes=backward_notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
-    check=check_direction,
+    check=check_backward,
     understands=UNDERSTANDS | {"train.evaluate_every", "network.broadcast"},
     usual_batch=usual_batch,
     ahead=backward_ahead,
     fades=fades,
     intercept=lambda job: True,
     space=space,
+    traits=frozenset({"blind-labels"}),
 )
 
 PULL = Conversation(

@@ -307,7 +307,7 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
     )
     schedule = Schedule(rows, pace.batch, timetable.epochs, context.plan.seed, dominators, settings.reshuffle)
     window = Window(pace.ahead, schedule.rounds, timetable.gates)
-    block = _block(context, schedule)
+    block = block_of(context, schedule)
     sample = schedule.order(0)
     steps = StepSizes(
         plan=context.plan,
@@ -332,7 +332,7 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
         )
 
 
-def _block(context: Context[LinearSettings], schedule: Schedule) -> Block:
+def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
     """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
     classes, table = context.plan.objective.shape, context.train
     estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))

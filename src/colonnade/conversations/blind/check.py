@@ -1,0 +1,65 @@
+"""What a blind run of a linear model cannot do, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from colonnade.errors import JobError
+from colonnade.job import Job
+from colonnade.job.plan import Facts, Plan
+from colonnade.job.presets import Preset
+
+LARGEST = 2**33  # bytes of veiled columns at the label holder
+
+
+def check_blind(job: Job, preset: Preset) -> None:
+    """Refuse a job whose steps need weights that nobody has."""
+    clear = "or set secure.labels = 'clear'"
+    if preset.schedule == "async":
+        raise JobError(
+            f"secure.labels = 'blind': {preset.name} is asynchronous, and blind runs go round by round; use "
+            f"{preset.name.replace('vfb2', 'vfb')}, {clear}"
+        )
+    if job.secure.reveal == "never":
+        raise JobError(f"secure.reveal = 'never': {preset.name} keeps weights of owners; use 'owner'")
+    if (job.train.direction or preset.direction) != "plain":
+        raise JobError(
+            f"secure.labels = 'blind': a quasi-Newton direction needs products of weights; "
+            f"set train.direction = 'plain', {clear}"
+        )
+    if job.train.l1:
+        raise JobError(
+            f"train.l1 = {job.train.l1}: weights are set to zero one by one, and in a blind run nobody knows "
+            f"one; drop train.l1, {clear}"
+        )
+    if job.train.regularizer != "l2":
+        raise JobError(
+            f"train.regularizer = {job.train.regularizer!r}: its gradient needs every weight, and in a blind "
+            f"run nobody knows one; use 'l2', {clear}"
+        )
+
+
+def blind_notes(plan: Plan[Any]) -> list[str]:
+    """What a blind run gives away, in words."""
+    if plan.blind is None:
+        return []
+    told = (
+        "each owner learns its own weights" if plan.blind.reveal == "owner" else "nobody learns the weights"
+    )
+    helpers = ", ".join(sorted(set(plan.blind.dealers.values())))
+    return [
+        f"labels are blind: nobody but {plan.evaluator} learns theta, gradients or labels, unless an owner "
+        f"and the party that deals for it collude (dealers: {helpers}); in the end {told}",
+        f"{plan.evaluator} learns the total score of every row in every pass, and with as many passes as "
+        "there are columns how alike any two rows are; with a dealer's help it would learn columns",
+    ]
+
+
+def check_size(facts: Facts) -> None:
+    """Refuse columns that are too many to be veiled."""
+    columns = sum(facts.columns.values()) - facts.columns[facts.label_holders[0]]
+    if (size := 8 * facts.rows * columns) > LARGEST:
+        raise JobError(
+            f"secure.labels = 'blind': {columns:,} columns of {facts.rows:,} rows are {size / 2**30:.0f} GiB "
+            "when they are veiled, as every number is, also zeros; use fewer columns, or labels = 'clear'"
+        )

@@ -1,0 +1,98 @@
+"""An owner's columns as they are veiled: turned by a secret rotation, then rounded to fixed point.
+
+Whoever sees totals of exact fixed-point columns for long enough can find the columns by lattice reduction. A
+rotation that only the owner knows takes the grid away: what is found then are columns turned by an unknown
+matrix. SGD, SVRG and SAGA with an l2 penalty do not care how columns are turned, and weights are turned back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from colonnade.arrays import Floats, Matrix, Words
+from colonnade.conversations.context import Context
+from colonnade.errors import FixedPointOverflow
+from colonnade.secure.streams import Stream
+
+BITS = 12  # of a column's fraction
+LARGEST = 2.0**20  # value of a column
+TURNED = 128  # columns that are turned together: wider blocks are turned in parts
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """A secret rotation of a block's columns: one orthogonal matrix for every part of them."""
+
+    parts: tuple[Floats, ...]
+
+    @staticmethod
+    def secret(width: int, key: bytes) -> Turn:
+        """A random rotation that follows from a key."""
+        stream, sizes = Stream(key), _sizes(width)
+        return Turn(tuple(_orthogonal(stream, tag, size) for tag, size in enumerate(sizes)))
+
+    @staticmethod
+    def none(width: int) -> Turn:
+        """The rotation that changes nothing."""
+        return Turn(tuple(np.eye(size) for size in _sizes(width)))
+
+    def turned(self, X: Matrix) -> Floats:
+        """The columns, turned."""
+        return np.hstack([np.asarray(X[:, cut] @ part) for cut, part in self._cuts()])
+
+    def back(self, w: Floats) -> Floats:
+        """Weights of turned columns as weights of the columns."""
+        return np.concatenate([part @ w[cut] for cut, part in self._cuts()])
+
+    def _cuts(self) -> Iterator[tuple[slice, Floats]]:
+        start = 0
+        for part in self.parts:
+            yield slice(start, start + len(part)), part
+            start += len(part)
+
+
+def own_key(context: Context[Any], purpose: str) -> bytes:
+    """A key that nobody else has; in a simulation it follows from the seed, as everything does."""
+    if not context.net.clock.virtual:
+        return os.urandom(32)
+    return hashlib.sha256(f"{context.plan.seed} {context.me} {purpose}".encode()).digest()
+
+
+def fixed(X: Floats) -> Words:
+    """Columns as words of the ring; FixedPointOverflow if one is too large or not a number."""
+    largest = float(np.abs(X).max(initial=0.0))
+    if not largest < LARGEST:
+        raise FixedPointOverflow(
+            f"a column has a value of size {largest:g}, and blind training takes values below {LARGEST:g}; "
+            "scale the columns (data.scale = 'zscore' or 'minmax')"
+        )
+    return np.rint(X * 2.0**BITS).astype(np.int64).view(np.uint64)
+
+
+def lengths(X: Words) -> Floats:
+    """The largest squared length of a row, and the sum of those of all rows, in units of the columns."""
+    values = X.view(np.int64).astype(np.float64) * 2.0**-BITS
+    squared = np.einsum("ij,ij->i", values, values)
+    return np.array([squared.max(initial=0.0), squared.sum()])
+
+
+def _sizes(width: int) -> list[int]:
+    """The widths of the parts: as equal as they can be."""
+    count = max(1, -(-width // TURNED))
+    return [width // count + (k < width % count) for k in range(count)]
+
+
+def _orthogonal(stream: Stream, tag: int, size: int) -> Floats:
+    """A random orthogonal matrix: of normal numbers, by Box and Muller from the stream's words."""
+    words = stream.words(tag, 2 * size * size).reshape(2, size, size)
+    uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    normal = np.sqrt(-2 * np.log1p(-uniform[0])) * np.cos(2 * np.pi * uniform[1])
+    q, r = np.linalg.qr(normal)
+    signed: Floats = q * np.sign(np.diag(r))
+    return signed

@@ -1,0 +1,301 @@
+"""The blind backward conversation: all parties run this program, and only the label holder learns numbers.
+
+A round is one of the synchronous backward conversation: the scores of a batch are summed to the label holder,
+which computes theta and adds to everybody's weights. But weights are shared between their owner and the label
+holder, and an owner sees uniform words in place of theta (`secure.product`): no theta, no gradient, not even
+its own weights before the end. Of several label holders the first acts as such, the others are owners.
+
+What each side learns: the label holder learns the total score of every row, as in clear, and what follows
+from totals (docs/blind.md). Owners and dealers learn sizes, the schedule, when coefficients are sent anew,
+and when the run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from colonnade.arrays import Floats, Rows, Words
+from colonnade.conversations.blind import columns
+from colonnade.conversations.blind.desk import Desk
+from colonnade.conversations.blind.slots import Lengths
+from colonnade.conversations.blind.tune import BlindTuner
+from colonnade.conversations.blind.verbs import Verbs
+from colonnade.conversations.context import Context, Measuring, Outcome
+from colonnade.conversations.evaluate import MEGA, Mark, Marks
+from colonnade.conversations.linear.settings import LinearSettings
+from colonnade.conversations.linear.timetable import Timetable
+from colonnade.conversations.schedule import Schedule
+from colonnade.messages import Announce, Topic, tag_of
+
+LOT = 4096  # rows whose products are prepared together
+CHUNK = 8192  # rows of one exchange where all rows are scored or added
+
+
+async def converse(context: Context[LinearSettings]) -> Outcome:
+    """Train the party's block, or help with others', without learning anything of labels."""
+    training = BlindTraining(context)
+    await training.run()
+    return await training.outcome()
+
+
+class BlindTraining:
+    """One party's side of a blind run; `desk` is the label holder's."""
+
+    def __init__(self, context: Context[LinearSettings]) -> None:
+        plan, rows = context.plan, context.train.rows
+        self.context = context
+        self.timetable = Timetable.of(
+            plan.pace.epochs,
+            -(-rows // plan.pace.batch),
+            svrg=plan.settings.estimator == "svrg",
+            tune=plan.pace.step == "auto",
+            pair_every=None,
+        )
+        epochs, reshuffle = self.timetable.epochs, plan.settings.reshuffle
+        self.schedule = Schedule(rows, plan.pace.batch, epochs, plan.seed, (plan.evaluator,), reshuffle)
+        self.evaluation = context.evaluation()
+        self.desk = Desk(context, self.schedule) if context.me == plan.evaluator else None
+        self.turn = self._secret_turn()
+        self.verbs = Verbs(context, self._fixed(), self._sizes())
+        width = max(1, plan.objective.classes)
+        self.p, self.q, self.probe = slice(0, width), slice(width, 2 * width), slice(2 * width, 2 * width + 1)
+        self.both = slice(0, 2 * width)
+        self.tuner = BlindTuner(self) if plan.pace.step == "auto" else None
+        self.measured_at, self.scores_then = -1, np.zeros(0)
+        self.done = 0  # rounds
+        self.since = self.lasts = 0  # rounds since all coefficients were sent, and how many they last
+
+    # -- the columns ----------------------------------------------------------------------------------
+
+    def _secret_turn(self) -> columns.Turn | None:
+        """An owner's secret rotation."""
+        context, blind = self.context, self.context.plan.blind
+        if blind is None or context.me not in blind.dealers:
+            return None
+        return columns.Turn.secret(context.train.width, columns.own_key(context, "rotation"))
+
+    def _fixed(self) -> dict[str, Words]:
+        """An owner's columns by table, turned and rounded."""
+        if self.turn is None:
+            return {}
+        tables = {"train": columns.fixed(self.turn.turned(self.context.train.X))}
+        if self.context.test is not None:
+            tables["test"] = columns.fixed(self.turn.turned(self.context.test.X))
+        return tables
+
+    def _sizes(self) -> dict[str, int]:
+        test = self.context.test
+        return {"train": self.schedule.rows} | ({"test": test.rows} if test is not None else {})
+
+    # -- the run --------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Train to the end."""
+        await self.verbs.set_up(self.probe.stop)
+        lengths = await self._lengths()
+        if self.tuner is not None:
+            await self.tuner.measure(lengths, first=True)
+        if self.desk is not None:
+            self.desk.begin(lengths)
+        await self._agree_on_lasting()
+        for stop in self._turns():
+            await self._rounds(stop)
+            if await self._turn():
+                break
+        if self.context.plan.settings.estimator != "sgd":
+            await self.renew()
+
+    def _turns(self) -> Iterator[int]:
+        """The rounds after which something else is due than another round."""
+        rounds, per_epoch = self.schedule.rounds, self.schedule.per_epoch
+        self.marks = set(range(0, rounds, Marks.of(self._every, self.schedule).every)) | {rounds}
+        yield from sorted(
+            (self.marks | self.timetable.gates | set(range(per_epoch, rounds, per_epoch))) - {0}
+        )
+
+    @property
+    def _every(self) -> float:
+        return self.context.plan.pace.evaluate_every
+
+    async def _rounds(self, stop: int) -> None:
+        """Make rounds until so many are done; all of them lie in one epoch."""
+        schedule = self.schedule
+        order = schedule.order(schedule.round(self.done).epoch)
+        vectors = self.both if self.context.plan.settings.estimator == "saga" else self.p
+        width, together = vectors.stop, max(1, LOT // schedule.largest)
+        while self.done < stop:
+            if self.since >= self.lasts:
+                await self.renew()
+            count = min(together, stop - self.done, self.lasts - self.since)
+            batches = [schedule.round(k) for k in range(self.done, self.done + count)]
+            rows = [order[batch.start : batch.end] for batch in batches]
+            lot = await self.verbs.open("train", rows, scored=width, added=width)
+            for k, batch in enumerate(batches):
+                total = await self.verbs.scores(lot, k, vectors)
+                t = None if self.desk is None or total is None else self.desk.step(batch, total)
+                await self.verbs.add(lot, k, vectors, t)
+            self.done += count
+            self.since += count
+
+    async def _turn(self) -> bool:
+        """Do what is due between two rounds; returns whether the run is over."""
+        loss, last = None, self.done == self.schedule.rounds
+        if self.done in self.marks:
+            loss = await self.measure(final=last)
+        over = loss is not None and self.evaluation.over(loss, self.done / self.schedule.per_epoch)
+        if last:
+            return True
+        if await self._over(over):
+            await self.measure(final=True)
+            return True
+        at = self.done / self.schedule.per_epoch
+        if self.tuner is not None and at in self.timetable.tunings:
+            await self.tuner.measure(self.lengths)
+        await self._agree_on_lasting()
+        if at in self.timetable.snapshots:
+            await self.snapshot()
+        return False
+
+    async def _over(self, over: bool) -> bool:
+        """Whether the run is over, as the label holder says."""
+        return bool(await self._told(int(over), 2 * self.done))
+
+    async def _agree_on_lasting(self) -> None:
+        """For how many rounds coefficients last, as the label holder says."""
+        self.lasts = await self._told(self.desk.lasts if self.desk is not None else 0, 2 * self.done + 1)
+
+    async def _told(self, number: int, about: int) -> int:
+        """A number of the label holder's, at everybody."""
+        tag, net = tag_of(Topic.PAUSE, about), self.context.net
+        if self.desk is None:
+            return int((await net.recv(Announce, self.context.evaluator, tag)).values[0])
+        await net.broadcast(Announce(tag, np.array([number])))
+        return number
+
+    async def _lengths(self) -> Lengths:
+        """How long the owners' rows are, all owners together: at the label holder."""
+        tables, tag = self.verbs.tables, self.verbs.next_tag()
+        worst = max((columns.lengths(X)[0] for X in tables.values()), default=0.0)
+        whole = columns.lengths(tables["train"])[1] / self.schedule.rows if tables else 0.0
+        piece = np.ceil(np.array([worst, whole]) * 2.0**8).astype(np.uint64)
+        if self.desk is None:
+            await self.context.sum.give(piece, root=self.context.evaluator, tag=tag)
+            self.lengths = Lengths(0.0, 0.0)
+        else:
+            total = (await self.context.sum.collect(piece, tag=tag)) * 2.0**-8
+            self.lengths = Lengths.of(total * np.array([1.0, self.schedule.rows]))
+        return self.lengths
+
+    # -- all rows -------------------------------------------------------------------------------------
+
+    async def all_scores(
+        self, table: str, vectors: slice, measuring: Measuring | None = None
+    ) -> Words | None:
+        """The words of all rows' scores, [vectors, rows], at the label holder."""
+        found = []
+        for rows in self._chunks(self._sizes()[table]):
+            lot = await self.verbs.open(table, [rows], scored=vectors.stop - vectors.start, added=0)
+            found.append(await self.verbs.scores(lot, 0, vectors, measuring))
+        whole = [each for each in found if each is not None]
+        return np.concatenate(whole, axis=1) if whole else None
+
+    async def add_all(self, vectors: slice, t: Words | None) -> None:
+        """Add to vectors what coefficients of all training rows, [vectors, rows], give."""
+        for rows in self._chunks(self.schedule.rows):
+            lot = await self.verbs.open("train", [rows], scored=0, added=vectors.stop - vectors.start)
+            part = None if t is None else np.ascontiguousarray(t[:, rows[0] : rows[-1] + 1])
+            await self.verbs.add(lot, 0, vectors, part)
+
+    def _chunks(self, rows: int) -> list[Rows]:
+        return [np.arange(start, min(start + CHUNK, rows)) for start in range(0, rows, CHUNK)]
+
+    async def snapshot(self) -> None:
+        """Take svrg's snapshot: all coefficients anew, the mean gradient, and its scores."""
+        if self.measured_at == self.done:
+            z = self.scores_then
+        else:
+            total = await self.all_scores("train", self.both)
+            z = np.zeros(0)
+            if self.desk is not None and total is not None:
+                z = self.desk.others(np.arange(self.schedule.rows), total) + self.desk.own_scores()
+        t = None if self.desk is None else self.desk.snapshot(z)
+        await self.verbs.flush()
+        self.since = 0
+        self.verbs.clear(self.both)
+        await self.add_all(self.both, t)
+        slope = await self.all_scores("train", self.q)
+        if self.desk is not None and slope is not None:
+            self.desk.take_slope(slope)
+
+    async def renew(self) -> None:
+        """Send all coefficients anew: p becomes the weights themselves."""
+        await self.verbs.flush()
+        self.since = 0
+        self.verbs.clear(self.p)
+        await self.add_all(self.p, None if self.desk is None else self.desk.renew())
+
+    # -- measuring --------------------------------------------------------------------------------------
+
+    async def measure(self, *, final: bool) -> float | None:
+        """Measure the model; the loss at the label holder, None elsewhere."""
+        clock = self.context.net.clock
+        return await clock.beside(self._measure(clock.now(), final))
+
+    async def _measure(self, when: float, final: bool) -> float | None:
+        estimator = self.context.plan.settings.estimator
+        measuring, vectors = self.context.measuring, self.p if estimator == "sgd" else self.both
+        totals = [await self.all_scores("train", vectors, measuring)]
+        if final and self.context.test is not None:
+            totals.append(await self.all_scores("test", vectors, measuring))
+        self.measured_at = self.done
+        piece, tag = np.array([self.evaluation.sent_bytes() / MEGA]), self.verbs.next_tag(measuring=True)
+        if self.desk is None:
+            await measuring.sum.give(piece, root=self.context.evaluator, tag=tag)
+            return None
+        sent = await measuring.sum.collect(piece, tag=tag)
+        return self._record(totals, round(float(sent[0]) * MEGA), when, final)
+
+    def _record(self, totals: list[Words | None], sent: int, when: float, final: bool) -> float | None:
+        """Write down what was measured; at the label holder."""
+        desk, scribe, clock = self.desk, self.evaluation.scribe, self.context.net.clock
+        words = [total for total in totals if total is not None]
+        if desk is None or scribe is None or not words:
+            return None
+        others = desk.others(np.arange(self.schedule.rows), words[0])
+        desk.fits(others)
+        self.scores_then = others + desk.own_scores()
+        z = [self.scores_then]
+        if len(words) > 1:
+            z.append(desk.others_new(words[1]) + desk.own_test_scores())
+        mark = Mark(self.timetable.passes(self.done), self.timetable.rounds(self.done), final)
+        when = clock.now() if clock.virtual else when
+        return scribe.record(z, desk.penalty(others), sent, when, mark)
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    async def outcome(self) -> Outcome:
+        """What this party returns: its weights, as the plan lets it know them."""
+        told, unit = [], 0.0
+        if self.desk is not None:
+            parts = [part[self.p] for part in self.verbs.parts.values()]
+            told, unit = self.desk.blurred(parts, self.desk.length), self.desk.unit
+        unveiled = await self.verbs.unveil(self.p, told, unit)
+        return Outcome(
+            weights={"w": self._weights(unveiled)},
+            step=self.desk.steps.rate() if self.desk is not None else 0.0,
+            rounds=self.timetable.rounds(self.done),
+            updates=self.done,
+            evaluation=self.evaluation,
+            converged=self.done < self.schedule.rounds if self.context.plan.pace.open else None,
+        )
+
+    def _weights(self, unveiled: tuple[Words, float] | None) -> Floats:
+        if self.desk is not None:
+            return self.desk.block.w
+        shape = (self.context.train.width, *self.context.plan.objective.shape)
+        if unveiled is None or self.turn is None:
+            return np.zeros(shape)
+        words, unit = unveiled
+        return self.turn.back(words.view(np.int64).T.astype(np.float64) * unit).reshape(shape)

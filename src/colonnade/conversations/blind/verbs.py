@@ -1,0 +1,252 @@
+"""One party's part in the products of a blind run: all parties call the same verbs in the same order.
+
+`scores` and `add` are the verbs of `secure.product`, for all owners' blocks at once. What is added to a
+vector travels with the next question for scores, so that a round has as many messages as one in clear: a Veil
+from the label holder to every owner, and a piece of the sum back. Dealers deal for a whole lot at once.
+
+A party may be owner of one block and dealer of others; the label holder is the asker of all.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from colonnade.arrays import Rows, Words
+from colonnade.conversations.context import Context, Measuring
+from colonnade.errors import SumError
+from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, Veiled, tag_of
+from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot
+from colonnade.secure.streams import Roles
+
+STRETCH = 4096  # rows of a message that veils columns
+NOTHING = np.zeros((0, 0), dtype=np.uint64)
+_SIDE = 2**40  # no run has so many rounds
+
+
+@dataclass(eq=False)
+class OpenLot:
+    """A lot as one party holds it: as asker by owner, as owner, as dealer."""
+
+    lot: Lot
+    number: int
+    asked: dict[str, AskerLot] = field(default_factory=dict)
+    owned: OwnerLot | None = None
+    dealt_scores: list[list[Words]] = field(default_factory=list)
+    dealt: dict[str, Words] = field(default_factory=dict)  # what dealers sent, by owner
+
+
+@dataclass(frozen=True)
+class Due:
+    """An addition that owners have not heard of yet."""
+
+    lot: OpenLot
+    batch: int
+    vectors: slice
+    moved: dict[str, Words]
+
+
+class Verbs:
+    """One party's products. `parts` are its parts of all shared vectors, [vectors, columns] by owner."""
+
+    def __init__(self, context: Context[Any], tables: dict[str, Words], sizes: dict[str, int]) -> None:
+        """`tables` are the own columns by table, where this party is an owner; `sizes` all tables' rows."""
+        blind = context.plan.blind
+        if blind is None:
+            raise RuntimeError("the plan is not blind")
+        self.context, self.net, self.asker = context, context.net, context.evaluator
+        self.roles = [Roles(self.asker, owner, dealer) for owner, dealer in blind.dealers.items()]
+        self.parts: dict[str, Words] = {}
+        self.tables, self._sizes = tables, sizes
+        self._askers: dict[str, Asker] = {}
+        self._owner: Owner | None = None
+        self._dealers: dict[str, Dealer] = {}
+        self._counts = Counter[str]()
+        self._due: Due | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether this party is the label holder."""
+        return self.net.me == self.asker
+
+    # -- set-up -------------------------------------------------------------------------------------
+
+    async def set_up(self, vectors: int) -> None:
+        """Veil all columns, once; every shared vector begins as zero."""
+        me, streams = self.net.me, self.context.streams
+        for roles in self.roles:
+            if me == roles.owner:
+                self._owner = Owner(streams, roles, self.tables)
+                width = Announce(tag_of(Topic.BLIND, 0), np.array([self._owner.width]))
+                await self.net.send(self.asker, width)
+                await self.net.send(roles.dealer, width)
+                self.parts[me] = np.zeros((vectors, self._owner.width), dtype=np.uint64)
+        for roles in self.roles:
+            if me in (roles.dealer, self.asker):
+                announced = await self.net.recv(Announce, roles.owner, tag_of(Topic.BLIND, 0))
+                columns = int(announced.values[0])
+                if me == roles.dealer:
+                    self._dealers[roles.owner] = Dealer(streams, roles, columns)
+                else:
+                    self.parts[roles.owner] = np.zeros((vectors, columns), dtype=np.uint64)
+        await self._veil()
+
+    async def _veil(self) -> None:
+        """Owners send their veiled columns to the label holder, which keeps them in files."""
+        number = 0
+        for table, rows in self._sizes.items():
+            if self._owner is not None:
+                for start, values in self._owner.veiled(table, STRETCH):
+                    tag = tag_of(Topic.BLIND, number + start // STRETCH)
+                    await self.net.send(self.asker, Veiled(tag, values))
+            number += -(-rows // STRETCH)
+        for roles in self.roles if self.asks else ():
+            veiled, number = {}, 0
+            for table, rows in self._sizes.items():
+                veiled[table] = _room(rows, self.parts[roles.owner].shape[1])
+                for start in range(0, rows, STRETCH):
+                    message = await self.net.recv(Veiled, roles.owner, tag_of(Topic.BLIND, number))
+                    veiled[table][start : start + STRETCH] = message.values
+                    number += 1
+            self._askers[roles.owner] = Asker(self.context.streams, roles, veiled)
+
+    # -- verbs --------------------------------------------------------------------------------------
+
+    async def open(self, table: str, batches: Sequence[Rows], *, scored: int, added: int) -> OpenLot:
+        """Begin a lot: the asker and the dealers do their part of its products now, and deal."""
+        number = self._counts["lots"]
+        self._counts["lots"] += 1
+        lot = Lot(tag_of(Topic.BLIND, number), table, tuple(batches), scored, added)
+        mine = OpenLot(lot, number)
+        for k, roles in enumerate(self.roles):
+            if roles.owner in self._dealers:
+                scores, values = self._dealers[roles.owner].deal(lot)
+                mine.dealt_scores.append(scores)
+                await self._charge(lot, self._dealers[roles.owner].width)
+                if added:
+                    await self.net.send(self.asker, Dealt(self._dealt_tag(number, k), values))
+            elif self.asks:
+                mine.asked[roles.owner] = self._askers[roles.owner].take(lot)
+                await self._charge(lot, self._askers[roles.owner].width)
+        if self._owner is not None:
+            mine.owned = self._owner.take(lot)
+            await self._charge(lot, self._owner.width)
+        return mine
+
+    async def scores(
+        self, lot: OpenLot, batch: int, vectors: slice, measuring: Measuring | None = None
+    ) -> Words | None:
+        """The scores of a batch, [vectors, rows], summed over all blocks: at the label holder."""
+        if measuring is not None:
+            await self.flush()  # what trains travels on the network for training
+        net, secure = (self.net, self.context.sum) if measuring is None else (measuring.net, measuring.sum)
+        tag = self.next_tag(measuring=measuring is not None)
+        cut = lot.lot.cuts[batch]
+        piece: Words = np.zeros((lot.lot.scored, cut.stop - cut.start), dtype=np.uint64)
+        if self.asks:
+            due, self._due = self._due, None
+            for owner, asked in lot.asked.items():
+                moved = NOTHING if due is None else due.moved[owner]
+                await net.send(owner, Veil(tag, moved, asked.veil(batch, self.parts[owner][vectors])))
+                piece += asked.scores[batch]
+            return await secure.collect(piece, tag=tag)
+        if lot.owned is not None:
+            veil = await net.recv(Veil, self.asker, tag)
+            self._apply(veil)
+            _check(veil.weights)
+            piece += lot.owned.scores(batch, self.parts[net.me][vectors] + veil.weights)
+        self._due = None
+        for dealt in lot.dealt_scores:
+            piece += dealt[batch]
+        await secure.give(piece, root=self.asker, tag=tag)
+        return None
+
+    async def add(self, lot: OpenLot, batch: int, vectors: slice, t: Words | None = None) -> None:
+        """Add X't to shared vectors; `t` is [vectors, rows], at the label holder."""
+        await self.flush()
+        moved: dict[str, Words] = {}
+        if t is not None:
+            for k, roles in enumerate(self.roles):
+                owner = roles.owner
+                if owner not in lot.dealt:
+                    tag = self._dealt_tag(lot.number, k)
+                    lot.dealt[owner] = (await self.net.recv(Dealt, roles.dealer, tag)).values
+                asked = lot.asked[owner]
+                moved[owner] = asked.moved(batch, t)
+                self.parts[owner][vectors] += asked.sums[batch] + lot.dealt[owner][batch]
+        self._due = Due(lot, batch, vectors, moved)
+
+    async def flush(self) -> None:
+        """Tell owners of an addition that no question for scores has told them of."""
+        if self._due is None:
+            return
+        tag = self._side_tag()
+        if self.asks:
+            for owner, moved in self._due.moved.items():
+                await self.net.send(owner, Veil(tag, moved, NOTHING))
+        elif self._owner is not None:
+            self._apply(await self.net.recv(Veil, self.asker, tag))
+        self._due = None
+
+    def clear(self, vectors: slice) -> None:
+        """Set shared vectors to zero."""
+        for part in self.parts.values():
+            part[vectors] = 0
+
+    async def unveil(self, vectors: slice, told: Sequence[Words], unit: float) -> tuple[Words, float] | None:
+        """Give every owner the label holder's part of its vectors: the whole vectors, and their unit.
+
+        At the label holder `told` are its parts as they may be told, in the order of `parts`.
+        """
+        await self.flush()
+        tag = self._side_tag()
+        if self.asks:
+            for owner, part in zip(self.parts, told, strict=True):
+                await self.net.send(owner, Unveil(tag, part, unit))
+        if self._owner is None:
+            return None
+        message = await self.net.recv(Unveil, self.asker, tag)
+        _check(message.values)
+        return self.parts[self.net.me][vectors] + message.values, message.unit
+
+    # -- within -------------------------------------------------------------------------------------
+
+    def _apply(self, veil: Veil) -> None:
+        """At an owner: what the label holder has added since the last message."""
+        if self._due is not None and self._due.lot.owned is not None:
+            _check(veil.moved)
+            change = self._due.lot.owned.add(self._due.batch, veil.moved)
+            self.parts[self.net.me][self._due.vectors] += change
+
+    def next_tag(self, *, measuring: bool = False) -> int:
+        """A tag for a sum that has not been used yet; all parties count alike."""
+        topic = Topic.EVALUATE if measuring else Topic.BLIND
+        self._counts[topic.name] += 1
+        return tag_of(topic, self._counts[topic.name] - 1)
+
+    def _side_tag(self) -> int:
+        """A tag for a message that comes with no sum."""
+        self._counts["side"] += 1
+        return tag_of(Topic.BLIND, _SIDE + self._counts["side"])
+
+    def _dealt_tag(self, number: int, block: int) -> int:
+        return tag_of(Topic.BLIND, number * len(self.roles) + block)
+
+    async def _charge(self, lot: Lot, width: int) -> None:
+        await self.context.charge(len(lot.rows) * width * (lot.scored + lot.added))
+
+
+def _room(rows: int, width: int) -> Words:
+    """Room for the veiled columns of one owner: a file that is mapped into memory, and gone with the run."""
+    with tempfile.TemporaryFile() as file:  # the map keeps it until it is gone itself
+        return np.asarray(np.memmap(file, dtype=np.uint64, mode="w+", shape=(rows, width)))
+
+
+def _check(words: Any) -> None:
+    if words.dtype != np.uint64:
+        raise SumError(f"{words.dtype} values came for a product, uint64 were due")

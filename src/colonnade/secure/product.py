@@ -1,0 +1,204 @@
+"""Products of one party's columns and another's vectors, which neither learns: a third party deals words.
+
+The roles are those of one block: the asker A knows a vector, the owner P the columns X (n rows), the dealer T
+neither. Once, P sends A the veiled columns E = X - M, where M are words that P and T share; T makes rows of M
+anew whenever it needs them. A vector of one word for every column is *shared* if P and A hold words that add
+up to it. Everything is exact in the ring of integers modulo 2^64.
+
+    scores    X w of a shared w = p + s, into a sum with root A: A -> P: s - v;
+              P adds X (p + s - v), T adds M v, A adds E v                      v: words of A and T
+    add       X' t into a shared vector, for t at A: A -> P: t - a; T -> A: M'a + r;
+              P adds X'(t - a) - r to its part, A adds E'a + (M'a + r) to its own   a: A and T, r: P and T
+
+P sees s - v and t - a, T sees nothing, A sees E, M'a + r and the total: all but the total are uniform words.
+Two of the three together break it: P and T know t and s, A and T know X (docs/blind.md).
+
+A `Lot` is some batches of rows that are served together, as A and T can do nearly all of their work before
+anybody knows w or t. Its words have the lot's tag, and a tag is good for one lot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from colonnade.arrays import Rows, Words
+from colonnade.errors import SumError
+from colonnade.secure.protocol import UsedTags
+from colonnade.secure.streams import PairStreams, Roles
+
+COLUMNS = "columns"  # M, which veils columns: for P and T
+SCORED = "scored"  # v, which hides weights: for A and T
+ADDED = "added"  # a, which hides what is added: for A and T
+DEALT = "dealt"  # r, which hides what T deals: for P and T
+
+
+@dataclass(frozen=True)
+class Lot:
+    """Batches of rows of one table, with so many vectors that are scored and so many that are added to."""
+
+    tag: int
+    table: str
+    batches: tuple[Rows, ...]
+    scored: int
+    added: int
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows of all batches."""
+        return self.batches[0] if len(self.batches) == 1 else np.concatenate(self.batches)
+
+    @cached_property
+    def cuts(self) -> list[slice]:
+        """Where every batch lies among the rows."""
+        ends = np.cumsum([len(batch) for batch in self.batches]).tolist()
+        return [slice(end - len(batch), end) for end, batch in zip(ends, self.batches, strict=True)]
+
+    def masks(self, words: Words) -> list[Words]:
+        """Words for all that is added, a [vectors, rows] array for every batch."""
+        per_row = self.added
+        return [words[per_row * cut.start : per_row * cut.stop].reshape(per_row, -1) for cut in self.cuts]
+
+
+def scores_of(X: Words, vectors: Words) -> Words:
+    """The products of rows and vectors: [vectors, rows]."""
+    found: Words = np.einsum("ij,kj->ki", X, vectors)
+    return found
+
+
+def sums_of(X: Words, weights: Words) -> Words:
+    """The sums of rows, weighted: [vectors, columns]."""
+    found: Words = np.einsum("ij,ki->kj", X, weights)
+    return found
+
+
+def taken(X: Words, rows: Rows) -> Words:
+    """Some rows of a table; quicker than to index it, which checks every row."""
+    return X.take(rows, axis=0, mode="clip")
+
+
+class Owner:
+    """P: the columns of one block, as words, by table."""
+
+    def __init__(self, streams: PairStreams, roles: Roles, tables: dict[str, Words]) -> None:
+        self._streams, self._roles, self._tables = streams, roles, tables
+        self._dealt = streams.shared(roles.dealer, DEALT, roles)
+        self.width = next(iter(tables.values())).shape[1]
+
+    def veiled(self, table: str, size: int) -> Iterator[tuple[int, Words]]:
+        """The veiled columns of a table in stretches of so many rows, each with its first row."""
+        masks, X = self._streams.shared(self._roles.dealer, COLUMNS, self._roles, table), self._tables[table]
+        for start in range(0, len(X), size):
+            rows = np.arange(start, min(start + size, len(X)))
+            yield start, X[rows] - masks.table(rows, self.width)
+
+    def take(self, lot: Lot) -> OwnerLot:
+        """The lot's rows, and its words that only P and T know."""
+        hidden = self._dealt.once(lot.tag, len(lot.batches) * lot.added * self.width) if lot.added else _NONE
+        shape = (len(lot.batches), lot.added, self.width)
+        return OwnerLot(lot, taken(self._tables[lot.table], lot.rows), hidden.reshape(shape))
+
+
+@dataclass(frozen=True, eq=False)
+class OwnerLot:
+    """P's side of a lot."""
+
+    lot: Lot
+    X: Words
+    hidden: Words
+
+    def scores(self, batch: int, vectors: Words) -> Words:
+        """What P adds to the sum of scores: of its part plus what A sent."""
+        _check(vectors, (self.lot.scored, self.X.shape[1]))
+        return scores_of(self.X[self.lot.cuts[batch]], vectors)
+
+    def add(self, batch: int, moved: Words) -> Words:
+        """What P adds to its part of the vectors, from t - a."""
+        cut = self.lot.cuts[batch]
+        _check(moved, (self.lot.added, cut.stop - cut.start))
+        change: Words = sums_of(self.X[cut], moved) - self.hidden[batch]
+        return change
+
+
+class Dealer:
+    """T of one block: it makes words, and sees none of anybody's."""
+
+    def __init__(self, streams: PairStreams, roles: Roles, width: int) -> None:
+        self._streams, self._roles, self.width = streams, roles, width
+        self._scored = streams.shared(roles.asker, SCORED, roles)
+        self._added = streams.shared(roles.asker, ADDED, roles)
+        self._dealt = streams.shared(roles.owner, DEALT, roles)
+
+    def deal(self, lot: Lot) -> tuple[list[Words], Words]:
+        """What T adds to the scores of every batch, and what it sends to A: [batches, added, columns]."""
+        batches, width = len(lot.batches), self.width
+        masks = self._streams.shared(self._roles.owner, COLUMNS, self._roles, lot.table)
+        M = masks.table(lot.rows, width)
+        scores: list[Words] = []
+        if lot.scored:
+            v = self._scored.once(lot.tag, batches * lot.scored * width).reshape(batches, lot.scored, width)
+            scores = [scores_of(M[cut], v[k]) for k, cut in enumerate(lot.cuts)]
+        if not lot.added:
+            return scores, _NONE
+        a = lot.masks(self._added.once(lot.tag, len(lot.rows) * lot.added))
+        r = self._dealt.once(lot.tag, batches * lot.added * width).reshape(batches, lot.added, width)
+        return scores, r + np.stack([sums_of(M[cut], a[k]) for k, cut in enumerate(lot.cuts)])
+
+
+class Asker:
+    """A of one block: it holds the veiled columns, by table."""
+
+    def __init__(self, streams: PairStreams, roles: Roles, veiled: dict[str, Words]) -> None:
+        self._scored = streams.shared(roles.dealer, SCORED, roles)
+        self._added = streams.shared(roles.dealer, ADDED, roles)
+        self._veiled = veiled
+        self.width = next(iter(veiled.values())).shape[1]
+
+    def take(self, lot: Lot) -> AskerLot:
+        """Make everything that A needs for a lot; nothing of it depends on w or t."""
+        batches, width = len(lot.batches), self.width
+        E = taken(self._veiled[lot.table], lot.rows)
+        v = _NONE
+        a: list[Words] = []
+        scores: list[Words] = []
+        sums: list[Words] = []
+        if lot.scored:
+            v = self._scored.once(lot.tag, batches * lot.scored * width).reshape(batches, lot.scored, width)
+            scores = [scores_of(E[cut], v[k]) for k, cut in enumerate(lot.cuts)]
+        if lot.added:
+            a = lot.masks(self._added.once(lot.tag, len(lot.rows) * lot.added))
+            sums = [sums_of(E[cut], a[k]) for k, cut in enumerate(lot.cuts)]
+        return AskerLot(v, a, scores, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class AskerLot:
+    """A's side of a lot: masks, each good for one value, and the products of the veiled columns with them."""
+
+    v: Words
+    a: list[Words]
+    scores: list[Words]
+    sums: list[Words]
+    _hidden: tuple[UsedTags, UsedTags] = field(default_factory=lambda: (UsedTags(), UsedTags()))
+
+    def veil(self, batch: int, part: Words) -> Words:
+        """A's part of the vectors as P may see it."""
+        self._hidden[0].use(batch)
+        veiled: Words = part - self.v[batch]
+        return veiled
+
+    def moved(self, batch: int, t: Words) -> Words:
+        """What is added, as P may see it."""
+        self._hidden[1].use(batch)
+        return t - self.a[batch]
+
+
+def _check(words: Words, shape: tuple[int, ...]) -> None:
+    if words.dtype != np.uint64 or words.shape != shape:
+        raise SumError(f"{words.shape} {words.dtype} values came for a product, {shape} uint64 were due")
+
+
+_NONE: Words = np.zeros(0, dtype=np.uint64)

@@ -1,0 +1,121 @@
+"""The benches take a paper's own set as soon as its files are there, with the paper's figures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from colonnade.data.datasets import load_dataset
+from colonnade.job import Data
+from colonnade_bench import papers
+from colonnade_bench.asyrevel.asyrevel import TABLE_4, table_4
+from colonnade_bench.common import Bench
+from colonnade_bench.kernel.fdskl import Splits
+from colonnade_bench.linear.lossless import lossless
+from colonnade_bench.linear.trials import problem
+from colonnade_bench.party_tables import read_tables
+
+
+def quiet(line: str) -> None:
+    pass
+
+
+def write_small(folder: Path, name: str, rows: int, columns: int) -> None:
+    """A LIBSVM file in which the first column is the label, with some noise."""
+    rng = np.random.default_rng(len(name))
+    X = rng.random((rows, columns)) < 0.4
+    y = np.where(X[:, 0] ^ (rng.random(rows) < 0.05), 1, -1)
+    lines = [
+        f"{label:+d} " + " ".join(f"{j + 1}:1" for j in np.flatnonzero(row))
+        for label, row in zip(y, X, strict=True)
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def w8a(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder in which a small file lies where w8a would, and nothing else."""
+    monkeypatch.setenv("COLONNADE_DATA", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, rows in (("w8a", 160), ("w8a.t", 60)):
+        write_small(tmp_path / "libsvm", name, rows, 24)
+    problem.cache_clear()
+    yield tmp_path
+    problem.cache_clear()
+
+
+def test_a_set_is_found_and_its_stand_in_is_not_needed_any_more(w8a: Path) -> None:
+    assert papers.here(papers.ASYSQN).found == ["w8a"]
+    assert "news20.binary" in papers.here(papers.ASYSQN).missing
+    write_small(w8a / "libsvm", "news20", 30, 5)
+    assert papers.here(("news20.binary",)) == (["news20-binary"], ["news20.binary"])
+    write_small(w8a / "libsvm", "news20.binary", 30, 5)
+    assert papers.here(("news20.binary",)) == (["news20.binary"], [])
+
+
+def test_losslessness_uses_it(w8a: Path, tmp_path: Path) -> None:
+    bench = Bench("asysqn", "asysqn", quick=False)
+    algorithms = ("asysqn-saga",)
+    lossless(bench, papers.ASYSQN, algorithms, ("l2",), 1, papers.ASYSQN_TABLE_4, quiet, tmp_path / "out")
+    (row,) = bench.grids[0].rows
+    assert (row[0], row[-2]) == ("w8a", 90.21)
+    assert float(row[2]) > 80  # per cent, of a file in which one column is nearly the label
+    assert "rcv1" in bench.grids[0].note
+    assert "w8a" not in bench.grids[0].note
+
+
+def test_fdskl_uses_it(w8a: Path) -> None:
+    assert papers.here(papers.FDSKL).found == ["w8a"]
+    splits = Splits()
+    splits.trial("w8a", 0, quiet)
+    errors, times = splits.tables()
+    assert errors.rows[0][0] == "w8a"
+    assert times.rows[0][-2:] == [1, 17]
+
+
+def test_asyrevel_uses_it(w8a: Path) -> None:
+    bench = Bench("asyrevel", "asyrevel", quick=False)
+    parts = table_4(bench, quiet, quick=False)
+    assert len(parts) == 1
+    parts[0](bench, quiet, quick=False)
+    assert bench.grids[0].title == TABLE_4
+    assert bench.grids[0].rows[0][:3] == ["w8a", "asyrevel-gau", 89.85]
+
+
+def test_stand_ins_have_the_figures_of_what_they_stand_for() -> None:
+    tables = (papers.VFB2_TABLE_2, papers.ASYSQN_TABLE_4)
+    assert {name for table in tables for name, _ in table} <= {*papers.VFB2, *papers.ASYSQN}
+    assert set(papers.FDSKL_TABLE_4) == set(papers.FDSKL)
+    assert set(papers.ASYREVEL) < set(papers.ASYREVEL_TABLE_4)
+    assert all(papers.stands_for(stand_in) == own for own, stand_in in papers.STAND_INS.items())
+
+
+def test_columns_are_dealt_one_by_one_after_one_hot(tmp_path: Path) -> None:
+    """Of 2 numbers and 3 columns of 7 words, five parties get 4 or 5 columns each, and the first the ones."""
+    rng = np.random.default_rng(1)
+    table = {f"word{k}": rng.choice(list("abcdefg"), 90) for k in range(3)}
+    table |= {f"n{k}": rng.normal(size=90).round(3) for k in range(2)}
+    lines = [",".join([*table, "y"])]
+    lines += [",".join(map(str, row)) for row in zip(*table.values(), np.arange(90) % 2, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    data = Data(train=str(tmp_path / "t.csv"), label="y", parties=5, active=2, scale="minmax", missing="zero")
+    dealt = read_tables(data, seed=3)
+    assert [each.width for each in dealt.train.values()] == [5, 5, 5, 4, 4]
+    assert len({c for each in dealt.train.values() for c in each.columns}) == 23
+    assert [each.y is not None for each in dealt.train.values()] == [True, True, False, False, False]
+    ones = read_tables(msgspec.structs.replace(data, intercept=True), seed=3)
+    assert [each.width for each in ones.train.values()] == [6, 5, 5, 4, 4]
+    assert dealt.test is not None
+    assert [each.columns for each in dealt.test.values()] == [each.columns for each in dealt.train.values()]
+
+
+def test_the_file_is_read_as_the_set(w8a: Path) -> None:
+    train, test = load_dataset("w8a")
+    assert (train.rows, len(train.columns)) == (160, 300)
+    assert test is not None
+    assert test.rows == 60

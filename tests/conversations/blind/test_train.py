@@ -1,0 +1,158 @@
+"""Blind training: the same weights as in clear, for every estimator, loss and world, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.oracles.tables import random_tables, run, weights
+
+from colonnade.arrays import Floats
+from colonnade.conversations.blind.columns import BITS, Turn, fixed
+from colonnade.errors import FixedPointOverflow, JobError
+from colonnade.run.federate import Finished, Tables
+
+BLIND = {"labels": "blind"}
+LOSSES: dict[str, dict[str, Any]] = {
+    "logistic": {},
+    "squared": {"regression": True},
+    "softmax": {"classes": 3},
+}
+
+
+def turn_of(party: str, width: int, seed: int = 0) -> Turn:
+    """An owner's rotation in the simulated world."""
+    return Turn.secret(width, hashlib.sha256(f"{seed} {party} rotation".encode()).digest())
+
+
+def as_veiled(setting: Tables) -> Tables:
+    """The same tables with all columns but the first party's turned and rounded, as a blind run has them."""
+
+    def grid(party: str, X: Any) -> Floats:
+        words = fixed(turn_of(party, X.shape[1]).turned(X))
+        return words.view(np.int64).astype(np.float64) * 2.0**-BITS
+
+    first = next(iter(setting.train))
+    both = [
+        {party: t if party == first else replace(t, X=grid(party, t.X)) for party, t in tables.items()}
+        for tables in (setting.train, setting.test or {})
+    ]
+    return replace(setting, train=both[0], test=both[1] or None)
+
+
+def turned_back(done: Finished) -> Floats:
+    """The weights of a run on turned columns as weights of the columns."""
+    first = next(iter(done.shares))
+    return np.concatenate(
+        [
+            share.weights["w"]
+            if party == first
+            else turn_of(party, len(share.weights["w"])).back(share.weights["w"])
+            for party, share in done.shares.items()
+        ]
+    )
+
+
+def train_of(loss: str, **more: Any) -> dict[str, Any]:
+    classes = {"classes": 3} if loss == "softmax" else {}
+    return {"loss": loss, "epochs": 6, "l2": 0.01, "step": 0.05, **classes, **more}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("estimator", ["sgd", "svrg", "saga"])
+@pytest.mark.parametrize("l2", [0.0, 0.01])
+def test_weights_are_those_of_a_clear_run_on_the_same_columns(estimator: str, loss: str, l2: float) -> None:
+    setting = random_tables(parties=4, active=2, rows=150, test_rows=30, **LOSSES[loss])
+    train = train_of(loss, l2=l2)
+    clear = run(as_veiled(setting), f"vfb-{estimator}", train=train)
+    blind = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
+    np.testing.assert_allclose(weights(blind), turned_back(clear), atol=2e-6)
+    for name, value in clear.result.metrics.items():
+        if name != "suboptimality":
+            assert blind.result.metrics[name] == pytest.approx(value, abs=1e-5), name
+    assert [moment.epoch for moment in blind.result.history] == [m.epoch for m in clear.result.history]
+
+
+@pytest.mark.parametrize("parties", [3, 5])
+def test_any_number_of_parties_and_a_helper_train_the_same_model(parties: int) -> None:
+    setting = random_tables(parties=parties, active=1, rows=80)
+    one = run(setting, "vfb-saga", secure=BLIND)
+    other = run(setting, "vfb-saga", secure={**BLIND, "helper": f"party{parties - 1}"})
+    np.testing.assert_array_equal(weights(one), weights(other))  # exact, whatever the random words
+
+
+def test_a_network_that_loses_and_repeats_frames_changes_nothing() -> None:
+    setting = random_tables(parties=3, active=1, rows=60)
+    calm = run(setting, "vfb-svrg", secure=BLIND, train={"epochs": 4})
+    faults = {"faults": {"drop": 0.1, "duplicate": 0.1, "corrupt": 0.05}, "latency_ms": 1.0}
+    rough = run(setting, "vfb-svrg", secure=BLIND, train={"epochs": 4}, network=faults)
+    np.testing.assert_array_equal(weights(calm), weights(rough))
+
+
+def test_weights_that_shrink_for_long_are_sent_anew() -> None:
+    """alpha falls to e^-12 over the run: without beginning anew its numbers would leave the range."""
+    setting = random_tables(parties=3, active=1, rows=64)
+    train = train_of("logistic", epochs=60, l2=0.5, step=0.1, batch=16, tolerance=0.0)
+    clear = run(as_veiled(setting), "vfb-sgd", train=train)
+    blind = run(setting, "vfb-sgd", train=train, secure=BLIND)
+    np.testing.assert_allclose(weights(blind), turned_back(clear), atol=1e-6)
+
+
+def test_the_automatic_step_is_that_of_a_clear_run() -> None:
+    setting = random_tables(parties=3, active=1, rows=400)
+    train = {"step": "auto", "epochs": 4}
+    clear = run(setting, "vfb-saga", train=train)
+    blind = run(setting, "vfb-saga", train=train, secure=BLIND)
+    first = setting.active[0]
+    assert blind.result.step[first] == pytest.approx(clear.result.step[first], rel=0.05)
+    assert blind.result.metrics["train_loss"] == pytest.approx(clear.result.metrics["train_loss"], abs=2e-3)
+
+
+def test_a_run_ends_by_itself_at_all_parties() -> None:
+    setting = random_tables(parties=3, active=1, rows=100)
+    done = run(setting, "vfb-svrg", train={"epochs": 300, "l2": 0.1, "tolerance": 1e-4}, secure=BLIND)
+    assert done.result.converged
+    assert done.result.history[-1].epoch < 300
+
+
+def test_columns_that_leave_no_room_for_steps_are_refused() -> None:
+    setting = random_tables(parties=3, active=1, rows=60)
+    wild = {
+        party: table if party == "party0" else replace(table, X=table.X * 5e4)
+        for party, table in setting.train.items()
+    }
+    with pytest.raises(FixedPointOverflow, match="leave no room"):
+        run(replace(setting, train=wild), "vfb-sgd", secure=BLIND, compare=False, train={"step": 1e-12})
+
+
+def test_scores_that_may_have_wrapped_around_are_refused() -> None:
+    setting = random_tables(parties=3, active=1, rows=60, regression=True)
+    train = {"loss": "squared", "step": 1.9, "epochs": 40, "tolerance": 0.0}
+    with pytest.raises(FixedPointOverflow, match="beyond the range"):
+        run(setting, "vfb-sgd", secure=BLIND, compare=False, train=train)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "sections", "words"),
+    [
+        ("vfb2-sgd", {}, "use vfb-sgd"),
+        ("vfb-sgd", {"train": {"l1": 0.1}}, "drop train.l1"),
+        ("vfb-sgd", {"train": {"regularizer": "nonconvex"}}, "use 'l2'"),
+        ("vfb-svrg", {"train": {"direction": "lbfgs"}}, "train.direction = 'plain'"),
+        ("asysqn-svrg", {}, "set secure.labels = 'clear'"),
+        ("lbfgs", {}, "set secure.labels = 'clear'"),
+    ],
+)
+def test_what_cannot_be_blind_is_refused_with_the_way_out(
+    algorithm: str, sections: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(JobError, match=words):
+        run(random_tables(parties=3, active=1), algorithm, secure=BLIND, **sections)
+
+
+def test_a_sum_that_shows_pieces_is_refused() -> None:
+    with pytest.raises(JobError, match="use sum = 'masked'"):
+        run(random_tables(parties=3, active=1), "vfb-sgd", secure={**BLIND, "sum": "plain"})
