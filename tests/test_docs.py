@@ -159,7 +159,7 @@ def test_keys_in_the_text_exist(page: Path) -> None:
 
 def test_the_files_of_the_examples_are_read_without_complaint() -> None:
     examples = ROOT / "examples"
-    for job in (examples / "black_box" / "job.toml", examples / "straggler.toml"):
+    for job in (examples / "black_box" / "job.toml", examples / "straggler.toml", examples / "a9a.toml"):
         compose(read_job(job))
     terms = read_terms(examples / "deploy" / "credit.toml")
     for party, member in terms.parties.items():
