@@ -242,6 +242,11 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         return self._fitted.intercept()
 
     @property
+    def feature_importances_(self) -> dict[str, Floats]:
+        """The part of all gain that every column has in boosted trees, by party, as in `feature_names_`."""
+        return self._fitted.importances()
+
+    @property
     def _fitted(self) -> Fitted:
         check_is_fitted(self, "result_")
         return self._model

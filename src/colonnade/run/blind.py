@@ -11,12 +11,13 @@ from typing import Any
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError, suggest
-from colonnade.job import Job
+from colonnade.job import Job, Training
 from colonnade.job.plan import Blind, Facts
+from colonnade.job.sections import LabelsName
 
 TWO_PARTIES = (
-    "secure.labels = 'blind': two parties have no third one that could deal random words; name a neutral one "
-    "as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
+    "secure.labels: two parties have no third one that could deal random words for blind labels; name a "
+    "neutral one as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
 )
 
 
@@ -37,9 +38,21 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
         )
 
 
-def blind_of(job: Job, facts: Facts) -> Blind | None:
+def labels_of(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName:
+    """Whether labels are blind: as the job says or, where it does not, as the algorithm is usually run.
+
+    What is blind by itself is clear where randomised labels protect the true ones already, or nobody is there
+    to learn them.
+    """
+    if terms.secure.labels is not None:
+        return terms.secure.labels
+    alone = parties == 1 or terms.privacy.mechanism != "none"
+    return "blind" if "blind-by-itself" in conversation.traits and not alone else "clear"
+
+
+def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind | None:
     """The roles of a blind run; None where labels are clear."""
-    if job.secure.labels != "blind":
+    if labels_of(job, conversation, len(facts.columns)) != "blind":
         return None
     asker, helper = facts.label_holders[0], job.secure.helper
     if helper is not None and helper not in facts.columns:

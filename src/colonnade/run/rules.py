@@ -80,7 +80,8 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
                 found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
     if "network.broadcast" not in conversation.understands and job.network.broadcast != Net().broadcast:
         found["network.broadcast"] = f"{job.algorithm} sends no result to everybody round by round"
-    if "no-sum" in conversation.traits and job.secure != Secure():
+    sums = {"sum", "accept_leak"} & set(_changed(job.secure, Secure()))
+    if "no-sum" in conversation.traits and sums:
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
     if "train.stale" not in conversation.understands and job.train.stale:
         found["train.stale"] = f"{job.algorithm} has no rounds that are scored ahead"
