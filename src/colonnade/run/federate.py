@@ -114,6 +114,7 @@ def read(composition: Composition) -> Assigned:
         intercept=composition.intercept,
         seed=job.seed,
         class_weight=job.train.class_weight,
+        gaps=composition.has("takes-gaps"),
     )
 
 
