@@ -101,6 +101,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     history: list[Moment]
     data: Described = Described()
     converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked
+    chosen: dict[str, float] = {}  # settings that the data decided: sigma and l2 of a kernel machine
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""

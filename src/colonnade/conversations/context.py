@@ -207,4 +207,5 @@ class Outcome:
     lateness: Lateness = Lateness()
     epsilon: float | None = None  # spent by private replies
     converged: bool | None = None  # None: nobody asked, or this party cannot know
+    chosen: dict[str, float] = field(default_factory=dict)  # settings that the data decided, by name
     tensors: Mapping[str, Layout] = field(default_factory=dict)  # in the vectors of `weights`, by its names

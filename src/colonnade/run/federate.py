@@ -312,6 +312,7 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
         ),
         history=evaluator.history,
         converged=evaluator.converged,
+        chosen=evaluator.chosen,
         data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
 

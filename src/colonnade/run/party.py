@@ -161,6 +161,7 @@ class Share(msgspec.Struct, kw_only=True):
     metrics: dict[str, float]
     epsilon: float | None = None
     converged: bool | None = None
+    chosen: dict[str, float] = {}  # settings that the data decided, by name
     tensors: dict[str, Layout] = {}  # in the vectors of `weights`, where they are networks
     preparation: dict[str, Any] | None = None  # how the party's columns became numbers
     test_scores: Any = None  # an array, at the party that evaluates the model
@@ -236,6 +237,7 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         metrics=scribe.metrics if scribe is not None else {},
         epsilon=told or outcome.epsilon,
         converged=scribe.ending.converged if scribe is not None else outcome.converged,
+        chosen=outcome.chosen,
         tensors=dict(outcome.tensors),
         test_scores=scribe.test_scores if scribe is not None else None,
     )
