@@ -268,6 +268,7 @@ _TABLE = (
         "FDSKL",
         "kernel",
         "async",
+        defaults={"train": {"l2": "auto"}},
     ),
     Preset(
         "fdskl-capped",
@@ -276,7 +277,7 @@ _TABLE = (
         "kernel",
         "async",
         capped=True,
-        defaults={"train": {"epochs": 40}},
+        defaults={"train": {"epochs": 40, "l2": "auto"}},
     ),
     Preset(
         "pp-svmv",
@@ -284,6 +285,7 @@ _TABLE = (
         "FDSKL",
         "gram",
         "sync",
+        defaults={"train": {"l2": "auto"}},
     ),
 )
 PRESETS = {preset.name: preset for preset in _TABLE}
