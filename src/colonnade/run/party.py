@@ -151,6 +151,10 @@ class Share(msgspec.Struct, kw_only=True):
     rounds: int
     updates: int
     delays: dict[int, int]
+    launched: int = 0
+    delay_bound: int | None = None
+    tau_1: int | None = None
+    tau_2: int | None = None
     traffic: Traffic
     seconds: float
     history: list[Moment]
@@ -223,6 +227,10 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         rounds=outcome.rounds,
         updates=outcome.updates,
         delays=dict(sorted(outcome.delays.items())),
+        launched=outcome.launched,
+        delay_bound=outcome.lateness.bound,
+        tau_1=outcome.lateness.tau_1,
+        tau_2=outcome.lateness.tau_2,
         traffic=Traffic.of(net, measuring),
         seconds=net.clock.now(),
         history=scribe.history if scribe is not None else [],
