@@ -32,7 +32,7 @@ Quality = dict[str, float]
 
 
 def measured(name: str, *, rounds: int, quick: bool) -> dict[str, Quality]:
-    """The metrics of every way on a set's test rows; means over several splits where it has none of its own."""
+    """The metrics of every way on a set's test rows; means over some splits where it has none of its own."""
     rounds = min(rounds, SLOW.get(name, rounds))
     known = known_dataset(name)
     several = not quick and known is not None and not known.test_rows and name not in SLOW

@@ -1,8 +1,8 @@
 """The others' columns from their histograms, which the label holder is sent for every node of every tree.
 
 A sum over a bin of a node is a linear equation: the label holder knows g and h of every row and which rows
-are in the node, and does not know which of them are in the bin. Added up over the bins of a column, each times
-its number, one equation is left: the sum of g times the number of the row's bin. Every node of every tree
+are in the node, and does not know which of them are in the bin. Added up over the bins of a column, each
+times its number, one equation is left: the sum of g times the number of the row's bin. Every node of every tree
 gives two, one of g and one of h. With as many as there are rows they have one solution; with fewer the
 shortest one is taken, which is near the truth in as many directions as there are equations.
 
@@ -51,7 +51,7 @@ def columns_from_histograms(case: Case) -> Columns:
 
 
 def _equations(case: Case) -> Iterator[tuple[Floats, dict[str, list[Floats]]]]:
-    """For every level of every tree: g and h of every slot's rows, [equations, rows], and all parties' sums."""
+    """For every level of every tree: g and h of every slot's rows, [equations, rows]; all parties' sums."""
     said, heard = case.transcript.said, case.transcript.heard
     bins = [(who, m) for who, m in heard if isinstance(m, Bins)]
     grids = {who: Grid(m.ordered.astype(np.int64), m.gaps.astype(bool)) for who, m in bins}
