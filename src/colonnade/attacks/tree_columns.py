@@ -1,10 +1,10 @@
 """The others' columns from their histograms, which the label holder is sent for every node of every tree.
 
-A sum over a bin of a node is a linear equation: the label holder knows g and h of every row and which rows
-are in the node, and does not know which of them are in the bin. Added up over the bins of a column, each
-times its number, one equation is left: the sum of g times the number of the row's bin. Every node of every tree
-gives two, one of g and one of h. With as many as there are rows they have one solution; with fewer the
-shortest one is taken, which is near the truth in as many directions as there are equations.
+A sum over a bin of a node is a linear equation: the label holder knows g and h of every row and which
+rows are in the node, and does not know which of them are in the bin. Added up over the bins of a column,
+each times its number, one equation is left: the sum of g times the number of the row's bin. Every node of
+every tree gives two, one of g and one of h. With as many as there are rows they have one solution; with
+fewer the shortest one is taken, which is near the truth in as many directions as there are equations.
 
 Sees: what the label holder says and hears in clear text, and the job. Where labels are blind the label holder
 reads the same histograms, bit for bit; the transcript alone does not show them.
