@@ -1,96 +1,110 @@
-"""Threads within a party: what 1 to 16 workers on one block bring, for dense and sparse columns.
+"""What threads within a party are worth: rows a second by threads, batch and kind of columns, in one run.
 
-    python -m colonnade_bench.micro.threads [--threads 1 2 4 8 16] [--batches 64 256 1024 4096] [--seconds 1]
+    python -m colonnade_bench.micro.threads [--threads 1 2 4 8 16] [--batches 64 256 1024 4096]
 
-Every worker takes batches in turn and does what a round costs a party: the scores of a batch, then the step
-on its theta, on one block of weights without locks. Printed are thousands of rows a second, in brackets how
-many times those of `alone` that is: the same arithmetic without a pool, as a party with one thread runs it.
+Two parties in one process (`vfb2-sgd`, local world, plain sums, a fixed step, no joining of batches), the
+second of which owns nearly all columns, made up: dense (20,000 rows of 2,000) or sparse (40,000 rows, 100 of
+50,000 columns each). Threads share a party's weights without locks (VFB2's lower level). Every figure is the
+best of `--repeat` runs, in turns; how it stands beside one thread is what counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import count, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, random_array
+import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from colonnade.conversations.linear.block import Block
-from colonnade.conversations.schedule import Schedule
-from colonnade.optim.estimators import ESTIMATORS
-from colonnade.regularizers import REGULARIZERS, Penalty
+from colonnade.arrays import Matrix
+from colonnade.data.table import Table
+from colonnade.job import Job, job_from
+from colonnade.run.federate import Tables, run_tables
 
-ROWS = 65536
+AHEAD = 2  # batches in flight for every thread
 
 
-def columns(kind: str, width: int) -> Any:
-    """Random columns, dense or with one number in ten."""
+def columns_of(kind: str) -> Matrix:
+    """Made-up columns of the party that computes."""
     rng = np.random.default_rng(0)
     if kind == "dense":
-        return rng.standard_normal((ROWS, width))
-    return csr_array(random_array((ROWS, width), density=0.1, format="csr", rng=rng))
+        return rng.normal(size=(20_000, 2_000))
+    rows, width, each = 40_000, 50_000, 100
+    places = rng.integers(0, width, size=rows * each)
+    return sp.csr_array((rng.normal(size=rows * each), places, np.arange(0, rows * each + 1, each)))
 
 
-def rounds(block: Block, schedule: Schedule, numbers: Callable[[], int], until: float) -> int:
-    """Score and step on batch after batch until a time; returns how many."""
-    done = 0
-    while time.perf_counter() < until:
-        batch = schedule.round(numbers() % schedule.per_epoch)
-        share = block.scores(batch)
-        block.step([(batch, 1e-6 * share)], 1e-3)
-        done += 1
-    return done
+def tables_of(X: Matrix) -> Tables:
+    """A label holder with one column, and a party with all others."""
+    rng, rows = np.random.default_rng(1), int(X.shape[0])
+    y = np.where(rng.random(rows) < 0.5, -1.0, 1.0)
+    names = tuple(f"x{j}" for j in range(X.shape[1]))
+    holder = Table("holder", ("one",), rng.normal(size=(rows, 1)), y)
+    return Tables("made up", {"holder": holder, "owner": Table("owner", names, X, None)}, None, ("holder",))
 
 
-def rows_a_second(block: Block, schedule: Schedule, threads: int, seconds: float) -> float:
-    """How many rows so many workers score and step on in a second; 0 threads: without a pool."""
-    numbers = count().__next__
-    begin = time.perf_counter()
-    if threads == 0:
-        made = rounds(block, schedule, numbers, begin + seconds)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            jobs = [pool.submit(rounds, block, schedule, numbers, begin + seconds) for _ in range(threads)]
-            made = sum(job.result() for job in jobs)
-    return made * schedule.batch / (time.perf_counter() - begin)
+def job_for(threads: int, batch: int, epochs: int) -> Job:
+    """The job of one measurement."""
+    return job_from(
+        {
+            "algorithm": "vfb2-sgd",
+            "world": "local",
+            "compare": False,
+            "data": {"train": "breast_cancer", "parties": 2, "active": 1, "intercept": False},
+            "train": {
+                "epochs": epochs,
+                "batch": batch,
+                "step": 1e-6,
+                "threads": threads,
+                "ahead": AHEAD * threads,
+                "evaluate_every": 0,
+                "tolerance": 0.0,
+            },
+            "network": {"join": False},
+            "secure": {"sum": "plain", "labels": "clear"},
+        }
+    )
+
+
+def rows_a_second(tables: Tables, threads: int, batch: int, epochs: int) -> float:
+    """How many rows the parties train on in a second."""
+    began = time.perf_counter()
+    run_tables(job_for(threads, batch, epochs), tables)
+    return tables.train["holder"].rows * epochs / (time.perf_counter() - began)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="threads within a party")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
-    parser.add_argument("--batches", type=int, nargs="+", default=[64, 256, 1024, 4096])
-    parser.add_argument("--widths", type=int, nargs="+", default=[16, 128, 1024])
-    parser.add_argument("--estimators", nargs="+", default=["sgd", "saga"], choices=["sgd", "saga"])
-    parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--json", type=Path)
-    wanted = parser.parse_args()
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    arguments.add_argument("--batches", type=int, nargs="+", default=[64, 256, 1024, 4096])
+    arguments.add_argument("--kinds", nargs="+", default=["dense", "sparse"])
+    arguments.add_argument("--epochs", type=int, default=2)
+    arguments.add_argument("--repeat", type=int, default=2)
+    arguments.add_argument("--out", type=Path)
+    given = arguments.parse_args()
     found = []
-    print("columns  width  estimator  batch  alone  " + "  ".join(f"{k} threads" for k in wanted.threads))
-    for kind, width in product(("dense", "sparse"), wanted.widths):
-        X = columns(kind, width)
-        for estimator, batch in product(wanted.estimators, wanted.batches):
-            schedule = Schedule(ROWS, batch, 1, 0, ("one",))
-            memory = ESTIMATORS[estimator](ROWS, (width,))
-            block = Block(X, schedule, memory, Penalty(REGULARIZERS["l2"], 1e-4))
-            block.rows(0)
-            pools = (0, *wanted.threads)
-            speeds = {k: rows_a_second(block, schedule, k, wanted.seconds) for k in pools}
-            found.append(
-                {"columns": kind, "width": width, "estimator": estimator, "batch": batch, "of": speeds}
-            )
-            times = "  ".join(f"{speeds[k] / 1e3:.0f} ({speeds[k] / speeds[0]:.2f})" for k in wanted.threads)
-            print(f"{kind}  {width}  {estimator}  {batch}  {speeds[0] / 1e3:.0f}  {times}", flush=True)
-            if wanted.json:
-                wanted.json.write_text(json.dumps(found, indent=1))
+    print(f"{os.cpu_count()} cores")
+    for kind in given.kinds:
+        tables = tables_of(columns_of(kind))
+        print(f"\n{kind:8}{'rows/s':>12}" + "".join(f"{f'x{t} threads':>14}" for t in given.threads[1:]))
+        for batch in given.batches:
+            best = dict.fromkeys(given.threads, 0.0)
+            for _ in range(given.repeat):
+                for threads in given.threads:
+                    with threadpool_limits(1):
+                        speed = rows_a_second(tables, threads, batch, given.epochs)
+                    best[threads] = max(best[threads], speed)
+            first = best[given.threads[0]]
+            shown = "".join(f"{best[t] / first:14.2f}" for t in given.threads[1:])
+            print(f"{batch:8}{first:12,.0f}{shown}", flush=True)
+            found += [{"kind": kind, "batch": batch, "threads": t, "rows_s": s} for t, s in best.items()]
+    if given.out is not None:
+        given.out.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
-    with threadpool_limits(1):  # one thread a kernel: workers are what is measured
-        main()
+    main()
