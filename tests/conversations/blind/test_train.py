@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.oracles.tables import random_tables, run, weights
+from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.arrays import Floats
 from colonnade.conversations.blind.columns import BITS, Turn, fixed
 from colonnade.errors import FixedPointOverflow, JobError
+from colonnade.losses import LOSSES as LOSS
 from colonnade.run.federate import Finished, Tables
 
 BLIND = {"labels": "blind"}
@@ -101,6 +102,41 @@ def test_weights_that_shrink_for_long_are_sent_anew() -> None:
     np.testing.assert_allclose(weights(blind), turned_back(clear), atol=1e-6)
 
 
+def delayed_sgd(setting: Tables, ahead: int, train: dict[str, Any]) -> Floats:
+    """Mini-batch SGD on pooled columns whose gradients are those of `ahead` - 1 rounds before."""
+    X, y = pooled(setting)
+    loss, n = LOSS[train["loss"]], len(y)
+    w, past, per_epoch = np.zeros(X.shape[1]), [np.zeros(X.shape[1])] * ahead, -(-n // train["batch"])
+    for epoch in range(train["epochs"]):
+        order = np.random.default_rng([0, epoch]).permutation(n)
+        past = [w] * ahead  # at the end of an epoch all rounds are finished
+        for rows in np.array_split(order, per_epoch):
+            theta = loss.dz(X[rows] @ past[0], y[rows])
+            w = w - train["step"] * (X[rows].T @ theta / len(rows) + train["l2"] * w)
+            past = [*past[1:], w]
+    return w
+
+
+@pytest.mark.parametrize("ahead", [2, 3])
+def test_batches_in_flight_are_all_scored_at_weights_of_one_version(ahead: int) -> None:
+    setting = random_tables(parties=3, active=1, rows=96)
+    train = train_of("logistic", epochs=3, batch=8, ahead=ahead, evaluate_every=0)
+    done = run(setting, "vfb2-sgd", train=train, secure=BLIND)
+    expected = delayed_sgd(as_veiled(setting), ahead, train)
+    widths = np.cumsum([len(share.weights["w"]) for share in done.shares.values()])[:-1]
+    parts = zip(done.shares, np.split(expected, widths), strict=True)
+    back = [w if party == "party0" else turn_of(party, len(w)).back(w) for party, w in parts]
+    np.testing.assert_allclose(weights(done), np.concatenate(back), atol=2e-6)
+
+
+@pytest.mark.parametrize("estimator", ["svrg", "saga"])
+def test_asynchronous_training_ends_at_the_same_model(estimator: str) -> None:
+    setting = random_tables(parties=4, active=2, rows=400)
+    train = {"step": "auto", "epochs": 40, "l2": 0.05, "ahead": 3}
+    done = run(setting, f"vfb2-{estimator}", train=train, secure=BLIND)
+    assert done.result.metrics["suboptimality"] < 1e-4
+
+
 def test_the_automatic_step_is_that_of_a_clear_run() -> None:
     setting = random_tables(parties=3, active=1, rows=400)
     train = {"step": "auto", "epochs": 4}
@@ -138,7 +174,6 @@ def test_scores_that_may_have_wrapped_around_are_refused() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "sections", "words"),
     [
-        ("vfb2-sgd", {}, "use vfb-sgd"),
         ("vfb-sgd", {"train": {"l1": 0.1}}, "drop train.l1"),
         ("vfb-sgd", {"train": {"regularizer": "nonconvex"}}, "use 'l2'"),
         ("vfb-svrg", {"train": {"direction": "lbfgs"}}, "train.direction = 'plain'"),

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,6 +57,19 @@ class Factors:
         self.gamma *= 1 - by
 
 
+@dataclass(frozen=True)
+class Asking:
+    """The weights at which a batch was scored: their factors, how far they had moved, the own scores."""
+
+    factors: Factors
+    p_moved: float
+    q_moved: float
+    own: Floats
+
+
+_NOTHING = np.zeros(0)
+
+
 class Desk:
     """The label holder's side of a blind run."""
 
@@ -64,12 +77,12 @@ class Desk:
         self.context, self.schedule = context, schedule
         self.holder = context.label_holder
         self.block: Block = block_of(context, schedule)
-        self.window = Window(1, schedule.rounds)
+        self.window = Window(context.plan.pace.ahead, schedule.rounds)
         self.steps = StepSizes(
             context.plan,
             schedule,
             self.window,
-            Delays(0),
+            Delays(context.plan.pace.ahead - 1),
             lambda: min(1.0, self.window.finished / schedule.rounds),
         )
         self.rng = context.rng(_ROUNDING)
@@ -106,10 +119,14 @@ class Desk:
 
     # -- a round ------------------------------------------------------------------------------------
 
-    def step(self, batch: Round, total: Words) -> Words:
+    def ask(self, batch: Round) -> Asking:
+        """Note at which weights a batch is scored, those of the own block too."""
+        return Asking(replace(self.factors), self.p.moved, self.q.moved, self.block.scores(batch))
+
+    def step(self, batch: Round, total: Words, asked: Asking) -> Words:
         """Take in the scores of a batch: step the own block, and return what is added to p (and q)."""
         rows = self.schedule.order(batch.epoch)[batch.start : batch.end]
-        z = self.others(rows, total) + self.block.scores(batch)
+        z = self.others(rows, total, asked) + asked.own
         theta = self.holder.theta(z, rows, batch.number)
         rate, memory = self.steps.faded_rate(), self.block.estimator.memory
         c = theta - memory.theta[rows] if len(memory.theta) else theta
@@ -140,13 +157,15 @@ class Desk:
 
     # -- scores -------------------------------------------------------------------------------------
 
-    def others(self, rows: Rows, total: Words) -> Floats:
-        """The owners' scores of training rows, from the words of p, or of p and q."""
+    def others(self, rows: Rows, total: Words, asked: Asking | None = None) -> Floats:
+        """The owners' scores of training rows, from the words of p, or of p and q; of now, or as asked."""
         width = max(1, self.context.plan.objective.classes)
-        z = self.factors.alpha * self._shaped(self.p.value(total[:width], rows))
+        now = asked or Asking(self.factors, self.p.moved, self.q.moved, _NOTHING)
+        alpha, gamma = now.factors.alpha, now.factors.gamma
+        z = alpha * self._shaped(self.p.value(total[:width], rows, asked=now.p_moved))
         if len(total) > width:
-            return z + self.factors.gamma * self._shaped(self.q.value(total[width:], rows))
-        return z + self.factors.gamma * self.slope[rows] if self.factors.gamma else z
+            return z + gamma * self._shaped(self.q.value(total[width:], rows, asked=now.q_moved))
+        return z + gamma * self.slope[rows] if gamma else z
 
     def others_new(self, total: Words) -> Floats:
         """The owners' scores of rows that are not trained on."""

@@ -1,9 +1,10 @@
 """The blind backward conversation: all parties run this program, and only the label holder learns numbers.
 
-A round is one of the synchronous backward conversation: the scores of a batch are summed to the label holder,
+A round is one of the backward conversation: the scores of a batch are summed to the label holder,
 which computes theta and adds to everybody's weights. But weights are shared between their owner and the label
 holder, and an owner sees uniform words in place of theta (`secure.product`): no theta, no gradient, not even
-its own weights before the end. Of several label holders the first acts as such, the others are owners.
+its own weights before the end. Of several label holders the first acts as such, the others are owners. With
+`ahead` batches in flight a batch is scored at the weights of `ahead` rounds before, the same at all blocks.
 
 What each side learns: the label holder learns the total score of every row, as in clear, and what follows
 from totals (docs/blind.md). Owners and dealers learn sizes, the schedule, when coefficients are sent anew,
@@ -12,21 +13,23 @@ and when the run ends.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.blind import columns
-from colonnade.conversations.blind.desk import Desk
+from colonnade.conversations.blind.desk import Asking, Desk
 from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.tune import BlindTuner
-from colonnade.conversations.blind.verbs import Verbs
+from colonnade.conversations.blind.verbs import Asked, OpenLot, Verbs
 from colonnade.conversations.context import Context, Measuring, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark, Marks
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.schedule import Round, Schedule
 from colonnade.messages import Announce, Topic, tag_of
 
 LOT = 4096  # rows whose products are prepared together
@@ -38,6 +41,17 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
     training = BlindTraining(context)
     await training.run()
     return await training.outcome()
+
+
+@dataclass(frozen=True)
+class Flight:
+    """A round under way: its place in a lot, and at the label holder the weights that it was asked at."""
+
+    lot: OpenLot
+    place: int
+    batch: Round
+    asking: Asking | None
+    asked: Asked | None
 
 
 class BlindTraining:
@@ -125,19 +139,32 @@ class BlindTraining:
         order = schedule.order(schedule.round(self.done).epoch)
         vectors = self.both if self.context.plan.settings.estimator == "saga" else self.p
         width, together = vectors.stop, max(1, LOT // schedule.largest)
+        flying: deque[Flight] = deque()
         while self.done < stop:
             if self.since >= self.lasts:
+                while flying:
+                    await self._land(flying.popleft(), vectors)
                 await self.renew()
             count = min(together, stop - self.done, self.lasts - self.since)
             batches = [schedule.round(k) for k in range(self.done, self.done + count)]
             rows = [order[batch.start : batch.end] for batch in batches]
             lot = await self.verbs.open("train", rows, scored=width, added=width)
             for k, batch in enumerate(batches):
-                total = await self.verbs.scores(lot, k, vectors)
-                t = None if self.desk is None or total is None else self.desk.step(batch, total)
-                await self.verbs.add(lot, k, vectors, t)
+                if len(flying) == self.context.plan.pace.ahead:
+                    await self._land(flying.popleft(), vectors)
+                asking = None if self.desk is None else self.desk.ask(batch)
+                flying.append(Flight(lot, k, batch, asking, await self.verbs.ask(lot, k, vectors)))
             self.done += count
             self.since += count
+        while flying:
+            await self._land(flying.popleft(), vectors)
+
+    async def _land(self, flight: Flight, vectors: slice) -> None:
+        """Finish a round whose scores were asked for."""
+        total, t = await self.verbs.answer(flight.asked), None
+        if self.desk is not None and total is not None and flight.asking is not None:
+            t = self.desk.step(flight.batch, total, flight.asking)
+        await self.verbs.add(flight.lot, flight.place, vectors, t)
 
     async def _turn(self) -> bool:
         """Do what is due between two rounds; returns whether the run is over."""
