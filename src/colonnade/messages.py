@@ -342,6 +342,75 @@ class Evidence(Message, frozen=True, tag=64):
     iv: Numbers
 
 
+class Bins(Message, frozen=True, tag=70):
+    """How many bins each of the sender's columns has, and whether one more is for gaps."""
+
+    ordered: Numbers
+    gaps: Numbers
+
+
+class Gradients(Message, frozen=True, tag=71):
+    """What a tree learns from: first and second derivatives of its rows, or nothing for who sits it out.
+
+    `kept` ends the run: so many of the receiver's splits are in the trees that are kept.
+    """
+
+    tag: int
+    words: Numbers
+    kept: int | None = None
+
+
+class Histograms(Message, frozen=True, tag=72):
+    """The sums that a level of a tree needs of the sender's columns; and all the bytes that it has sent."""
+
+    tag: int
+    sums: Numbers
+    sent: int
+
+
+class Divide(Message, frozen=True, tag=73):
+    """What becomes of the open nodes of a tree: who splits each, and which children stay open.
+
+    Of the nodes that the receiver splits: by which column, after which bin, and where gaps go.
+    """
+
+    tag: int
+    party: Numbers
+    column: Numbers
+    bin: Numbers
+    gaps_left: Numbers
+    stays: Numbers
+
+
+class Sides(Message, frozen=True, tag=74):
+    """Which rows of the nodes that the sender splits go left: a bit each, in the order of rows."""
+
+    tag: int
+    left: Numbers
+
+
+class Outcomes(Message, frozen=True, tag=75):
+    """Which of some rows go left in every split of the sender, of all trees: a bit each."""
+
+    tag: int
+    left: Numbers
+
+
+class Grown(Message, frozen=True, tag=76):
+    """The receiver's own trees with their leaves, where every tree uses one party's columns alone.
+
+    How many nodes each tree has and which class it is of; then of all nodes the number of the split, the two
+    children and the score.
+    """
+
+    nodes: Numbers
+    kind: Numbers
+    split: Numbers
+    left: Numbers
+    right: Numbers
+    value: Numbers
+
+
 class Veiled(Message, frozen=True, tag=80):
     """Columns of a stretch of rows minus words that the label holder does not know (`secure.product`)."""
 
@@ -378,6 +447,7 @@ AnyMessage = (
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare
     | Sealing | SealedLabels | Tally | Evidence
+    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown
     | Veiled | Veil | Dealt | Unveil
 )  # fmt: skip
 

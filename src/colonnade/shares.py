@@ -16,6 +16,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,23 +68,51 @@ def now(later_s: float = 0.0) -> str:
 
 
 def save(folder: Path, manifest: ShareManifest, arrays: Arrays) -> Path:
-    """Write a share into a folder of its own, which it returns; ShareError if there is one already.
+    """Write a share into a folder of its own, which it returns; ShareError if there is one already."""
+    return Draft.write(folder, manifest, arrays).keep()
 
-    Only its owner may read it, because weights tell about the rows they were learnt from.
-    """
-    if folder.exists():
-        raise ShareError(f"{folder} exists and is not overwritten")
-    draft = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True, mode=0o700)
-    packed = io.BytesIO()
-    np.savez(packed, allow_pickle=False, **arrays)
-    content = packed.getvalue()
-    manifest = msgspec.structs.replace(manifest, weights=hashlib.sha256(content).hexdigest())
-    _write(draft / WEIGHTS, content)
-    _write(draft / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
-    draft.replace(folder)
-    return folder
+
+@dataclass(frozen=True)
+class Draft:
+    """A share that is on disk as a whole and does not count yet: it is kept, or dropped."""
+
+    folder: Path
+
+    @staticmethod
+    def write(folder: Path, manifest: ShareManifest, arrays: Arrays) -> Draft:
+        """Write a share that is to lie in this folder; ShareError if there is one or the disk fails.
+
+        Only its owner may read it, because weights tell about the rows they were learnt from.
+        """
+        if folder.exists():
+            raise ShareError(f"{folder} exists and is not overwritten")
+        draft = Draft(folder)
+        packed = io.BytesIO()
+        np.savez(packed, allow_pickle=False, **arrays)
+        content = packed.getvalue()
+        manifest = msgspec.structs.replace(manifest, weights=hashlib.sha256(content).hexdigest())
+        draft.drop()
+        try:
+            draft._part.mkdir(parents=True, mode=0o700)
+            _write(draft._part / WEIGHTS, content)
+            _write(draft._part / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+        except OSError as error:
+            draft.drop()
+            raise ShareError(f"{folder}: cannot be stored: {error.strerror or error}") from error
+        return draft
+
+    @property
+    def _part(self) -> Path:
+        return self.folder.with_name(f".{self.folder.name}.part")
+
+    def keep(self) -> Path:
+        """Let the share count from now on; returns its folder."""
+        self._part.replace(self.folder)
+        return self.folder
+
+    def drop(self) -> None:
+        """Delete the draft."""
+        shutil.rmtree(self._part, ignore_errors=True)
 
 
 def read_manifest(path: Path, kind: type[M]) -> M:
@@ -125,3 +154,5 @@ def _write(path: Path, content: bytes) -> None:
     """Write a file that only its owner may read."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 from colonnade.conversations import align as module
 from colonnade.conversations.align import Alignment, AlignTerms, align
 from colonnade.errors import AlignmentError, ChangedIds, ColonnadeError, DuplicateIds, EmptyIntersection
+from colonnade.messages import Roster
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
@@ -129,23 +130,36 @@ def test_duplicates_are_named_by_row() -> None:
 
 
 def test_nothing_in_common() -> None:
-    with pytest.raises(EmptyIntersection, match="0 ids are common"):
+    with pytest.raises(EmptyIntersection, match="fewer ids are common to all parties than the 1 "):
         together([["a"], ["b"]])
     with pytest.raises(EmptyIntersection, match="brings no ids"):
         together([["a"], []])
 
 
 def test_too_little_in_common() -> None:
-    with pytest.raises(EmptyIntersection, match="2 ids are common to all parties, 10 are needed"):
-        together([["a", "b"], ["b", "a", "c"]], [AlignTerms(minimum=10)] * 2)
+    ids = [[f"mine {k}" for k in range(9)], [f"yours {k}" for k in range(9)]]
+    texts = set()
+    for common in ([], ["a"], ["a", "b"]):
+        with pytest.raises(
+            EmptyIntersection, match="fewer ids are common to all parties than the 9 "
+        ) as error:
+            together([[*mine[len(common) :], *common] for mine in ids], [AlignTerms(minimum=9)] * 2)
+        texts.add(str(error.value))
+    assert len(texts) == 1  # how many there are is not told
 
 
-def test_a_set_that_changed_is_refused() -> None:
-    mine, theirs = AlignTerms(commitment=b"1", expected={"bee": b"before"}), AlignTerms(commitment=b"2")
-    with pytest.raises(ChangedIds, match="bee brings other ids than in the run before"):
-        together([["a"], ["a"]], [mine, theirs])
-    same = AlignTerms(commitment=b"1", expected={"bee": b"2"})
-    assert len(together([["a"], ["a"]], [same, theirs])[0].rows) == 1
+def test_sets_too_small_for_what_is_demanded_are_not_compared() -> None:
+    with pytest.raises(EmptyIntersection, match="ant brings 2 ids, 10 common ones are demanded; nothing was"):
+        together([["a", "b"], ["b", "a", "c"]], [AlignTerms(minimum=10), AlignTerms()])
+
+
+def test_what_peers_announce_is_looked_at_before_any_id_is_compared() -> None:
+    def refuse(rosters: Mapping[str, Roster]) -> None:
+        assert rosters["bee"].size == 2
+        raise ChangedIds("other ids")
+
+    with pytest.raises(ChangedIds, match="other ids"):
+        together([["a"], ["a", "b"]], [AlignTerms(admit=refuse), AlignTerms()])
 
 
 def test_rules_must_agree() -> None:

@@ -13,7 +13,7 @@ from tests.deploy.companies import job, lay_out, settled, together, until
 
 from colonnade.deploy import control, operators, views
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import Journal, read_decisions
+from colonnade.deploy.journal import Decision, Journal, read_decisions
 from colonnade.deploy.session import Event
 from colonnade.errors import ColonnadeError, JobError, Refused
 
@@ -183,10 +183,10 @@ def test_one_peer_cannot_fill_the_list(tmp_path: Path) -> None:
 def test_the_journal_survives_a_line_that_was_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = Journal(path)
-    decision = {"when": "2026-01-01", "what": "approved", "who": "ada", "about": "x"}
-    path.write_text(json.dumps(decision) + "\n" + '{"when": "2026')
+    journal.decide(Decision(when="2026-01-01", what="approved", who="ada", about="x"))
+    with path.open("a") as file:
+        file.write('{"hash": "2026')
     assert [each.who for each in read_decisions(path)] == ["ada"]
-    assert not journal.decisions
     again = Journal(path)
     assert again.decisions[0].line() == "approved by ada: x"
     again.decide(again.decisions[0])

@@ -263,7 +263,7 @@ def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
 
     (tmp_path / "shop" / "bend.py").write_text(SCORES + "# another\n")
     here, there = together(consortium, again)
-    assert "shop refused: it has no usable share of this model" in here
+    assert "shop refused: it cannot read or store its share of the model" in here
     assert "models.bend is not what it was when this share was trained" in there
 
 

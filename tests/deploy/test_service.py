@@ -30,7 +30,8 @@ async def ask(session: Any, url: str, body: Any, **more: Any) -> tuple[int, Any]
 
 
 def test_service(tmp_path: Path) -> None:
-    consortium = lay_out(tmp_path)
+    accept = 'accept = ["labels", "scores"]\nmin_rows = 20\ndegraded = true'
+    consortium = lay_out(tmp_path, shop=accept)
     (tmp_path / "bank" / "token").write_text(TOKEN + "\n")
     (tmp_path / "bank" / "token").chmod(0o600)
     port, pages = free_ports(2)
@@ -79,13 +80,19 @@ def test_service(tmp_path: Path) -> None:
         assert described["paths"]["/v1/score"]["post"]["requestBody"]["required"]
 
     async def refusals(session: Any, url: str) -> None:
-        for headers in ({"Authorization": "Bearer wrong"}, {"Authorization": ""}):
+        for headers in (
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": ""},
+            {"Authorization": "Bearer ä"},
+        ):
             status, found = await ask(session, url, {"ids": ["C00001"]}, headers=headers)
             assert (status, "token" in found["error"]) == (401, True)
         bodies: list[Any] = [{"ids": []}, {"ids": ["x"] * 51}, {"id": "C00001"}, [1], {"ids": [["a", "b"]]}]
         for body in bodies:
             status, found = await ask(session, url, body)
             assert status == 400, found
+        async with session.post(f"{url}/v1/score", data=b'{"ids": [' + b"9" * 5000 + b"]}") as answer:
+            assert answer.status == 400
         status, found = await ask(session, url, {"ids": ["x" * 70_000]})
         assert (status, "at most 65536 bytes" in found["error"]) == (413, True)
         async with session.get(f"{url}/nothing") as answer:

@@ -32,6 +32,7 @@ TABLES: dict[str, tuple[str, type[Section]]] = {
     "## `[data.NAME]`": (PARTY, settings.Entry),
     "## `[models.NAME]`": (PARTY, settings.Code),
     "## `[policy]`": (PARTY, settings.Policy),
+    "## `[limits]`": (PARTY, settings.Limits),
     "## `[serve]`": (PARTY, settings.Serve),
 }
 # keys whose default is decided where the data or the algorithm is known
@@ -89,7 +90,7 @@ def test_what_a_job_between_companies_has_not_is_told() -> None:
 
 
 def test_the_top_of_a_party_s_settings_has_the_other_keys() -> None:
-    apart = {"data", "models", "policy", "serve", "folder"}  # the last is set when the file is read
+    apart = {"data", "models", "policy", "limits", "serve", "folder"}  # the last is set when the file is read
     fields = {f.name: f for f in msgspec.structs.fields(settings.Settings) if f.name not in apart}
     check(rows(PARTY, "| key |"), fields)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colonnade.net.line import ACK_BYTES, ACK_EVERY, EARLY_LIMIT, Line
+from colonnade.net.line import ACK_BYTES, ACK_EVERY, EARLY_BYTES, EARLY_LIMIT, Line
 
 
 def test_frames_in_order_are_taken_as_they_come() -> None:
@@ -54,6 +54,15 @@ def test_an_acknowledgement_is_owed_by_number_and_by_size() -> None:
     assert not line.owes_ack()
     line.take(ACK_EVERY + 1, bytes(ACK_BYTES))
     assert line.owes_ack()
+
+
+def test_early_frames_are_bounded_by_their_bytes_too() -> None:
+    line, large = Line(), bytes(EARLY_BYTES // 4)
+    for number in range(2, 12):
+        line.take(number, large)
+    assert len(line.early) == 4
+    assert len(line.take(1, b"") or []) == 5
+    assert line.early_bytes == 0
 
 
 def test_a_peer_cannot_fill_the_memory_with_early_frames() -> None:

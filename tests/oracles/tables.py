@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from colonnade.arrays import Floats
 from colonnade.data.table import Table
 from colonnade.job import Job, job_from
+from colonnade.job.presets import PRESETS
 from colonnade.run.federate import Finished, Tables, run_tables
 
 
@@ -77,7 +78,8 @@ def weights(run: Finished) -> Floats:
 def random_job(tables: Tables, algorithm: str = "vfb2-sgd", **sections: Any) -> Job:
     """A job that trains on these tables; the keyword arguments are its sections (train, network, ...)."""
     sections.setdefault("world", "simulated")
-    batches = {} if algorithm == "lbfgs" else {"batch": 16, "step": 0.1}
+    of_all_rows = PRESETS[algorithm].conversation in ("full", "boost")
+    batches = {} if of_all_rows else {"batch": 16, "step": 0.1}
     train = {"loss": "logistic", **batches, "epochs": 2, **sections.pop("train", {})}
     data = {"train": "random", "parties": len(tables.train), "active": len(tables.active)}
     return job_from({"algorithm": algorithm, "data": data, "train": train, **sections})

@@ -30,6 +30,7 @@ CONFIG = click.option(
 @click.option(
     "--status", "ask_status", is_flag=True, help="Ask the daemon that runs: peers, runs, latest events."
 )
+@click.option("--stop", "stop_run", metavar="RUN", help="End a run that goes on, at all its parties.")
 @click.option("--make-tokens", is_flag=True, help="Write the token files that the settings name.")
 @click.option("--login", is_flag=True, help="Print a link that opens the page of the daemon that runs, once.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON only (but for the daemon).")
@@ -39,6 +40,7 @@ def party(
     config: Path,
     check: bool,
     ask_status: bool,
+    stop_run: str | None,
     make_tokens: bool,
     login: bool,
     as_json: bool,
@@ -58,6 +60,8 @@ def party(
         ctx.exit(_check(settings, as_json))
     elif ask_status:
         _status(settings, as_json)
+    elif stop_run is not None:
+        _stop(settings, stop_run, as_json)
     elif make_tokens:
         _make_tokens(settings, as_json)
     elif login:
@@ -113,6 +117,18 @@ def _login(settings: Settings, as_json: bool) -> None:
     click.echo(json.dumps({"link": link}) if as_json else link)
 
 
+def _stop(settings: Settings, run: str, as_json: bool) -> None:
+    """End a run of the daemon that runs."""
+    from colonnade.cli.daemon import ask
+    from colonnade.deploy.control import StopRequest
+
+    decision = ask(settings, StopRequest(run))
+    if as_json:
+        print_json(decision)
+    else:
+        click.echo(f"run {decision['run']} of {decision['proposer']} is stopped: {decision['about']}")
+
+
 def _status(settings: Settings, as_json: bool) -> None:
     """Print peers, runs and latest events of the daemon that runs."""
     import json
@@ -134,3 +150,4 @@ def _status(settings: Settings, as_json: bool) -> None:
         click.echo(f"  run {run}: {state}")
     for text in found["latest"]:
         click.echo(f"  {text}")
+    click.echo(f"  the journal ends with {found['journal']}")

@@ -26,14 +26,14 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Digests, Rows
-from colonnade.errors import AlignmentError, ChangedIds, DuplicateIds, EmptyIntersection
+from colonnade.errors import AlignmentError, DuplicateIds, EmptyIntersection
 from colonnade.messages import Found, Hints, Points, Roster, Seal, Topic, tag_of
 from colonnade.net.network import Network
 from colonnade.secure.curve import POINT, hashed_times, inverse, scalar, times
@@ -57,22 +57,22 @@ class Alignment:
     rows: Rows
     digest: str
     sizes: dict[str, int]
-    commitments: dict[str, bytes]
 
 
 @dataclass(frozen=True)
 class AlignTerms:
-    """What all parties must agree on, and what this party remembers of earlier runs.
+    """What all parties must agree on, and what this party demands of the others.
 
-    `order` decides the common order, `rules` names the normalisation, `commitment` stands for this
-    party's set without showing it, and `expected` are commitments of an earlier run.
+    `order` decides the common order, `rules` names the normalisation, `commitment` stands for this party's
+    set without showing it, and `admit` is shown what the peers announce before any id is compared: it raises
+    to go no further.
     """
 
     order: bytes = b""
     rules: str = ""
     minimum: int = 1
     commitment: bytes = b""
-    expected: Mapping[str, bytes] = field(default_factory=dict)
+    admit: Callable[[Mapping[str, Roster]], None] = lambda rosters: None
 
 
 async def align(
@@ -90,6 +90,8 @@ async def align(
     minimum = max(1, terms.minimum, *(roster.minimum for roster in rosters.values()))
     sizes = {net.me: len(ids), **{peer: roster.size for peer, roster in rosters.items()}}
     _check_rosters(net.me, rosters, terms)
+    _check_sizes(sizes, minimum)
+    terms.admit(rosters)
     leader = min(net.parties, key=lambda party: (sizes[party], party))
     side = _Side(net, ids, secrets, sizes, leader, progress)
     found = await (side.lead(minimum) if leader == net.me else side.follow(minimum))
@@ -98,8 +100,7 @@ async def align(
     for peer, seal in (await net.gather(Seal)).items():
         if seal.digest != digest:
             raise AlignmentError(f"{net.me} and {peer} ended up with different common rows; do not train")
-    commitments = {net.me: terms.commitment, **{p: r.commitment for p, r in rosters.items()}}
-    return Alignment(rows, digest.hex(), sizes, commitments)
+    return Alignment(rows, digest.hex(), sizes)
 
 
 def _check_own(net: Network, ids: Digests) -> None:
@@ -121,14 +122,15 @@ def _check_rosters(me: str, rosters: Mapping[str, Roster], terms: AlignTerms) ->
     for peer, roster in rosters.items():
         if roster.rules != terms.rules:
             raise AlignmentError(f"{peer} normalises ids in another way than {me}; agree on one job")
-        if roster.size < 1:
-            raise EmptyIntersection(f"{peer} brings no ids")
-        before = terms.expected.get(peer)
-        if before is not None and before != roster.commitment:
-            raise ChangedIds(
-                f"{peer} brings other ids than in the run before ({roster.size} now); comparing both runs "
-                "would tell which; set align.changed = 'accept' in the job if all agree to that"
-            )
+
+
+def _check_sizes(sizes: Mapping[str, int], minimum: int) -> None:
+    """Refuse sets that are too small to have so much in common: comparing them could only tell who is in."""
+    fewest = min(sizes, key=lambda party: (sizes[party], party))
+    if sizes[fewest] < minimum:
+        raise EmptyIntersection(
+            f"{fewest} brings {sizes[fewest]} ids, {minimum} common ones are demanded; nothing was compared"
+        )
 
 
 @dataclass
@@ -172,9 +174,10 @@ class _Side:
         for peer, read in zip(self.net.peers, reads, strict=True):
             zero ^= values[peer] ^ read.result()
         common = np.flatnonzero(~zero.any(axis=1))
-        enough = len(common) >= minimum
+        if len(common) < minimum:
+            common = common[:0]  # how many there are is nobody's business: too few, and that is all
         for peer in self.net.peers:
-            names = values[peer][common] if enough else values[peer][:0]
+            names = values[peer][common]
             await self._tell(peer, len(common), names[np.argsort(names[:, 0])])
         _check_common(len(common), minimum)
         found: Rows = order[common]
@@ -238,11 +241,18 @@ class _Side:
             group.create_task(self._listen())
         first = await self.net.recv(Found, self.leader, _tag(_FOUND, 0))
         _check_common(first.total, minimum)
+        if first.total > self.sizes[self.leader]:
+            raise AlignmentError(f"{self.leader} says that more ids are common than it brought")
         rest = [
             (await self.net.recv(Found, self.leader, _tag(_FOUND, chunk))).names
             for chunk in range(1, -(-first.total // CHUNK))
         ]
-        return self._recognise(np.concatenate([first.names, *rest]), values)
+        found = [first.names, *rest]
+        for chunk, names in enumerate(found):
+            due = min(CHUNK, first.total - chunk * CHUNK)
+            if names.dtype != np.uint64 or names.shape != (due, 2):
+                raise AlignmentError(f"{self.leader} named ids in shape {names.shape}, {(due, 2)} was due")
+        return self._recognise(np.concatenate(found), values)
 
     async def _evaluate(self, key: bytes) -> None:
         """Multiply the leader's blinded points by the own key, chunk by chunk."""
@@ -285,15 +295,15 @@ class _Side:
         order = np.argsort(values[:, 0], kind="stable")
         place = np.minimum(np.searchsorted(values[order, 0], names[:, 0]), len(values) - 1)
         rows: Rows = order[place]
-        if not (values[rows] == names).all():
-            raise AlignmentError(f"{self.leader} named a common id that {self.net.me} did not bring")
+        if not (values[rows] == names).all() or len(np.unique(rows)) < len(rows):
+            raise AlignmentError(f"{self.leader} named common ids that {self.net.me} did not bring, or twice")
         return rows
 
 
 def _check_common(common: int, minimum: int) -> None:
     if common < minimum:
         raise EmptyIntersection(
-            f"{common} ids are common to all parties, {minimum} are needed; look at the id columns "
+            f"fewer ids are common to all parties than the {minimum} that are needed; look at the id columns "
             "and their normalisation (align.keys in the job)"
         )
 

@@ -18,7 +18,17 @@ from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
 
-Leak = Literal["labels", "scores", "shares", "outputs", "embeddings", "similarity", "evidence", "two-parties"]
+Leak = Literal[
+    "labels",
+    "scores",
+    "shares",
+    "outputs",
+    "embeddings",
+    "similarity",
+    "evidence",
+    "nodes",
+    "two-parties",
+]
 """What a run may give away, as parties' policies name it; `deploy.policy` has the words for each."""
 
 Trait = Literal[

@@ -17,6 +17,7 @@ from colonnade.deploy import policy, scoring, shares, training
 from colonnade.deploy.approvals import Approvals, Held
 from colonnade.deploy.journal import DEADLINE, POLICY, Decision
 from colonnade.deploy.proposals import ScoringWork, consider, read_proposal
+from colonnade.deploy.quotas import Quota
 from colonnade.deploy.run import Run
 from colonnade.deploy.runs import Runs
 from colonnade.deploy.session import RunSession, for_peers
@@ -29,7 +30,7 @@ log = logging.getLogger("colonnade.party")
 
 Verdict = Literal["accepted", "approved", "refused"]
 BEGIN_S = 180.0
-MOST_RUNS = 16
+LAST_RUN = 2**32 - 1
 
 
 @dataclass
@@ -38,6 +39,9 @@ class Answering:
 
     runs: Runs
     approvals: Approvals = field(default_factory=Approvals)
+
+    def __post_init__(self) -> None:
+        self._proposals = Quota("proposals_an_hour", self.runs.settings.limits.proposals_an_hour)
 
     async def proposed(self, peer: str, message: Propose) -> None:
         """Answer a proposal, or tell the proposer that this party's operator is asked first."""
@@ -70,9 +74,9 @@ class Answering:
         None if the policy leaves it to the operator: then the proposal is held.
         """
         self.runs.peers.check_version(peer)
+        self._proposals.take(peer)
+        self._check_room(peer)
         proposal = read_proposal(message.terms)
-        if len(self.runs.live) + len(self.approvals.held) >= MOST_RUNS:
-            raise Refused(f"{MOST_RUNS} runs go on or wait here already; try again later")
         rule = policy.rule_for(self.runs.settings.policy, peer)
         if proposal.train is None or rule.approval == "policy":
             return await self.accept(peer, message.run, proposal, POLICY)
@@ -156,9 +160,19 @@ class Answering:
             self.runs.forget(run, "expired", f"{run.proposer} never said go within {seconds:g} s")
         )
 
+    def _check_room(self, peer: str) -> None:
+        """Raise Refused if as many runs go on or wait here as this party's settings allow."""
+        limits = self.runs.settings.limits
+        going = [run.proposer for run in self.runs.live.values()]
+        going += [held.proposer for held in self.approvals.held.values()]
+        for name, count in (("runs", len(going)), ("runs_of_a_peer", going.count(peer))):
+            if count >= (most := getattr(limits, name)):
+                raise Refused(f"{count} runs go on or wait here, limits.{name} = {most}; try again later")
+
     def _check_free(self, number: int) -> None:
-        """Raise Refused unless a new run may have this number."""
-        if number in self.runs.live or number in self.approvals.held or number & 0xF:
+        """Raise Refused unless a new run may have this number; 0 is what daemons say beside the runs."""
+        taken = number in self.runs.live or number in self.approvals.held
+        if taken or number & 0xF or not 0 < number <= LAST_RUN:
             raise Refused(f"run {number:08x} is not a free number")
 
     async def begun(self, peer: str, message: Begin) -> None:

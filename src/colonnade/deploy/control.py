@@ -80,13 +80,19 @@ class RollbackRequest(msgspec.Struct, tag="Rollback"):
     ask_peers: bool = True
 
 
+class StopRequest(msgspec.Struct, tag="Stop"):
+    """End a run at all its parties."""
+
+    run: str
+
+
 class LoginRequest(msgspec.Struct, tag="Login"):
     """Make a link that opens the daemon's page, once."""
 
 
 Request = (
     TrainRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
-    | PromoteRequest | RollbackRequest | LoginRequest
+    | PromoteRequest | RollbackRequest | StopRequest | LoginRequest
 )  # fmt: skip
 
 
@@ -130,6 +136,7 @@ class DaemonStatus(TypedDict):
     runs: dict[str, str]
     waiting: list[str]
     latest: list[str]
+    journal: str
 
 
 Answered = training.Trained | Prediction | DaemonStatus | list[ProposalView] | Decision | str
@@ -139,6 +146,7 @@ Answered = training.Trained | Prediction | DaemonStatus | list[ProposalView] | D
 async def serve(daemon: Daemon) -> asyncio.Server:
     """Listen for this party's own commands."""
     path = daemon.settings.socket
+    _check_private(path.parent)
     with suppress(OSError):
         path.unlink()
     try:
@@ -147,6 +155,14 @@ async def serve(daemon: Daemon) -> asyncio.Server:
         raise JobError(f"{path}: cannot be made: {error}; choose a shorter path for runs") from error
     path.chmod(stat.S_IRUSR | stat.S_IWUSR)
     return server
+
+
+def _check_private(folder: Path) -> None:
+    """Make the folder of the socket; JobError if somebody else could put another socket into it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = folder.stat()
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise JobError(f"{folder}: others may write there; choose a shorter path for runs, or remove it")
 
 
 async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -224,6 +240,8 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
             return await operators.promote(daemon, model, who, ask_peers=ask_peers)
         case RollbackRequest(name=name, ask_peers=ask_peers):
             return await operators.rollback(daemon, name, who, ask_peers=ask_peers)
+        case StopRequest(run=run):
+            return operators.stop(daemon, run, who)
         case LoginRequest():
             return daemon.invite(who)
 
@@ -268,6 +286,7 @@ def status(daemon: Daemon) -> DaemonStatus:
         "runs": {run.number: run.state for run in daemon.runs.values()},
         "waiting": [held.number for held in daemon.approvals.held.values()],
         "latest": daemon.journal.latest,
+        "journal": daemon.journal.last,
     }
 
 

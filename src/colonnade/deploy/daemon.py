@@ -54,7 +54,8 @@ class Daemon:
         credentials = settings.credentials()
         peers = {peer: address(text, f"peers.{peer}") for peer, text in settings.peers.items()}
         listen = address(settings.listen, "listen")
-        self.mux = Mux(self.me, listen, peers, credentials, settings.reconnect_s)
+        waiting = int(settings.limits.waiting_mb * 2**20)
+        self.mux = Mux(self.me, listen, peers, credentials, settings.reconnect_s, waiting)
         self.peers = Peers(self.mux, self.version, handlers, self._left)
         self.journal = Journal(settings.state / "journal.jsonl")
         self.serving = Serving(settings.state)

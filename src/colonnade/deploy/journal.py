@@ -1,14 +1,13 @@
 """What a daemon has done: counts and latest events since it started, and every decision for good.
 
-A decision is something that this party said yes to, or that one of its operators decided: who, when, about
-which job or model, with its digest. Decisions are lines of JSON at the end of a file that only grows; they
-are on disk before a call returns. A refusal by policy is only among the events, because a peer can cause as
-many as it likes.
+A decision is something that this party or one of its operators said yes or no to: who, when, about
+which job or model, with its digest. A comparison is that of this party's ids with those of its peers: for
+what, with whom, and how many ids each brought; it is written down before the first id is compared. Both are
+lines of a file that only grows and in which every line vouches for those before it (`chain.py`).
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from colonnade.deploy.chain import START, append, read_chain
 from colonnade.deploy.score_monitor import ScoreMonitor
 
 KEPT = 20
@@ -28,11 +28,11 @@ DEADLINE = "deadline"
 """Who decided, where an operator was asked and said nothing."""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision"):
     """One decision: what was decided by whom, about a job that was proposed or a model that is stored."""
 
     when: str
-    what: Literal["accepted", "approved", "refused", "pinned", "promoted", "rolled back"]
+    what: Literal["accepted", "approved", "refused", "pinned", "promoted", "rolled back", "stopped"]
     who: str
     about: str
     run: str = ""
@@ -45,6 +45,26 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         of = f" of {self.proposer}" if self.proposer else ""
         reason = f": {self.reason}" if self.reason else ""
         return f"{self.what} by {self.who}: {self.about}{of}{reason}"
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
+    """The ids of one entry were compared with a peer's, for training or for scores.
+
+    `commitment` stands for the peer's set of ids without showing it.
+    """
+
+    when: str
+    run: str
+    purpose: Literal["train", "score"]
+    entry: str
+    peer: str
+    own_ids: int
+    peer_ids: int
+    commitment: str
+
+
+Written = Decision | Comparison
+"""What a journal keeps for good."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,9 +91,13 @@ class Journal:
     latest: list[str] = field(default_factory=list)
     runs: list[Ended] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    last: str = START  # the hash of the last line on disk
 
     def __post_init__(self) -> None:
-        self.decisions = read_decisions(self.path)[-SHOWN:]
+        written, self.last = read_journal(self.path)
+        self.decisions = [each for each in written if isinstance(each, Decision)][-SHOWN:]
+        self.comparisons = [each for each in written if isinstance(each, Comparison)]
 
     def note(self, text: str) -> None:
         """Add an event to the latest, of which only the last few are kept."""
@@ -86,24 +110,25 @@ class Journal:
 
     def decide(self, decision: Decision) -> None:
         """Write a decision down; when this returns it is on disk."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            # a line of its own even after one that a crash cut off; empty lines are no decisions
-            os.write(file, b"\n" + msgspec.json.encode(decision) + b"\n")
-            os.fsync(file)
-        finally:
-            os.close(file)
+        self._write(decision)
         self.decisions = [*self.decisions[1 - SHOWN :], decision]
         self.note(decision.line())
 
+    def compare(self, comparison: Comparison) -> None:
+        """Write down that ids are about to be compared; when this returns it is on disk."""
+        self._write(comparison)
+        self.comparisons.append(comparison)
+
+    def _write(self, written: Written) -> None:
+        self.last = append(self.path, self.last, msgspec.json.encode(written))
+
+
+def read_journal(path: Path) -> tuple[list[Written], str]:
+    """All that a journal keeps, the oldest first, and its last hash; ShareError if it was changed."""
+    records, last = read_chain(path)
+    return [msgspec.json.decode(record, type=Written) for record in records], last
+
 
 def read_decisions(path: Path) -> list[Decision]:
-    """The decisions in a file, the oldest first; a line that was cut off by a crash is left out."""
-    found = []
-    for line in path.read_bytes().splitlines() if path.exists() else []:
-        try:
-            found.append(msgspec.json.decode(line, type=Decision))
-        except msgspec.MsgspecError:
-            continue
-    return found
+    """The decisions in a journal, the oldest first."""
+    return [each for each in read_journal(path)[0] if isinstance(each, Decision)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
@@ -21,12 +22,34 @@ if TYPE_CHECKING:
     from colonnade.deploy.http.service import Service
 
 
+MOST_FILES = 65536
+
+
 def run_daemon(settings: Settings) -> None:
     """Run a party's daemon in this process until it gets SIGINT or SIGTERM."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    _allow_files()
     # small products are faster on one core than handed to a pool of them
     with threadpool_limits(1):
         asyncio.run(_main(settings))
+
+
+class OneLine(logging.Formatter):
+    """Writes a message as one line: what a peer says may not look like lines of this daemon's own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 the base class's name
+        """The record as text, without control characters; a traceback of this daemon's own follows it."""
+        text = super().formatMessage(record)
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _allow_files() -> None:
+    """Let this process have as many connections and files open as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # as many as there are, then
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
 
 
 async def _main(settings: Settings) -> None:

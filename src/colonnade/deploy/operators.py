@@ -64,6 +64,16 @@ async def rollback(daemon: Daemon, name: str | None, who: str, *, ask_peers: boo
     return _note(daemon, "rolled back", who, manifest)
 
 
+def stop(daemon: Daemon, number: str, who: str) -> Decision:
+    """End a run that goes on, at all its parties."""
+    run = daemon.books.stop(number, f"{daemon.me} was told to stop by its operator")
+    decision = Decision(
+        when=shares.now(), what="stopped", who=who, about=run.about, run=run.number, proposer=run.proposer
+    )
+    daemon.journal.decide(decision)
+    return decision
+
+
 def pin(daemon: Daemon, model: str) -> Manifest:
     """The manifest of the model that the service answers with; a name is pinned when it is first used."""
     manifest = daemon.serving.find(model)

@@ -106,7 +106,10 @@ class Peers:
         async def serve(kind: type[Message], act: Handler) -> None:
             async for waiting in control.stream(kind, patient=True):
                 for sender, message in waiting:
-                    await act(sender, message)
+                    try:
+                        await act(sender, message)
+                    except Exception:  # one message that could not be handled is not the end of the line
+                        log.exception("could not handle %s of %s", kind.__name__, sender)
 
         try:
             async with asyncio.TaskGroup() as group:

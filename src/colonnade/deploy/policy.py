@@ -10,6 +10,7 @@ from __future__ import annotations
 from colonnade.conversations.conversation import Leak
 from colonnade.deploy import models
 from colonnade.deploy.ledger import Ledger, Spendable
+from colonnade.deploy.limits import check_limits
 from colonnade.deploy.settings import Policy, Rule, Settings
 from colonnade.deploy.terms import Contract, Scoring
 from colonnade.errors import Refused
@@ -22,6 +23,7 @@ MEANING: dict[Leak, str] = {
     "outputs": "the first label holder sees what every party's model makes of each training row",
     "embeddings": "every party sees what all others' models make of training rows, and the server's model",
     "similarity": "label holders learn how alike two rows are in the others' columns",
+    "nodes": "the first label holder learns sums for bins of every column, a party which rows share a node",
     "evidence": "the first label holder learns rows and bads of every bin, a party the bad rate of its bins",
     "two-parties": "with two parties the total minus the own share is the other's share",
 }
@@ -52,6 +54,7 @@ def check_training(settings: Settings, proposer: str, contract: Contract) -> Non
     rule = policy if proposer == me else rule_for(policy, proposer)
     if not rule.train:
         raise Refused(f"{proposer} may not propose training here")
+    check_limits(settings.limits, contract, me)
     if policy.approved is not None and terms.digest() not in policy.approved:
         raise Refused(
             f"only approved jobs are run here; {terms.name} has digest {terms.digest()[:16]}, approved: "
@@ -92,6 +95,8 @@ def check_scoring(settings: Settings, proposer: str, terms: Scoring) -> None:
         raise Refused(f"{proposer} may not ask for scores here")
     if terms.asker != proposer:
         raise Refused(f"{proposer} asks on behalf of {terms.asker}; only the asker itself may")
+    if len(set(terms.parties)) < rule.min_parties:
+        raise Refused(f"{len(set(terms.parties))} parties would score, {rule.min_parties} are demanded here")
     if terms.data is not None:
         check_data(settings, rule, proposer, terms.data)
 

@@ -81,5 +81,10 @@ async def _share(settings: Settings, peers: Peers, peer: str, asked: Scoring) ->
         raise Refused(f"{peer} holds no label of {asked.model}, or asks with others than its parties")
     if set(asked.parties) != set(trained.parties) and not trained.use.degraded:
         raise Refused(f"{asked.model} was not trained to be used while a party is away")
+    if set(asked.parties) != set(trained.parties) and not policy.rule_for(settings.policy, peer).degraded:
+        raise Refused(
+            "scores while a party is away are not allowed here, since beside those with it they tell its "
+            "exact part; its operator would have to set policy.degraded"
+        )
     peers.require(asked.parties)
     return share

@@ -50,6 +50,7 @@ class Run:
     followed: Followed = field(default_factory=Followed)
     asked_by: Tell | None = None  # at the proposer: whose command this run is
     expires: asyncio.TimerHandle | None = None
+    overtime: asyncio.TimerHandle | None = None  # ends a run that takes longer than this party allows
 
     @property
     def id(self) -> int:

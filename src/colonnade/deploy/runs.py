@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from colonnade.deploy import shares, training
 from colonnade.deploy.journal import Journal
 from colonnade.deploy.ledger import Ledger, Spendable, Spending
+from colonnade.deploy.membership import Membership
 from colonnade.deploy.peers import Peers
 from colonnade.deploy.proposals import ScoringWork
 from colonnade.deploy.rows import PartyRows
@@ -18,7 +19,7 @@ from colonnade.deploy.run import Run
 from colonnade.deploy.session import Event, RunSession, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Contract
-from colonnade.errors import ColonnadeError
+from colonnade.errors import ColonnadeError, JobError, ShareError
 from colonnade.messages import Progress
 from colonnade.net.clock import RealClock
 from colonnade.net.recorder import Recorder
@@ -63,7 +64,8 @@ class Runs:
         nets = endpoints(self.peers.mux, id_, tuple(sorted(work.terms.parties)), deadline, recorder)
         party = Party(self.credentials, nets, self.peers.version, for_peers)
         demanded = self.settings.policy.min_rows if minimum is None else minimum
-        session = RunSession(id_, self.settings, party, own, demanded, recorder=recorder)
+        guard = Membership(self.settings, self.journal)
+        session = RunSession(id_, self.settings, party, own, demanded, guard, recorder=recorder)
         run = self.live[id_] = Run(proposer, work, session)
         session.tell = run.followed.tell
         return run
@@ -86,6 +88,10 @@ class Runs:
     async def play(self, run: Run, program: Callable[[RunSession], Awaitable[T]]) -> T:
         """Play this party's part, settle the budget, and write down how the run ended."""
         run.state = "running"
+        longest = self.settings.limits.run_s
+        run.overtime = asyncio.get_running_loop().call_later(
+            longest, run.session.stop, f"limits.run_s = {longest:g} of {self.settings.name} is over"
+        )
         state, reason = "failed", ""
         try:
             result = await run.session.play(program)
@@ -125,6 +131,15 @@ class Runs:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def stop(self, number: str, reason: str) -> Run:
+        """End the run with this number at all its parties; JobError if there is none."""
+        for run in self.live.values():
+            if run.number == number:
+                run.session.stop(reason)
+                return run
+        known = ", ".join(run.number for run in self.live.values())
+        raise JobError(f"no run {number} goes on; there is {known or 'none'}")
+
     def stop_for(self, listener: Tell, reason: str) -> None:
         """End the runs of a command that is gone; `listener` is the function that showed it events."""
         for run in list(self.live.values()):
@@ -132,20 +147,30 @@ class Runs:
                 run.session.stop(reason)
 
     async def forget(self, run: Run, state: str, reason: str) -> None:
-        """Drop a run that is over and write down how it ended; one that never began costs no budget."""
+        """Drop a run that is over and write down how it ended; one that told nothing costs no budget."""
         if self.live.pop(run.id, None) is None:
             return
         self.journal.sent_bytes += run.session.sent_bytes()
         if run.expires is not None:
             run.expires.cancel()
+        if run.overtime is not None:
+            run.overtime.cancel()
+        if not run.session.told and state != "done":
+            self._release(run)
         if run.state == "proposed":
-            self.ledger.release(run.number)
             for net in run.session.party.nets:
                 await net.close()
         self.journal.end(run.over(state, reason))
         text = f"run {run.number} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
         (log.info if state == "done" else log.warning)("%s", text)
         self.journal.note(text)
+
+    def _release(self, run: Run) -> None:
+        """Give back what was reserved for a run that told nothing; where the disk fails it stays reserved."""
+        try:
+            self.ledger.release(run.number)
+        except ShareError:
+            log.exception("the reservation of run %s stays in the ledger", run.number)
 
     def sent_bytes(self) -> int:
         """The bytes sent in all runs so far, framing included."""

@@ -18,6 +18,7 @@ from colonnade.arrays import Arrays, Digests, Floats, Matrix, Rows
 from colonnade.conversations.align import AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, Scorer, Session
+from colonnade.deploy.membership import Asked
 from colonnade.deploy.models import check_unchanged, restored_models
 from colonnade.deploy.rows import PartyRows, load_rows, rules_of
 from colonnade.deploy.session import Event, RunSession
@@ -111,16 +112,28 @@ def answering(share: StoredShare, terms: Scoring) -> Callable[[RunSession], Awai
 async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tuple[Session, Rows]:
     """Find the common rows and apply the share to them; returns the session and this party's common rows."""
     contract, trained, digest = share.contract, share.manifest.terms, terms.digest()
+    ids = session.own_rows.ids
+    asked = Asked(
+        run=f"{session.run:08x}",
+        purpose="score",
+        entry=terms.data or trained.parties[session.me].data,
+        proposer=terms.asker,
+    )
     secrets = await session.party.join(session.align, digest)
     found = await align(
         session.align,
-        session.own_rows.ids,
+        ids,
         secrets,
-        AlignTerms(order=bytes.fromhex(digest), rules=rules_of(trained.align.keys)),
+        AlignTerms(
+            order=bytes.fromhex(digest),
+            rules=rules_of(trained.align.keys),
+            commitment=session.guard.commitment(ids),
+            admit=lambda rosters: session.guard.admit(asked, len(ids), rosters),
+        ),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
     await session.align.finish()
-    session.tell(Event("aligned", len(found.rows), len(session.own_rows.ids)))
+    session.tell(Event("aligned", len(found.rows), len(ids)))
     rows = session.own_rows.table.take(found.rows)
     table = await asyncio.to_thread(share.preparation.transform, rows)
     plan = contract.plan(session.me, table.width, share.manifest.rows["train"])

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from colonnade.deploy.membership import Membership
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
 from colonnade.errors import Aborted, ColonnadeError, DataError, ModelError, ShareError
@@ -41,14 +42,19 @@ Tell = Callable[[Event], None]
 
 @dataclass
 class RunSession:
-    """One party in one run: its rows, and its endpoints. `minimum` is how many common rows it demands."""
+    """One party in one run: its rows, and its endpoints.
+
+    `minimum` is how many common rows it demands, and `guard` says which ids may be compared at all.
+    """
 
     run: int
     settings: Settings
     party: Party
     own_rows: PartyRows
     minimum: int
+    guard: Membership
     tell: Tell = lambda event: None
+    told: bool = False  # whether training has begun, which may tell about labels
     recorder: Recorder | None = None  # of when this party computes, sends and waits while it trains
 
     @property
@@ -116,5 +122,5 @@ def for_peers(error: ColonnadeError) -> ColonnadeError:
     if isinstance(error, ModelError):
         return ModelError("its model cannot be used as the job asks; its operator sees why")
     if isinstance(error, ShareError):
-        return ShareError("it has no usable share of this model; its operator sees why")
+        return ShareError("it cannot read or store its share of the model; its operator sees why")
     return error

@@ -7,6 +7,7 @@ what it allows whom to do with them, and where it keeps its runs. Paths are rela
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 from typing import Literal
@@ -71,6 +72,8 @@ class Rule(Section, frozen=True):
     predict: bool = True
     approval: Literal["policy", "ask"] = "policy"  # ask: what the policy allows waits for the operator
     approval_s: float = 3600.0
+    changed: Literal["refuse", "accept"] = "refuse"  # whether peers may come with other ids than before
+    degraded: bool = False  # whether rows may be scored while a party is away
 
 
 class Policy(Rule, frozen=True):
@@ -81,6 +84,29 @@ class Policy(Rule, frozen=True):
     never: tuple[str, ...] = ()
     approved: tuple[str, ...] | None = None
     peers: dict[str, Rule] = msgspec.field(default_factory=dict)
+
+
+class Limits(Section, frozen=True):
+    """The most that peers can make this party do, whatever a job says; of all peers but where it says more.
+
+    A job over one of them is refused before any data is read, a peer over one is stopped, both by its name.
+    """
+
+    epochs: int = 10_000
+    classes: int = 10_000
+    parameters: int = 20_000_000  # numbers that this party trains or keeps for one model
+    deadline_s: float = 600.0  # how long a silent peer may be waited for
+    run_s: float = 86_400.0
+    runs: int = 16  # that go on or wait at once
+    runs_of_a_peer: int = 8
+    proposals_an_hour: int = 600  # of one peer
+    waiting_mb: float = 1024.0  # unread messages of one run
+    ids: int = 50_000_000  # that a peer may bring to one alignment
+    ids_ratio: float = 100.0  # and for every id of this party's own
+    comparisons_a_day: int = 200  # of one entry's ids with those of one peer
+    id_sets_a_day: int = 4  # different sets of ids of one peer among these, where changed ids are accepted
+    scored_ids_a_day: int = 100_000  # that one peer may ask about, found or not
+    refreshes_an_hour: int = 60  # of the service's session
 
 
 class Serve(Section, frozen=True):
@@ -113,6 +139,7 @@ class Settings(Section, frozen=True, kw_only=True):
     data: dict[str, Entry] = msgspec.field(default_factory=dict)
     models: dict[str, Code] = msgspec.field(default_factory=dict)
     policy: Policy = Policy()
+    limits: Limits = Limits()
     serve: Serve | None = None
     folder: str = ""  # where the file lies; set when it is read
 
@@ -132,7 +159,7 @@ class Settings(Section, frozen=True, kw_only=True):
         if len(str(path)) < SOCKET_LIMIT:
             return path
         name = hashlib.sha256(str(path).encode()).hexdigest()[:24]
-        return Path(tempfile.gettempdir()) / f"colonnade-{name}.sock"
+        return Path(tempfile.gettempdir()) / f"colonnade-{os.getuid()}" / f"{name}.sock"
 
     def credentials(self) -> Credentials:
         """This party's key, and the certificates of its peers."""
@@ -196,6 +223,9 @@ def _check(settings: Settings, where: str) -> None:
     for rule in (policy, *policy.peers.values()):
         if not 1 <= rule.approval_s <= LONGEST_APPROVAL_S:
             raise JobError(f"{where}: policy: approval_s is 1 s to {LONGEST_APPROVAL_S} s (a week)")
+    for name in Limits.__struct_fields__:
+        if not getattr(settings.limits, name) > 0:
+            raise JobError(f"{where}: limits.{name}: {getattr(settings.limits, name)} is not above 0")
     unknown = set(settings.policy.peers) - set(settings.peers)
     if unknown:
         raise JobError(f"{where}: policy.peers: {min(unknown)} is not among the peers")

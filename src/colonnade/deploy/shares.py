@@ -8,6 +8,7 @@ docs/model-shares.md describes every field.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,9 +24,12 @@ from colonnade.errors import ShareError
 from colonnade.shares import ShareManifest, now, versions
 from colonnade.test_scores import TestScores
 
+log = logging.getLogger("colonnade.party")
+
 __all__ = [
     "Manifest",
     "StoredShare",
+    "draft",
     "find",
     "listing",
     "load",
@@ -78,6 +82,11 @@ def save(models: Path, manifest: Manifest, arrays: Arrays) -> Path:
     return shares.save(models / manifest.model, manifest, arrays)
 
 
+def draft(models: Path, manifest: Manifest, arrays: Arrays) -> shares.Draft:
+    """Write a share that does not count before everybody has written its own."""
+    return shares.Draft.write(models / manifest.model, manifest, arrays)
+
+
 def save_cost(state: Path, model: str, content: bytes) -> None:
     """Write what the run of a model cost this party, beside its models."""
     folder = state / "books"
@@ -105,15 +114,31 @@ def load(models: Path, model: str) -> StoredShare:
 
 def find(models: Path, model: str) -> Manifest:
     """The manifest of this model, or the newest of this name; ShareError if there is none."""
-    known = listing(models)
+    known, damaged = _read_all(models)
     for manifest in reversed(known):
         if model in (manifest.model, manifest.terms.name):
             return manifest
+    for name, error in damaged.items():
+        if name == model or name.rpartition("-")[0] == model:
+            raise error
     names = ", ".join(sorted({each.model for each in known})) or "none yet"
     raise ShareError(f"there is no model {model} in {models}; there is {names}")
 
 
 def listing(models: Path) -> list[Manifest]:
-    """The manifests of all shares, the oldest first."""
-    found = [shares.read_manifest(path, Manifest) for path in sorted(models.glob("*/manifest.json"))]
-    return sorted(found, key=lambda manifest: manifest.created)
+    """The manifests of all shares that can be read, the oldest first; a damaged one hides only itself."""
+    found, damaged = _read_all(models)
+    for error in damaged.values():
+        log.warning("a model is left out: %s", error)
+    return found
+
+
+def _read_all(models: Path) -> tuple[list[Manifest], dict[str, ShareError]]:
+    """All manifests, the oldest first, and what is wrong with those that cannot be read, by their folders."""
+    found, damaged = [], {}
+    for path in sorted(models.glob("*/manifest.json")):
+        try:
+            found.append(shares.read_manifest(path, Manifest))
+        except ShareError as error:
+            damaged[path.parent.name] = error
+    return sorted(found, key=lambda manifest: manifest.created), damaged

@@ -18,15 +18,16 @@ from colonnade.conversations.align import Alignment, AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Session, SummedPart
 from colonnade.deploy import models, shares
-from colonnade.deploy.id_history import IdHistory
+from colonnade.deploy.limits import check_limits
+from colonnade.deploy.membership import Asked
 from colonnade.deploy.prepared import Aligned, prepared
-from colonnade.deploy.rows import commitment, rules_of
+from colonnade.deploy.rows import rules_of
 from colonnade.deploy.scoring import scorer
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.terms import Contract, Terms
 from colonnade.errors import JobError
 from colonnade.job.plan import Plan
-from colonnade.messages import Announce, Topic, tag_of
+from colonnade.messages import Announce, Seal, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.net.recorder import recorded
 from colonnade.result import Moment
@@ -57,11 +58,13 @@ def training(
         rows = await prepared(session, contract, found.rows)
         session.tell(Event("training", 0, terms.train.epochs))
         train_table, test_table = rows.to_train(terms.train.class_weight), rows.table(rows.test)
+        check_limits(settings.limits, contract, session.me, train_table.width)
         plan = contract.plan(session.me, train_table.width, train_table.rows)
         given, code = GivenModels(), {}
         if contract.asks_for_models:
             code = models.fingerprints(settings, terms)
             given = await asyncio.to_thread(models.models_for, settings, terms, plan, train_table.X)
+        session.told = True
         work = Work(plan, train_table, test_table, None, given, report, digest=terms.digest())
         share = await _recorded_training(session, work)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
@@ -74,7 +77,7 @@ def training(
             code=code,
             tensors=share.tensors,
         )
-        await asyncio.to_thread(shares.save, settings.state / "models", manifest, share.weights)
+        await _store(session, manifest, share.weights)
         _save_cost(session, manifest, share, aligned_after)
         if share.test_scores is not None and test_table.y is not None:
             kept = TestScores(
@@ -129,26 +132,31 @@ def _save_cost(session: RunSession, manifest: shares.Manifest, share: Share, ali
 
 
 async def _align(session: RunSession, terms: Terms) -> Alignment:
-    """Find the common rows, and remember what the peers committed to for the next run with them."""
-    history = IdHistory(session.settings.state / "memory")
-    scope = history.scope(terms.parties)
+    """Find the common rows, if what the peers bring may be compared with this party's ids."""
+    ids = session.own_rows.ids
+    asked = Asked(
+        run=f"{session.run:08x}",
+        purpose="train",
+        entry=terms.parties[session.me].data,
+        proposer="",
+        changed=terms.align.changed == "accept",
+    )
     secrets = await session.party.join(session.align, terms.digest())
     found = await align(
         session.align,
-        session.own_rows.ids,
+        ids,
         secrets,
         AlignTerms(
             order=bytes.fromhex(terms.digest()),
             rules=rules_of(terms.align.keys),
             minimum=max(terms.align.minimum, session.minimum),
-            commitment=commitment(session.own_rows.ids, history.salt()),
-            expected={} if terms.align.changed == "accept" else history.recall(scope),
+            commitment=session.guard.commitment(ids),
+            admit=lambda rosters: session.guard.admit(asked, len(ids), rosters),
         ),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
     await session.align.finish()
-    history.remember(scope, {p: c for p, c in found.commitments.items() if p != session.me})
-    session.tell(Event("aligned", len(found.rows), len(session.own_rows.ids)))
+    session.tell(Event("aligned", len(found.rows), len(ids)))
     return found
 
 
@@ -176,8 +184,21 @@ async def _close(
         if not isinstance(part, SummedPart):
             raise JobError("use.degraded: these scores are no sum over parties")
         means = await _mean_parts(session, terms, np.atleast_1d(part.part.mean(axis=0)))
-    await session.party.leave(net)
     return metrics, means
+
+
+async def _store(session: RunSession, manifest: shares.Manifest, weights: Arrays) -> None:
+    """Store this party's share once every party has written its own: all shares are kept, or none."""
+    net = session.close
+    draft = await asyncio.to_thread(shares.draft, session.settings.state / "models", manifest, weights)
+    try:
+        await net.broadcast(Seal(bytes.fromhex(manifest.digest)))
+        await net.gather(Seal)
+    except BaseException:
+        draft.drop()
+        raise
+    draft.keep()
+    await session.party.leave(net)
 
 
 async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[str, list[float]]:

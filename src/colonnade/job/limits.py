@@ -21,6 +21,7 @@ from colonnade.job.sections import (
     PrivacyTerms,
     ServerSpec,
     Train,
+    Trees,
     Tune,
     Woe,
 )
@@ -34,8 +35,8 @@ def check(job: Job, where: str) -> None:
     def refuse(text: str) -> NoReturn:
         raise JobError(f"{where}: {text}")
 
-    if job.seed < 0:
-        refuse(f"seed: {job.seed} is negative; give 0 or more")
+    if not 0 <= job.seed < 2**63:
+        refuse(f"seed: {job.seed} is not a number from 0 to below 2^63")
     _check_data(job.data, refuse)
     _check_train(job.train, refuse)
     _check_direction(job.direction, refuse)
@@ -44,6 +45,7 @@ def check(job: Job, where: str) -> None:
     _check_privacy(job.privacy, refuse)
     _check_network(job.network, len(job.data.party_names), refuse)
     _check_kernel(job.kernel, refuse)
+    _check_trees(job.trees, refuse)
     _check_woe(job.woe, refuse)
     _check_tune(job.tune, refuse)
     if job.data.woe and job.privacy.mechanism != "none":
@@ -203,6 +205,29 @@ def _check_kernel(kernel: Kernel, refuse: Refuse) -> None:
         refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
     if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
         refuse(f"kernel.fraction: {kernel.fraction} is not a positive part of the median distance")
+
+
+def _check_trees(trees: Trees, refuse: Refuse) -> None:
+    for key, low, high in (
+        ("max_depth", 1, 30),
+        ("max_bin", 2, 255),
+        ("early_stopping_rounds", 0, None),
+    ):
+        value = getattr(trees, key)
+        if value < low or (high is not None and value > high):
+            refuse(f"trees.{key}: {value}; give {low} {f'to {high}' if high else 'or more'}")
+    if trees.max_leaves < 0 or trees.max_leaves == 1:
+        refuse(f"trees.max_leaves: {trees.max_leaves}; give 2 or more, or 0 for as many as the depth allows")
+    if not 0 < trees.learning_rate < float("inf"):
+        refuse(f"trees.learning_rate: {trees.learning_rate} is not a positive number")
+    for key in ("min_child_weight", "gamma", "reg_lambda"):
+        if not 0 <= getattr(trees, key) < float("inf"):
+            refuse(f"trees.{key}: {getattr(trees, key)} is not a number >= 0")
+    for key in ("subsample", "colsample_bytree"):
+        if not 0 < getattr(trees, key) <= 1:
+            refuse(f"trees.{key}: {getattr(trees, key)} is not a part above 0 and up to 1")
+    if not 0 < trees.validation_fraction < 1:
+        refuse(f"trees.validation_fraction: {trees.validation_fraction} is not between 0 and 1")
 
 
 def _check_woe(woe: Woe, refuse: Refuse) -> None:

@@ -24,7 +24,7 @@ class Preset:
     """One algorithm: a conversation and the choices that plug into it.
 
     `estimator` and `direction` are choices of linear models, `reply` to `local_steps` those of a cascade,
-    `capped` is one of kernel machines.
+    `capped` is one of kernel machines, `additive` one of trees.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Preset:
     forward_memory: bool = False
     local_steps: int = 1
     capped: bool = False  # random features are added up to a number; else in every round
+    additive: bool = False  # every tree uses the columns of one party alone
     private: bool = False  # makes no sense without a privacy mechanism
     defaults: Defaults = field(default_factory=dict)  # what a job's sections take where the job is silent
 
@@ -136,6 +137,23 @@ _TABLE = (
         "sync",
         "svrg",
         defaults=_LINEAR["svrg"],
+    ),
+    Preset(
+        "secureboost",
+        "gradient-boosted trees over all parties' columns, level by level from histograms",
+        "SecureBoost",
+        "boost",
+        "sync",
+        defaults={"train": {"epochs": 100}},
+    ),
+    Preset(
+        "boosted-sum",
+        "ours: gradient-boosted trees, each over one party's columns alone: a score is a sum over parties",
+        "SecureBoost",
+        "boost",
+        "sync",
+        additive=True,
+        defaults={"train": {"epochs": 100}},
     ),
     *(
         Preset(

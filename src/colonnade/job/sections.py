@@ -252,6 +252,23 @@ class Kernel(Section, frozen=True):
     cache: bool = True
 
 
+class Trees(Section, frozen=True):
+    """How boosted trees grow, in the words of XGBoost; `train.epochs` are the rounds of boosting."""
+
+    learning_rate: float = 0.1
+    max_depth: int = 6
+    max_leaves: int = 0  # 0: as many as the depth allows
+    min_child_weight: float = 1.0  # the least sum of second derivatives of a child
+    gamma: float = 0.0  # the least gain of a split
+    reg_lambda: float = 1.0
+    subsample: float = 1.0  # of the rows, anew for every tree
+    colsample_bytree: float = 1.0  # of every party's columns
+    max_bin: int = 64  # of a column, beside that of gaps
+    early_stopping_rounds: int = 0  # without a gain on held-back rows, which end the run; 0: none
+    validation_fraction: float = 0.1  # of the training rows that are held back for it
+    turns: Literal["gain", "round"] = "gain"  # of boosted-sum: whose columns a tree uses
+
+
 class Woe(Section, frozen=True):
     """Weight of evidence: how a party bins its columns, and how the label holder joins the bins."""
 
@@ -291,6 +308,7 @@ class Training(Section, frozen=True, kw_only=True):
     secure: Secure = Secure()
     network: Net = Net()
     kernel: Kernel = Kernel()
+    trees: Trees = Trees()
     cascade: Cascade = Cascade()
     privacy: PrivacyTerms = PrivacyTerms()
     woe: Woe = Woe()

@@ -21,8 +21,8 @@ from colonnade.net.network import Wire
 LINGER = 2.0
 """Seconds a leaving party waits for acknowledgements, if the wire does not say how long a retry takes."""
 
-Take = Callable[[str, Message], None]
-"""What is called with a sender and its next message; it may refuse the message (RefusedMessage)."""
+Take = Callable[[str, Message, int], None]
+"""Called with a sender, its next message and the bytes it took; it may refuse it (RefusedMessage)."""
 
 
 class Delivery:
@@ -121,7 +121,7 @@ class Delivery:
                 message = decode(payload if taken is frame else unpack(taken)[1])
                 length, sealed = self._wire.framing(len(taken))
                 self.meter.received(len(taken) + length + sealed)
-                self._take(sender, message)
+                self._take(sender, message, len(taken))
             except RefusedMessage as refusal:
                 # the frames behind it were taken as well and must still be delivered
                 self.meter.refused[type(refusal).__name__] += 1

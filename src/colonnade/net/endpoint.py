@@ -17,7 +17,7 @@ from colonnade.messages import Abort, Bye, Message, Relay, encode
 from colonnade.net import relay
 from colonnade.net.delivery import Delivery
 from colonnade.net.frame import Routes
-from colonnade.net.mailbox import Handler, Mailbox
+from colonnade.net.mailbox import WAITING_LIMIT, Handler, Mailbox
 from colonnade.net.meter import Meter
 from colonnade.net.network import Clock, M, Wire
 from colonnade.net.waiting import Waits
@@ -40,6 +40,7 @@ class Endpoint:
         run: int,
         deadline: float = DEADLINE,
         size_limit: int = SIZE_LIMIT,
+        waiting_limit: int = WAITING_LIMIT,
         broadcast: Broadcast = "star",
     ) -> None:
         self.me = me
@@ -54,7 +55,7 @@ class Endpoint:
             Bye: self._leaving,
             Relay: self._relayed,
         }
-        self._mailbox = Mailbox(me, self.peers, self._waits, handlers)
+        self._mailbox = Mailbox(me, self.peers, self._waits, handlers, waiting_limit)
         routes = Routes(me, self.parties, run)
         self._delivery = Delivery(me, routes, wire, self._mailbox.put, size_limit=size_limit)
         self._finished: set[str] = set()
@@ -170,7 +171,7 @@ class Endpoint:
         for peer, payload in letter.copies(self.parties):
             # no waiting for room: how much is on its way is bounded by the rounds that may be in flight
             self._delivery.post(peer, inner, payload)
-        self._mailbox.put(self.parties[letter.origin], inner)
+        self._mailbox.put(self.parties[letter.origin], inner, len(letter.payload))
 
     # -- faults -------------------------------------------------------------------------------------
 

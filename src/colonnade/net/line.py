@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 ACK_EVERY = 64
 ACK_BYTES = 2**20
 EARLY_LIMIT = 4096
+EARLY_BYTES = 64 * 2**20
 
 
 @dataclass(slots=True)
@@ -25,6 +26,7 @@ class Line:
     acknowledged: int = 0
     unacknowledged: deque[tuple[int, bytes]] = field(default_factory=deque)
     early: dict[int, bytes] = field(default_factory=dict)
+    early_bytes: int = 0
     reported: int = 0  # the last `taken` the peer was told of
     unreported_bytes: int = 0
     gap_reported: int = -1
@@ -58,13 +60,16 @@ class Line:
             ready = [frame]
             while (following := self.early.pop(self.taken + 1, None)) is not None:
                 self.taken += 1
+                self.early_bytes -= len(following)
                 self.unreported_bytes += len(following)
                 ready.append(following)
             return ready
         if sequence <= self.taken or sequence in self.early:
             return None
-        if len(self.early) < EARLY_LIMIT:
+        # what does not fit is dropped: it is sent again when the gap before it is closed
+        if len(self.early) < EARLY_LIMIT and self.early_bytes + len(frame) <= EARLY_BYTES:
             self.early[sequence] = frame
+            self.early_bytes += len(frame)
         return []
 
     def report(self) -> None:

@@ -7,6 +7,7 @@ waits for it (`waiting.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import cast
 
@@ -15,18 +16,28 @@ from colonnade.messages import Message
 from colonnade.net.network import M
 from colonnade.net.waiting import Waits
 
-COUNT_LIMIT = 1_000_000
-"""The most messages that may lie unread; a peer that sends more than was asked must not fill the memory."""
+WAITING_LIMIT = 4 * 2**30
+"""The most bytes that may lie unread; a peer that sends more than was asked must not fill the memory."""
 
+OVERHEAD = 512
+"""What an unread message takes beside its content, roughly; so that many small ones count as well."""
 
 Handler = Callable[[str, Message], None]
 
 
 class Mailbox:
-    """The unread messages of one party. A kind that has a handler is given to it, with the sender."""
+    """The unread messages of one party. A kind that has a handler is given to it, with the sender.
+
+    A sender that lets more than `limit` bytes lie here unread fails the run.
+    """
 
     def __init__(
-        self, me: str, peers: tuple[str, ...], waits: Waits, handlers: Mapping[type[Message], Handler]
+        self,
+        me: str,
+        peers: tuple[str, ...],
+        waits: Waits,
+        handlers: Mapping[type[Message], Handler],
+        limit: int = WAITING_LIMIT,
     ) -> None:
         self._me = me
         self._peers = frozenset(peers)
@@ -34,18 +45,26 @@ class Mailbox:
         self._handlers = handlers
         self._tagged: dict[tuple[type[Message], int], dict[str, Message]] = {}
         self._queues: dict[type[Message], list[tuple[str, Message]]] = {}
-        self._count = 0
+        self._limit = limit
+        self._sizes: Counter[object] = Counter()  # bytes that wait, by kind and tag or by queue
+        self._waiting = 0  # their sum
 
-    def put(self, sender: str, message: Message) -> None:
-        """Store a message and wake whoever waits for it, or handle it."""
+    def put(self, sender: str, message: Message, size: int = 0) -> None:
+        """Store a message that came as `size` bytes and wake whoever waits for it, or handle it."""
         kind = type(message)
         if kind in self._handlers:
             self._handlers[kind](sender, message)
             return
-        if self._count >= COUNT_LIMIT:
-            raise OversizedMessage(f"{COUNT_LIMIT} messages wait unread; {sender} sends more than was asked")
+        if self._waiting + size + OVERHEAD > self._limit:
+            refusal = OversizedMessage(
+                f"{sender} sends more than {self._me} asked for: {self._waiting} bytes wait unread, "
+                f"at most {self._limit} may"
+            )
+            self._waits.fail(refusal)  # what was asked for would be missing: better said now than waited for
+            raise refusal
         if kind.queued:
             self._queues.setdefault(kind, []).append((sender, message))
+            self._count(kind, size)
             self._waits.release(kind, "")
         else:
             key = (kind, getattr(message, "tag", -1))
@@ -53,8 +72,16 @@ class Mailbox:
             if sender in found:
                 raise MalformedMessage(f"{sender} sent {kind.__name__} {key[1]} twice")
             found[sender] = message
+            self._count(key, size)
             self._waits.release(key, sender)
-        self._count += 1
+
+    def _count(self, key: object, size: int) -> None:
+        self._sizes[key] += size + OVERHEAD
+        self._waiting += size + OVERHEAD
+
+    def _forget(self, key: object) -> None:
+        """Count no more what waited under a key, now that all of it is read."""
+        self._waiting -= self._sizes.pop(key, 0)
 
     async def recv(self, kind: type[M], sender: str, tag: int) -> M:
         """The message of this kind and tag from one peer."""
@@ -66,9 +93,9 @@ class Mailbox:
             await self._waits.until(key, {sender}, _words(kind, tag))
             found = self._tagged.get(key)
         message = found.pop(sender)
-        self._count -= 1
         if not found:
             del self._tagged[key]
+            self._forget(key)
         return cast(M, message)
 
     async def gather(self, kind: type[M], tag: int) -> dict[str, M]:
@@ -79,7 +106,7 @@ class Mailbox:
             missing = set(self._peers).difference(found or ())
             if missing:
                 await self._waits.until(key, missing, _words(kind, tag))
-        self._count -= len(self._peers)
+        self._forget(key)
         return cast(dict[str, M], self._tagged.pop(key, {}))
 
     async def drain(self, kind: type[M], *, patient: bool) -> list[tuple[str, M]]:
@@ -89,7 +116,7 @@ class Mailbox:
             await self._waits.until(kind, {""}, kind.__name__, patient=patient)
             queue = self._queues.get(kind)
         self._queues[kind] = []
-        self._count -= len(queue)
+        self._forget(kind)
         return cast(list[tuple[str, M]], queue)
 
     def holds(self, kind: type[Message]) -> bool:

@@ -24,6 +24,10 @@ LEARNT: dict[str, tuple[str, str]] = {
         "all",
         "how bads spread over bins: the label holder of every party's, each party of its own",
     ),
+    "nodes": (
+        "all",
+        "parts of trees: the label holder sums for bins of every column, each party who shares a node",
+    ),
     "two-parties": ("holders", "the other party's score of every row: with two parties nothing can hide it"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from colonnade.conversations.boost.record import BOOST
 from colonnade.conversations.cascade.record import CASCADE, EXCHANGE
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.kernel.record import GRAM, KERNEL
@@ -12,5 +13,5 @@ from colonnade.conversations.linear.record import BACKWARD, PULL
 
 CONVERSATIONS: dict[str, Conversation[Any]] = {
     conversation.name: conversation
-    for conversation in (FULL, BACKWARD, PULL, KERNEL, GRAM, CASCADE, EXCHANGE)
+    for conversation in (FULL, BACKWARD, PULL, KERNEL, GRAM, CASCADE, EXCHANGE, BOOST)
 }

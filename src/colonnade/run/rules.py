@@ -15,7 +15,7 @@ import msgspec
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError
-from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure
+from colonnade.job import Cascade, Direction, Job, Kernel, ModelSpecs, Net, Section, Secure, Trees
 from colonnade.job.presets import Preset
 from colonnade.run import blind
 
@@ -61,7 +61,11 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
 def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
     """Keys that the job gives and nothing reads, and why; a run goes on without them."""
     found: dict[str, str] = {}
-    pairs = (("cascade.keys", job.cascade, Cascade()), ("kernel.keys", job.kernel, Kernel()))
+    pairs: tuple[tuple[str, Section, Section], ...] = (
+        ("cascade.keys", job.cascade, Cascade()),
+        ("kernel.keys", job.kernel, Kernel()),
+        ("trees.keys", job.trees, Trees()),
+    )
     for keys, given, usual in pairs:
         if keys not in conversation.understands:
             section = keys.removesuffix(".keys")

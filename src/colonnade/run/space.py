@@ -26,7 +26,7 @@ from colonnade.run.resolve import compose, looked_up
 
 Settings = dict[str, Any]  # key of the job -> value
 
-SECTIONS = ("train", "direction", "kernel", "cascade", "model", "woe")
+SECTIONS = ("train", "direction", "kernel", "trees", "cascade", "model", "woe")
 PREPARING = ("data.scale", "data.missing", "data.rare", "data.woe", "data.intercept")
 OTHER_QUESTIONS = {
     "train.loss": "losses of different kinds cannot be compared",

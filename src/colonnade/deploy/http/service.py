@@ -27,14 +27,15 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.http.door import listen
 from colonnade.deploy.http.openapi import document
-from colonnade.deploy.http.standing import StandingSession
+from colonnade.deploy.http.standing import ANSWER_S, StandingSession
+from colonnade.deploy.quotas import Quota
 from colonnade.deploy.rows import digests
-from colonnade.deploy.settings import Serve, address
+from colonnade.deploy.settings import Serve
 from colonnade.deploy.terms import Terms
 from colonnade.deploy.tokens import read_token
-from colonnade.errors import CertificateError, ColonnadeError, DataError
-from colonnade.net.stream.channel import cannot_listen
+from colonnade.errors import CertificateError, ColonnadeError, DataError, Refused, ShareError
 
 log = logging.getLogger("colonnade.service")
 
@@ -54,6 +55,7 @@ class Service:
         self._daemon, self._serve = daemon, serve
         self._token = self._read_token()
         self.session = StandingSession(daemon, serve)
+        self._refreshes = Quota("refreshes_an_hour", daemon.settings.limits.refreshes_an_hour)
         self.seconds: deque[float] = deque(maxlen=10_000)  # how long the latest requests took
 
     def _read_token(self) -> str | None:
@@ -70,19 +72,14 @@ class Service:
         app.router.add_get("/v1/model", self._model)
         app.router.add_get(DESCRIPTION, self._openapi)
         self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        host, port = address(self._serve.listen, "serve.listen")
-        try:
-            await web.TCPSite(self._runner, host, port, ssl_context=self._tls()).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise cannot_listen("serve.listen:", self._serve.listen, error) from error
+        self._server = await listen(self._runner, "serve.listen", self._serve.listen, self._tls())
         self.session.open()
         log.info("scores of %s at %s", self._serve.model, self._serve.listen)
 
     async def close(self) -> None:
         """End the session and stop listening."""
         await self.session.close()
+        self._server.close()
         await self._runner.cleanup()
 
     def _tls(self) -> ssl.SSLContext | None:
@@ -108,7 +105,7 @@ class Service:
         """
         if self._token is not None and request.path != DESCRIPTION:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), self._token.encode()):
+            if not hmac.compare_digest(given.encode(errors="surrogateescape"), self._token.encode()):
                 return _problem(401, "show the token: Authorization: Bearer TOKEN")
         try:
             answer: web.StreamResponse = await handler(request)
@@ -117,7 +114,12 @@ class Service:
         except web.HTTPException as error:
             return _problem(error.status, error.reason)
         except ColonnadeError as error:
-            return _problem(503, str(error))
+            return _problem(503, _for_strangers(error))
+        except TimeoutError:
+            return _problem(503, f"no answer within {ANSWER_S:g} s; try again")
+        except Exception:  # whatever a request brings about, the service goes on
+            log.exception("could not answer %s", request.path)
+            return _problem(500, "the service failed; its operator sees why")
         return answer
 
     async def _score(self, request: web.Request) -> web.Response:
@@ -131,7 +133,7 @@ class Service:
             if not 0 < len(ids) <= self._serve.max_ids:
                 return _problem(400, f"give 1 to {self._serve.max_ids} ids, these are {len(ids)}")
             names = self._digests(manifest.terms, ids)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, ValueError) as error:  # also numbers that are too long for an id
             return _problem(400, f"not a question: {error}")
         except DataError as error:
             return _problem(400, str(error))
@@ -158,6 +160,10 @@ class Service:
 
     async def _refresh(self, request: web.Request) -> web.Response:
         """Answer POST /v1/refresh."""
+        try:
+            self._refreshes.take()
+        except Refused as error:
+            return _problem(429, str(error))
         self.session.refresh()
         return web.json_response({"refreshing": True}, status=202)
 
@@ -179,6 +185,13 @@ class Service:
     async def _openapi(self, request: web.Request) -> web.Response:
         """Answer GET /openapi.json."""
         return web.json_response(document(self._serve))
+
+
+def _for_strangers(error: ColonnadeError) -> str:
+    """An error as a client may see it: without what it says of this party's files."""
+    return (
+        "the model cannot be used now; its operator sees why" if isinstance(error, ShareError) else str(error)
+    )
 
 
 def _problem(status: int, text: str) -> web.Response:

@@ -9,15 +9,17 @@ only interrupted is mended below, by the wire, and the runs are told that frames
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from colonnade.errors import ColonnadeError, MalformedMessage, PeerUnreachable
 from colonnade.net.clock import RealClock
-from colonnade.net.endpoint import Endpoint
+from colonnade.net.endpoint import SIZE_LIMIT, Endpoint
 from colonnade.net.frame import Routes, unpack
+from colonnade.net.mailbox import WAITING_LIMIT
 from colonnade.net.network import Deliver, Lost, Restored
 from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
@@ -31,11 +33,23 @@ CONTROL = 0
 ATTEMPT_S = 4.0  # after so long a line says why it does not stand, and begins again
 PAUSE_S = 0.2
 
+log = logging.getLogger("colonnade.party")
+
 Talk = Callable[[str, Endpoint], Awaitable[None]]
 """What a daemon does on a line that stands: called with the peer and the endpoint of run 0."""
 
 Missed = Callable[[str, str], None]
 """Called with a peer and why there is no line with it, once for every reason."""
+
+
+class Room(NamedTuple):
+    """How many bytes a message may have, and all that lie unread."""
+
+    message: int
+    waiting: int
+
+
+CONTROL_ROOM = Room(2**20, 8 * 2**20)  # daemons say short things beside the runs
 
 
 @dataclass
@@ -57,6 +71,7 @@ class Mux:
     peers: Mapping[str, Address]
     credentials: Credentials
     reconnect_s: float = 10.0
+    waiting_limit: int = WAITING_LIMIT
     lines: dict[str, StandingLine] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,16 +109,28 @@ class Mux:
         for party in parties:
             if party != self.me and not (line := self.lines[party]).up:
                 raise PeerUnreachable(f"{party} is away: {line.reason}")
-        return self._endpoint(run, parties, deadline, recorder)
+        return self._endpoint(run, parties, deadline, Room(SIZE_LIMIT, self.waiting_limit), recorder)
 
     def _endpoint(
-        self, run: int, parties: tuple[str, ...], deadline: float, recorder: Recorder | None = None
+        self,
+        run: int,
+        parties: tuple[str, ...],
+        deadline: float,
+        room: Room,
+        recorder: Recorder | None = None,
     ) -> Endpoint:
         lines = {party: self.lines[party] for party in parties if party != self.me}
         wire = RunWire(self._runs, lines, Routes(self.me, parties, run))
-        if recorder is None:
-            return Endpoint(self.me, parties, wire, RealClock(), run=run, deadline=deadline)
-        return Endpoint(self.me, parties, recorder.tap(wire), recorder.clock, run=run, deadline=deadline)
+        return Endpoint(
+            self.me,
+            parties,
+            wire if recorder is None else recorder.tap(wire),
+            RealClock() if recorder is None else recorder.clock,
+            run=run,
+            deadline=deadline,
+            size_limit=room.message,
+            waiting_limit=room.waiting,
+        )
 
     # -- lines --------------------------------------------------------------------------------------
 
@@ -114,8 +141,12 @@ class Mux:
             try:
                 await self._live(line, talk)
                 said = ""
-            except ColonnadeError as error:
-                line.reason = str(error)
+            except Exception as error:  # whatever it was, the line is begun again
+                if isinstance(error, ColonnadeError):
+                    line.reason = str(error)
+                else:
+                    log.exception("the line with %s", line.peer)
+                    line.reason = f"{self.me} failed ({type(error).__name__}); its log says more"
                 if line.reason != said:
                     missed(line.peer, said := line.reason)
             await asyncio.sleep(PAUSE_S)
@@ -124,7 +155,7 @@ class Mux:
         """Begin a line, talk on it until it ends or the talk does, and put it away."""
         ended: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         line.wire = wire = self._wire(line.peer, ended)
-        control = self._endpoint(CONTROL, (self.me, line.peer), self.reconnect_s)
+        control = self._endpoint(CONTROL, (self.me, line.peer), self.reconnect_s, CONTROL_ROOM)
         talking: asyncio.Future[None] | None = None
         try:
             await wire.start()
@@ -139,8 +170,7 @@ class Mux:
             self._runs.lost(line.peer, PeerUnreachable(away))
             if talking is not None:
                 talking.cancel()
-                with suppress(asyncio.CancelledError, ColonnadeError):
-                    await talking
+                await asyncio.gather(talking, return_exceptions=True)
             await control.close()
             await wire.close()
             line.wire = None

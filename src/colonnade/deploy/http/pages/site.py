@@ -15,12 +15,12 @@ from aiohttp.typedefs import Handler
 from colonnade.deploy import operators
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.http import monitor
+from colonnade.deploy.http.door import listen
 from colonnade.deploy.http.pages import content
 from colonnade.deploy.http.pages.access import Access, Session, comes_from_here, names_this_machine, same
 from colonnade.deploy.settings import address
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import ColonnadeError
-from colonnade.net.stream.channel import cannot_listen
 
 log = logging.getLogger("colonnade.page")
 
@@ -63,17 +63,13 @@ class Site:
         app.router.add_get("/{name:page.css|page.js}", _static)
         app.router.add_get("/{name:health|metrics}", self._scraped)
         self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, self._host, self._port).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise cannot_listen("monitor:", self._where, error) from error
+        self._server = await listen(self._runner, "monitor", self._where)
         self._daemon.invite = self.link
         log.info("the page is http://%s/; `colonnade party --login` opens it", self._where)
 
     async def close(self) -> None:
         """Stop listening."""
+        self._server.close()
         await self._runner.cleanup()
 
     def link(self, who: str) -> str:

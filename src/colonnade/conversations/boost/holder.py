@@ -1,0 +1,176 @@
+"""The label holder, while trees grow: it knows derivatives, finds splits in histograms, and scores leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.arrays import Floats, Numbers, Words
+from colonnade.conversations.boost.settings import BoostSettings
+from colonnade.conversations.boost.wire import (
+    bits_of,
+    divide_for,
+    flags_of,
+    grid_of,
+    grown_of,
+    receive_outcomes,
+    tag_for,
+)
+from colonnade.conversations.context import Context
+from colonnade.conversations.evaluate import Evaluation, Mark, Scribe
+from colonnade.errors import MalformedMessage
+from colonnade.messages import Bins, Gradients, Histograms, Sides
+from colonnade.trees.bins import Flags, Grid
+from colonnade.trees.boosting import Boosting, Sampling
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.gradients import Units, packed
+from colonnade.trees.grow import Columns, Growth, Level
+from colonnade.trees.own import OwnColumns, joined_sides
+from colonnade.trees.tree import Forest, Tree
+
+NOTHING = np.zeros(0, dtype=np.uint32)
+FELLED = Level.none()  # what those hear of a root who do not take part in its tree any more
+
+
+class Holder:
+    """The label holder's side of the conversation; it owns columns, too, or none."""
+
+    def __init__(self, context: Context[BoostSettings], evaluation: Evaluation, scribe: Scribe) -> None:
+        self.context, self.evaluation, self.scribe = context, evaluation, scribe
+        plan = context.plan
+        self.parties, self.me = plan.parties, plan.parties.index(context.me)
+        y, rules = context.label_holder.y, plan.settings.trees
+        self.sampling = Sampling(rules, plan.seed, len(y))
+        self.boosting = Boosting(context.loss, y, plan.objective.classes, rules, self.sampling)
+        self.own = OwnColumns(context.train.X, self.sampling, self.me)
+        self.grids: list[Grid] = []
+        self.splits = [0] * len(self.parties)  # how many each party has
+        self.sent: dict[str, int] = {}  # bytes, as each owner last said
+
+    async def run(self) -> dict[str, Numbers]:
+        """Grow all trees, tell every owner how many of its splits are kept, and measure the model."""
+        net, pace = self.context.net, self.context.plan.pace
+        told = await net.gather(Bins)
+        self.grids = [
+            self.own.grid if party == net.me else grid_of(told[party], party) for party in self.parties
+        ]
+        boosting, number = self.boosting, 0
+        while boosting.rounds < pace.epochs and not self.scribe.ending.stopped:
+            for words, units in boosting.words():
+                boosting.add(*await self.grow(number, words, units))
+                number += 1
+            self._note()
+            if boosting.enough():
+                break
+        forest = boosting.finish()
+        kept = [forest.splits_of(party) for party in range(len(self.parties))]
+        for party, name in enumerate(self.parties):
+            if name != net.me:
+                await net.send(name, Gradients(tag_for(number), NOTHING, kept[party]))
+                if self.context.plan.settings.additive:
+                    await net.send(name, grown_of(forest.part_of(party, first=False)))
+        await self._measure(forest, kept)
+        return {**forest.arrays(), **self.own.splits.first(kept[self.me]).arrays()}
+
+    async def grow(self, number: int, words: Words, units: Units) -> tuple[Tree, Numbers]:
+        """Grow one tree with all owners; returns it, and the node in which every row ended."""
+        net, rules = self.context.net, self.context.plan.settings.trees
+        sampled = self.sampling.rows_of(number)
+        chosen = [
+            self.sampling.columns_of(number, party, grid.columns) for party, grid in enumerate(self.grids)
+        ]
+        growth = Growth(rules, Columns.of(self.grids, chosen), words, units, sampled)
+        turn = self._turn(number)
+        self.own.begin(number)
+        message = packed(words[sampled])
+        for party, name in self._others(set(range(len(self.parties)))):
+            await net.send(name, Gradients(tag_for(number), message if party in turn else NOTHING))
+        while growth.open:
+            tag = tag_for(number, growth.depth)
+            level = growth.decide(await self._sums(tag, turn, words, growth), self.splits)
+            goes_on = self._goes_on(level, turn, growth)
+            for party, name in self._others(turn):
+                await net.send(name, divide_for(party, level if party in goes_on else FELLED, tag))
+            turn = goes_on
+            growth.divide(level, await self._sides(tag, level, turn, growth.frontier))
+        return growth.finish(), growth.at
+
+    def _turn(self, number: int) -> set[int]:
+        """The parties that a tree may use: all or, where they take turns, one."""
+        holders = [party for party, grid in enumerate(self.grids) if grid.columns]
+        settings = self.context.plan.settings
+        if settings.additive and settings.trees.turns == "round":
+            return {holders[number // self.boosting.outputs % len(holders)]}
+        return set(holders)
+
+    def _goes_on(self, level: Level, turn: set[int], growth: Growth) -> set[int]:
+        """The parties that hear of this level: where a tree uses one party's columns, that of its root."""
+        if not self.context.plan.settings.additive or len(turn) == 1 or not level.split.any():
+            return turn
+        growth.allowed = int(level.party[0])
+        return {growth.allowed}
+
+    def _others(self, turn: set[int]) -> list[tuple[int, str]]:
+        """The places and names of these parties, but for this one."""
+        return [(party, self.parties[party]) for party in sorted(turn - {self.me})]
+
+    async def _sums(self, tag: int, turn: set[int], words: Words, growth: Growth) -> Words:
+        """The sums of every slot over all parties' bins, in the order of parties."""
+        frontier, found = growth.frontier, {}
+        if self.me in turn:
+            await self.context.charge(int((frontier.slot >= 0).sum()) * self.own.chosen.grid.columns)
+            found[self.me] = self.own.sums(words, frontier)
+        for party, name in self._others(turn):
+            message = await self.context.net.recv(Histograms, name, tag)
+            if message.sums.dtype != np.uint64 or message.sums.shape != (
+                frontier.slots,
+                growth.columns.bins[party],
+            ):
+                raise MalformedMessage(f"{name} sent histograms of shape {message.sums.shape}")
+            self.sent[name] = message.sent
+            found[party] = message.sums
+        absent = {
+            party: np.zeros((frontier.slots, bins), dtype=np.uint64)
+            for party, bins in enumerate(growth.columns.bins)
+            if party not in found
+        }
+        return np.concatenate([each for _, each in sorted({**found, **absent}.items())], axis=1)
+
+    async def _sides(self, tag: int, level: Level, turn: set[int], frontier: Frontier) -> Flags:
+        """The side of every row; those of the own splits are told to whoever sums on."""
+        net, sides = self.context.net, []
+        if (level.party == self.me).any():
+            sides.append((self.me, self.own.left(level, frontier)))
+            if not level.last:
+                for _, name in self._others(turn):
+                    await net.send(name, Sides(tag, bits_of(sides[0][1])))
+        for party in np.unique(level.party[level.split & (level.party != self.me)]).tolist():
+            rows = len(frontier.rows(level.party == party))
+            heard = await net.recv(Sides, self.parties[party], tag)
+            sides.append((party, flags_of(heard.left, rows)))
+        return joined_sides(sides, level, frontier)
+
+    # --- measuring ----------------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        """Write down the loss after a round, which costs no message."""
+        every, rounds = self.context.plan.pace.evaluate_every, self.boosting.rounds
+        if every and rounds % every == 0:
+            self._record([self.boosting.z], final=False)
+
+    def _record(self, scores: list[Floats], *, final: bool) -> None:
+        clock, boosting = self.context.net.clock, self.boosting
+        with clock.uncharged():
+            sent = self.context.net.meter.bytes() + sum(self.sent.values())
+            mark = Mark(boosting.rounds, len(boosting.trees), final)
+            self.scribe.record([boosting.shaped(z) for z in scores], 0.0, sent, clock.now(), mark)
+
+    async def _measure(self, forest: Forest, kept: list[int]) -> None:
+        """Measure the finished model, on test rows too: owners tell their sides in every split."""
+        scores, test, net = [self.boosting.z], self.context.test, self.context.measuring.net
+        if test is not None:
+            tag = self.evaluation.next_tag()
+            left = {self.me: self.own.splits.first(kept[self.me]).left(test.X)}
+            for party, name in self._others(set(range(len(self.parties)))):
+                left[party] = await receive_outcomes(net, name, tag, kept[party], test.rows)
+            scores.append(forest.scores(left, test.rows))
+        self._record(scores, final=True)

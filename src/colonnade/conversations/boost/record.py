@@ -1,0 +1,95 @@
+"""The record of boosted trees: what they understand, choose, give away and are compared with."""
+
+from __future__ import annotations
+
+from colonnade.conversations.boost import boost
+from colonnade.conversations.boost.predict import TreeShares
+from colonnade.conversations.boost.settings import BoostSettings
+from colonnade.conversations.conversation import Conversation, Leak, Space
+from colonnade.conversations.pooling import AllColumns, Pooled
+from colonnade.errors import JobError
+from colonnade.job import Job, PrivacyTerms
+from colonnade.job.plan import Facts, Pace, Plan
+from colonnade.job.presets import Preset
+
+
+def check(job: Job, preset: Preset) -> None:
+    """Refuse what makes no sense for trees."""
+    train, name = job.train, preset.name
+    refusals = (
+        ("train.batch", train.batch is not None, "a tree learns from all rows; drop it, see trees.subsample"),
+        ("train.step", train.step != "auto", "drop it and give trees.learning_rate"),
+        (
+            "train.tolerance",
+            bool(train.tolerance),
+            "the loss of training rows falls with every tree; give trees.early_stopping_rounds",
+        ),
+        ("train.target", train.target is not None, "trees have no optimum to count from; drop it"),
+        (
+            "train.loss",
+            train.loss == "smooth_hinge",
+            "its second derivative is 0 on most rows, and trees divide by it; use 'logistic'",
+        ),
+        ("train.regularizer", train.regularizer != "l2", "drop it and give trees.reg_lambda"),
+        ("data.intercept", bool(job.data.intercept), "trees begin at the mean by themselves; drop it"),
+    )
+    for key, given, why in refusals:
+        if given:
+            raise JobError(f"{key}: {name} grows trees: {why}")
+
+
+def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> BoostSettings:
+    """The settings of boosted trees: what the job says."""
+    return BoostSettings(trees=job.trees, additive=preset.additive)
+
+
+def pooled(plan: Plan[BoostSettings], columns: AllColumns) -> Pooled:
+    """Grow the same trees on pooled columns (`boost.pooled`)."""
+    from colonnade.conversations.boost.pooled import pooled as pooled_trees
+
+    return pooled_trees(plan, columns)
+
+
+def notes(plan: Plan[BoostSettings]) -> list[str]:
+    """What a run gives away, in words."""
+    found = [
+        "gradients are sent to every owner of columns: their sign gives away the label of its row",
+        "owners of columns learn which rows share a node of a tree",
+        f"{plan.evaluator} learns histograms of every party's columns, bin by bin",
+    ]
+    if plan.settings.additive:
+        found[1] = "the owner of a tree learns its leaves' scores: the mean label of the rows in each"
+    return found
+
+
+def leaks(privacy: PrivacyTerms) -> tuple[Leak, ...]:
+    """What a run gives away, as parties' policies name it."""
+    return ("labels", "nodes") if privacy.mechanism == "none" else ("nodes",)
+
+
+def space(job: Job, preset: Preset) -> Space:
+    """How large trees are, how fast they learn, and what holds them back."""
+    return {
+        "trees.max_depth": [3, 4, 6, 8],
+        "trees.learning_rate": {"low": 0.02, "high": 0.3, "log": True},
+        "trees.min_child_weight": {"low": 1.0, "high": 100.0, "log": True},
+        "trees.reg_lambda": {"low": 0.1, "high": 100.0, "log": True},
+        "trees.colsample_bytree": [0.5, 0.8, 1.0],
+    }
+
+
+BOOST = Conversation(
+    name="boost",
+    converse=boost.converse,
+    settings=BoostSettings,
+    choose=choose,
+    pooled=pooled,
+    share=TreeShares(),
+    notes=notes,
+    leaks=leaks,
+    check=check,
+    understands=frozenset({"train.loss", "trees.keys"}),
+    usual_batch=lambda job, preset, rows: rows,
+    space=space,
+    traits=frozenset({"counts-classes", "server", "no-sum"}),
+)

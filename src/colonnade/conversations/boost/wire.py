@@ -1,0 +1,145 @@
+"""How trees travel: what messages hold becomes arrays that the rest computes with, checked on arrival."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.arrays import Matrix, Numbers, Words
+from colonnade.errors import MalformedMessage
+from colonnade.messages import (
+    TOPIC_SHIFT,
+    Bins,
+    Divide,
+    Gradients,
+    Grown,
+    Outcomes,
+    Topic,
+    tag_of,
+    topic_of,
+)
+from colonnade.net.network import Network
+from colonnade.trees.bins import Flags, Grid
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.gradients import unpacked
+from colonnade.trees.grow import Level
+from colonnade.trees.tree import LEAF, Forest, Splits
+
+STRETCH = 2**27  # sides of a message: 16 MiB
+
+
+def tag_for(tree: int, level: int = 0) -> int:
+    """The tag of a level of a tree."""
+    return tag_of(Topic.TRAIN, tree << 8 | level)
+
+
+def words_of(message: Gradients, sampled: Flags) -> Words:
+    """The words of all rows from those of the rows that a tree learns from; 0 for the others."""
+    if message.words.dtype != np.uint32 or message.words.shape != (int(sampled.sum()),):
+        raise MalformedMessage(f"gradients of shape {message.words.shape} for {int(sampled.sum())} rows")
+    words = np.zeros(len(sampled), dtype=np.uint64)
+    words[sampled] = unpacked(message.words)
+    return words
+
+
+def grid_of(message: Bins, party: str) -> Grid:
+    """The bins of a party's columns."""
+    ordered, gaps = message.ordered.astype(np.int64), message.gaps.astype(bool)
+    if ordered.shape != gaps.shape or ordered.ndim != 1 or (ordered < 1).any() or (ordered > 255).any():
+        raise MalformedMessage(f"{party} says that its columns have {message.ordered} bins")
+    return Grid(ordered, gaps)
+
+
+def level_of(message: Divide, frontier: Frontier) -> Level:
+    """What becomes of the open nodes, as the label holder said it to this party."""
+    party = message.party.astype(np.int64)
+    fields = message.column, message.bin, message.gaps_left
+    if party.shape != (frontier.open,) or any(part.shape != party.shape for part in fields):
+        raise MalformedMessage(f"{frontier.open} nodes are open, and {party.shape} were divided")
+    if message.stays.shape != (2 * int((party != LEAF).sum()),):
+        raise MalformedMessage("not two children for every node that is split")
+    column, last = message.column.astype(np.int64), message.bin.astype(np.int64)
+    return Level(party, column, last, message.gaps_left.astype(bool), message.stays.astype(bool))
+
+
+def divide_for(party: int, level: Level, tag: int) -> Divide:
+    """The message to one party: who splits which node, and how only of its own."""
+    mine = level.party == party
+    return Divide(
+        tag,
+        level.party.astype(np.int32),
+        np.where(mine, level.column, 0).astype(np.int32),
+        np.where(mine, level.bin, 0).astype(np.uint8),
+        (mine & level.gaps_left).astype(np.uint8),
+        level.stays.astype(np.uint8),
+    )
+
+
+def bits_of(flags: Flags) -> Numbers:
+    """Flags as bits."""
+    return np.packbits(flags)
+
+
+def flags_of(bits: Numbers, count: int) -> Flags:
+    """So many flags that `bits_of` packed."""
+    if bits.dtype != np.uint8 or bits.shape != (-(-count // 8),):
+        raise MalformedMessage(f"{bits.shape} bytes of sides for {count} rows")
+    return np.unpackbits(bits, count=count).astype(bool)
+
+
+def grown_of(forest: Forest) -> Grown:
+    """The message that tells a party its own trees."""
+    stored = forest.arrays()
+    names = ("nodes", "kind", "split", "left", "right", "value")
+    return Grown(**{name: stored[f"tree.{name}"] for name in names})
+
+
+def forest_of(message: Grown, party: int, classes: int, splits: int) -> Forest:
+    """A party's own trees, as it was told; what splits gained is not."""
+    count, nodes = int(message.nodes.sum()), (message.split, message.left, message.right, message.value)
+    whole = all(part.dtype == np.int64 for part in (message.nodes, message.kind, *nodes[:3]))
+    if not whole or message.value.dtype != np.float64 or any(part.shape != (count,) for part in nodes):
+        raise MalformedMessage(f"trees of {count} nodes with other numbers of children, splits or scores")
+    if message.split.max(initial=LEAF) >= splits or message.kind.max(initial=0) >= max(classes, 1):
+        raise MalformedMessage("trees with splits or classes that are not there")
+    zero = np.zeros(count)
+    stored = {
+        "tree.nodes": message.nodes,
+        "tree.kind": message.kind,
+        "tree.base": np.zeros(max(classes, 1)),
+        "tree.party": np.where(message.split == LEAF, LEAF, party),
+        "tree.split": message.split,
+        "tree.left": message.left,
+        "tree.right": message.right,
+        "tree.value": message.value,
+        "tree.gain": zero,
+        "tree.cover": zero,
+    }
+    return Forest.from_arrays(stored)
+
+
+async def send_outcomes(net: Network, to: str, tag: int, splits: Splits, X: Matrix) -> None:
+    """Tell which rows of X go left in every split, in several messages if there are many."""
+    for part, rows in enumerate(_stretches(splits.count, int(X.shape[0]))):
+        await net.send(to, Outcomes(_part_tag(tag, part), bits_of(splits.left(X[rows]).ravel())))
+
+
+async def receive_outcomes(net: Network, sender: str, tag: int, splits: int, rows: int) -> Flags:
+    """What `send_outcomes` tells, [splits, rows]."""
+    found = np.empty((splits, rows), dtype=bool)
+    for part, some in enumerate(_stretches(splits, rows)):
+        message = await net.recv(Outcomes, sender, _part_tag(tag, part))
+        count = some.stop - some.start
+        found[:, some] = flags_of(message.left, splits * count).reshape(splits, count)
+    return found
+
+
+def _stretches(splits: int, rows: int) -> list[slice]:
+    """Cut rows into stretches that fit a message."""
+    step = max(1, STRETCH // max(1, splits))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def _part_tag(tag: int, part: int) -> int:
+    """The tag of one stretch; it has the topic of `tag`."""
+    number = tag & (1 << TOPIC_SHIFT) - 1
+    return tag_of(topic_of(tag), number << 16 | part)

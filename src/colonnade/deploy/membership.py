@@ -1,0 +1,134 @@
+"""Who is a customer of whom: what peers may find out about this party's ids, as a budget.
+
+Finding common rows tells every party which of its own ids all others hold, too. Nothing can take that back,
+and a peer may bring ids that it made up. So before the first id is compared this party looks at what its
+peers announce, under its own settings:
+
+- sizes: a peer that brings very many ids, or very many for each of this party's, lists candidates;
+- changed ids: from two runs whose sets differ by one id a peer can tell whether the others hold that id, so
+  another set than the time before needs the consent of job and policy, and there are only so many a day;
+- how often: what a peer says about its set cannot be proved, so comparisons are counted as well, and the ids
+  that a peer asks scores for.
+
+Every comparison is in the journal before it begins, so that one that was made to fail counts like any other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from colonnade.arrays import Digests
+from colonnade.deploy.disk import replace_file
+from colonnade.deploy.journal import Comparison, Journal
+from colonnade.deploy.rows import commitment
+from colonnade.deploy.settings import Settings
+from colonnade.errors import ChangedIds, Refused
+from colonnade.messages import Roster
+from colonnade.shares import now
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What ids are compared for: which run, for training or scores, and by whose wish.
+
+    `changed` is whether the job lets parties come with other ids than the time before.
+    """
+
+    run: str
+    purpose: Literal["train", "score"]
+    entry: str
+    proposer: str
+    changed: bool = False
+
+
+@dataclass
+class Membership:
+    """The ids of one party, and the journal of who has compared what with them."""
+
+    settings: Settings
+    journal: Journal
+
+    def commitment(self, ids: Digests) -> bytes:
+        """What this party announces of its set of ids, under a salt of its own that is made at first use."""
+        path = self.settings.state / "memory" / "salt"
+        if not path.exists():
+            replace_file(path, os.urandom(32))
+            path.chmod(0o600)
+        return commitment(ids, path.read_bytes())
+
+    def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
+        """Write down that ids are compared now; Refused or ChangedIds if that would tell too much."""
+        for peer, roster in sorted(rosters.items()):
+            self._check_sizes(peer, roster.size, own_ids)
+            earlier = [
+                each for each in self.journal.comparisons if (each.peer, each.entry) == (peer, asked.entry)
+            ]
+            self._check_often(earlier)
+            if asked.purpose == "train":
+                self._check_changed(asked, peer, roster, earlier)
+            elif peer == asked.proposer:
+                self._check_scored(peer, roster.size)
+        for peer, roster in sorted(rosters.items()):
+            self.journal.compare(
+                Comparison(
+                    when=now(),
+                    run=asked.run,
+                    purpose=asked.purpose,
+                    entry=asked.entry,
+                    peer=peer,
+                    own_ids=own_ids,
+                    peer_ids=roster.size,
+                    commitment=roster.commitment.hex(),
+                )
+            )
+
+    def _check_sizes(self, peer: str, ids: int, own_ids: int) -> None:
+        limits = self.settings.limits
+        if ids > limits.ids:
+            raise Refused(f"{peer} brings {ids} ids, limits.ids = {limits.ids}; nothing was compared")
+        if ids > limits.ids_ratio * own_ids:
+            raise Refused(
+                f"{peer} brings {ids} ids, which is over limits.ids_ratio = {limits.ids_ratio:g} times the "
+                f"{own_ids} of {self.settings.name}; nothing was compared"
+            )
+
+    def _check_often(self, earlier: list[Comparison]) -> None:
+        most = self.settings.limits.comparisons_a_day
+        if len(_today(earlier)) >= most:
+            raise Refused(f"limits.comparisons_a_day = {most} of these ids is reached; nothing was compared")
+
+    def _check_changed(self, asked: Asked, peer: str, roster: Roster, earlier: list[Comparison]) -> None:
+        trained = [each for each in earlier if each.purpose == "train"]
+        if not trained or trained[-1].commitment == roster.commitment.hex():
+            return
+        policy = self.settings.policy
+        if not asked.changed or policy.peers.get(peer, policy).changed != "accept":
+            raise ChangedIds(
+                f"{peer} brings other ids than the time before ({roster.size} now); comparing both would "
+                "tell which of them others hold. If all agree to that, set align.changed = 'accept' in the "
+                "job and policy.changed = 'accept' in the settings"
+            )
+        most = self.settings.limits.id_sets_a_day
+        if len({each.commitment for each in _today(trained)} | {roster.commitment.hex()}) > most:
+            raise Refused(f"limits.id_sets_a_day = {most} of {peer} is reached; nothing was compared")
+
+    def _check_scored(self, peer: str, ids: int) -> None:
+        scored = [each for each in self.journal.comparisons if (each.peer, each.purpose) == (peer, "score")]
+        asked, most = sum(each.peer_ids for each in _today(scored)), self.settings.limits.scored_ids_a_day
+        if asked + ids > most:
+            raise Refused(
+                f"{peer} asks about {ids} ids after {asked} within a day, limits.scored_ids_a_day = {most}; "
+                "nothing was compared"
+            )
+
+
+def _today(comparisons: list[Comparison]) -> list[Comparison]:
+    """Those of the last 24 hours."""
+    since = (datetime.now(UTC) - DAY).isoformat(timespec="seconds")
+    return [each for each in comparisons if each.when > since]

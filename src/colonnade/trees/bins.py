@@ -1,0 +1,139 @@
+"""Columns as bins: every column is cut at quantiles of its training rows, and a value becomes a byte.
+
+A party cuts its own columns by itself. A column with few different values is cut between any two of them; of
+more, every bin has about as many rows. A gap (NaN) has the bin after all others, in columns whose training
+rows had gaps. `Grid` is all that others learn of this: how many bins a column has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array
+
+from colonnade.arrays import Floats, Matrix
+
+MOST_BINS = 255  # one more, that of gaps, is a byte still
+SAMPLE = 200_000  # rows that quantiles are taken from
+
+Codes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The bins of some columns, side by side: of each column the ordered ones, then that of gaps if any."""
+
+    ordered: Counts
+    gaps: Flags
+
+    @cached_property
+    def width(self) -> Counts:
+        """How many bins every column has, that of gaps included."""
+        return self.ordered + self.gaps
+
+    @cached_property
+    def start(self) -> Counts:
+        """The place of every column's first bin."""
+        return np.cumsum(self.width) - self.width
+
+    @property
+    def columns(self) -> int:
+        return len(self.ordered)
+
+    @property
+    def total(self) -> int:
+        """How many bins there are in all."""
+        return int(self.width.sum())
+
+    @cached_property
+    def column(self) -> Counts:
+        """The column of every bin."""
+        return np.repeat(np.arange(self.columns), self.width)
+
+    def take(self, columns: Counts) -> Grid:
+        """The bins of these columns alone."""
+        return Grid(self.ordered[columns], self.gaps[columns])
+
+    @staticmethod
+    def joined(grids: Sequence[Grid]) -> Grid:
+        """Several parties' columns side by side."""
+        empty = Grid(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
+        found = [empty, *grids]
+        return Grid(np.concatenate([g.ordered for g in found]), np.concatenate([g.gaps for g in found]))
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Where the columns of a party are cut: a value is in the first bin whose edge is not below it."""
+
+    edges: tuple[Floats, ...]
+    gaps: Flags  # which columns have a bin for gaps
+
+    @staticmethod
+    def of(X: Matrix, most: int, seed: int = 0) -> Cuts:
+        """Cut every column of these rows into at most so many bins, beside that of gaps."""
+        n, width = (int(size) for size in X.shape)
+        rows = np.arange(n)
+        if n > SAMPLE:
+            rows = np.sort(np.random.default_rng([seed, n]).choice(n, SAMPLE, replace=False))
+        columns = _Columns(X)
+        edges, gaps = [], np.zeros(width, dtype=bool)
+        for j in range(width):
+            values = columns[j]
+            gaps[j] = np.isnan(values).any()
+            edges.append(_edges(values[rows], most))
+        return Cuts(tuple(edges), gaps)
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64), self.gaps)
+
+    def codes(self, X: Matrix) -> Codes:
+        """The bin of every value, [rows, columns]."""
+        columns = _Columns(X)
+        found = np.empty(X.shape, dtype=np.uint8)
+        for j, edges in enumerate(self.edges):
+            values = columns[j]
+            # a gap is beyond every edge: where the column has a bin for gaps, it comes next
+            codes = np.searchsorted(edges, values, side="left")
+            if self.gaps[j]:
+                codes[np.isnan(values)] = len(edges) + 1
+            found[:, j] = codes
+        return found
+
+
+class _Columns:
+    """The columns of a matrix one by one, as dense arrays."""
+
+    def __init__(self, X: Matrix) -> None:
+        self.X = csc_array(X) if isinstance(X, csr_array) else X
+
+    def __getitem__(self, j: int) -> Floats:
+        X = self.X
+        if not isinstance(X, csc_array):
+            return np.ascontiguousarray(X[:, j])
+        values: Floats = np.zeros(X.shape[0])
+        part = slice(X.indptr[j], X.indptr[j + 1])
+        values[X.indices[part]] = X.data[part]
+        return values
+
+
+def _edges(values: Floats, most: int) -> Floats:
+    """The inner edges of one column's bins, each halfway between two values of the column."""
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    if len(distinct) < 2:
+        return np.zeros(0)
+    last = np.arange(len(distinct) - 1)  # the last value of every bin but that of the largest values
+    if len(distinct) > most:
+        wanted = np.arange(1, most) * (counts.sum() / most)
+        last = np.unique(np.searchsorted(np.cumsum(counts), wanted))
+        last = last[last < len(distinct) - 1]
+    low, high = distinct[last], distinct[last + 1]
+    middle = low + (high - low) / 2
+    return np.where(middle < high, middle, low)  # between neighbours among floats there is nothing

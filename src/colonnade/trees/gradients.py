@@ -1,0 +1,90 @@
+"""First and second derivatives as whole numbers: sums of them are exact, in any order and by anybody.
+
+A row's g and h are scaled to a few bits and rounded up or down by chance, so that sums are right on average:
+a tree loses nothing by it. Both share one 64-bit word, g in the upper and h in the lower half. So do their
+sums, as long as those of h stay below 2^32 and those of g within 2^31, and that is why more rows have fewer
+bits each. Words are elements of the ring modulo 2^64: what is added to hide them comes off exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.arrays import Floats, Numbers, Words
+from colonnade.losses import Loss, Softmax, labels_of, weights_of
+
+G_MOST, H_MOST = 2**15 - 1, 2**16 - 1  # of one row: both fit four bytes
+_HALF = np.uint64(32)
+_LOW = np.uint64(2**32 - 1)
+
+
+@dataclass(frozen=True)
+class Units:
+    """What 1 in the sums of words stands for."""
+
+    g: float
+    h: float
+
+
+def derivatives(loss: Loss, z: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """First and second derivatives of the base loss by every score, times the weights of the rows.
+
+    `y` are labels with their weights beside them, if any (`losses.with_weights`). Of several classes the
+    diagonal of the second derivative is taken.
+    """
+    labels, weight = labels_of(y), weights_of(y)
+    g = loss.dz(z, labels)
+    if isinstance(loss, Softmax):
+        p = g.copy()
+        p[np.arange(len(p)), labels.astype(np.int64)] += 1.0
+        h: Floats = p * (1 - p)
+    else:
+        h = loss.bend(g, np.ones_like(g), labels)
+    if weight is not None:
+        weight = weight if g.ndim == 1 else weight[:, None]
+        g, h = weight * g, weight * h
+    return g, h
+
+
+def quantised(g: Floats, h: Floats, rng: np.random.Generator) -> tuple[Words, Units]:
+    """The words of all rows, rounded by chance, and their units."""
+    n = max(len(g), 1)
+    g_most, h_most = min(G_MOST, (2**31 - 1) // n), min(H_MOST, (2**32 - 1) // n)
+    g_size, h_size = float(np.abs(g).max(initial=0.0)), float(h.max(initial=0.0))
+    units = Units((g_size or 1.0) / g_most, (h_size or 1.0) / h_most)
+    whole_g = np.clip(np.floor(g / units.g + rng.random(len(g))), -g_most, g_most).astype(np.int64)
+    whole_h = np.clip(np.floor(h / units.h + rng.random(len(h))), 0, h_most).astype(np.int64)
+    return joined(whole_g, whole_h), units
+
+
+def joined(g: Numbers, h: Numbers) -> Words:
+    """Whole numbers g and h >= 0 in one word each.
+
+    >>> [numbers.tolist() for numbers in parted(joined(np.array([-3, 5]), np.array([7, 0])))]
+    [[-3, 5], [7, 0]]
+    """
+    return (g.astype(np.int64) << 32).view(np.uint64) + h.astype(np.uint64)
+
+
+def parted(words: Words) -> tuple[Numbers, Numbers]:
+    """The g and h of words, or of sums of words."""
+    return words.view(np.int64) >> 32, (words & _LOW).view(np.int64)
+
+
+def packed(words: Words) -> Numbers:
+    """The words of single rows in four bytes each, to send.
+
+    >>> unpacked(packed(joined(np.array([-G_MOST, 5]), np.array([H_MOST, 0])))) - joined(
+    ...     np.array([-G_MOST, 5]), np.array([H_MOST, 0])
+    ... )
+    array([0, 0], dtype=uint64)
+    """
+    g, h = parted(words)
+    return (g << 16 | h).astype(np.uint32)
+
+
+def unpacked(numbers: Numbers) -> Words:
+    """The words that `packed` made this of."""
+    return joined(numbers.view(np.int32) >> 16, numbers & np.uint32(H_MOST))

@@ -1,0 +1,196 @@
+"""Growing one tree, where the labels are: which nodes are split, by whose column, and what a leaf scores.
+
+It asks for histograms of the open nodes, decides, and asks which rows went left, level by level; where the
+histograms and the sides come from is no business of it. The same code grows trees over many parties' columns
+and over pooled ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from colonnade.arrays import Rows, Words
+from colonnade.job import Trees
+from colonnade.trees.bins import Counts, Flags, Grid
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.gradients import Units
+from colonnade.trees.splits import Best, Judge
+from colonnade.trees.tree import LEAF, NODE, Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns that a tree may use, in the order of parties: whose they are, and which of its own."""
+
+    grid: Grid
+    party: Counts
+    own: Counts
+    bins: list[int]  # how many every party has
+
+    @staticmethod
+    def of(grids: Sequence[Grid], chosen: Sequence[Counts]) -> Columns:
+        """From every party's bins, and the columns of each that take part."""
+        party = [np.full(len(columns), number, dtype=np.int64) for number, columns in enumerate(chosen)]
+        taken = [grid.take(columns) for grid, columns in zip(grids, chosen, strict=True)]
+        bins = [grid.total for grid in taken]
+        return Columns(Grid.joined(taken), np.concatenate(party), np.concatenate(chosen), bins)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """What becomes of the open nodes: the party that splits each, LEAF for none, and how.
+
+    `column` is one of the party's own, `bin` the last that goes left. `stays` says of every child, two for
+    each node that is split, whether it is open on the next level.
+    """
+
+    party: Counts
+    column: Counts
+    bin: Counts
+    gaps_left: Flags
+    stays: Flags
+
+    @staticmethod
+    def none() -> Level:
+        """One open node becomes a leaf."""
+        zero, no = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
+        return Level(zero + LEAF, zero, zero, no, no[:0])
+
+    @property
+    def split(self) -> Flags:
+        split: Flags = self.party != LEAF
+        return split
+
+    @property
+    def last(self) -> bool:
+        """Whether no node is open after this level."""
+        return not self.stays.any()
+
+
+@dataclass
+class _Nodes:
+    """The nodes of a tree so far."""
+
+    party: list[int] = field(default_factory=list)
+    split: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+    gain: list[float] = field(default_factory=list)
+    cover: list[float] = field(default_factory=list)
+
+    def add(self, value: float, cover: float) -> int:
+        """Add a leaf; it may be split later. Returns its number."""
+        for name, number in (("party", LEAF), ("split", LEAF), ("left", LEAF), ("right", LEAF)):
+            getattr(self, name).append(number)
+        self.value.append(value)
+        self.gain.append(0.0)
+        self.cover.append(cover)
+        return len(self.value) - 1
+
+    def tree(self) -> Tree:
+        """All nodes as arrays."""
+        return Tree(**{name: np.array(getattr(self, name), dtype=kind) for name, kind in NODE.items()})
+
+
+class Growth:
+    """One tree while it grows."""
+
+    def __init__(self, rules: Trees, columns: Columns, words: Words, units: Units, sampled: Flags) -> None:
+        self.rules, self.columns = rules, columns
+        self.judge = Judge(rules, units)
+        self.frontier = Frontier(sampled)
+        self.histograms = np.zeros((0, columns.grid.total), dtype=np.uint64)
+        self.totals: Words = np.array([words[sampled].sum(dtype=np.uint64)], dtype=np.uint64)
+        self.at = np.zeros(len(words), dtype=np.int64)  # the node of every row
+        self.depth, self.leaves = 0, 1
+        self._nodes = _Nodes()
+        self._open = self._added(self.totals)
+        self.allowed: int | None = None  # the one party whose columns the tree may use
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a node that could be split."""
+        return bool(self._open)
+
+    def decide(self, sums: Words, splits: list[int]) -> Level:
+        """Decide on all open nodes from the sums of every slot; `splits` counts every party's, here too."""
+        self.histograms = self.frontier.whole(self.histograms, sums)
+        grid = self.columns.grid
+        usable = np.ones(grid.columns, dtype=bool)
+        if self.allowed is not None:
+            usable = self.columns.party == self.allowed
+        best = self.judge.best(self.histograms, self.totals, grid, usable)
+        split = self._chosen(best)
+        column = grid.column[best.bin[split]]
+        self.depth += 1
+        self.leaves += int(split.sum())
+        level = Level(
+            party=_spread(split, self.columns.party[column], LEAF),
+            column=_spread(split, self.columns.own[column], 0),
+            bin=_spread(split, best.bin[split] - grid.start[column], 0),
+            gaps_left=best.gaps_left & split,
+            stays=np.zeros(0, dtype=bool),
+        )
+        return self._branched(level, best, splits)
+
+    def divide(self, level: Level, left: Flags) -> None:
+        """Take in which rows went left."""
+        child = self.frontier.divide(level.split, left, level.stays)
+        moved = child >= 0
+        self.at[moved] = self._children[child[moved]]
+
+    def finish(self) -> Tree:
+        """The tree."""
+        return self._nodes.tree()
+
+    def _chosen(self, best: Best) -> Flags:
+        """Which nodes are split: all that gain by it or, where leaves run out, those that gain most."""
+        split = np.isfinite(best.gain)
+        room = self.rules.max_leaves - self.leaves
+        if self.rules.max_leaves and split.sum() > room:
+            first = np.argsort(-best.gain, kind="stable")[:room]
+            split = split & np.isin(np.arange(len(split)), first)
+        return split
+
+    def _branched(self, level: Level, best: Best, splits: list[int]) -> Level:
+        """The level with its children among the nodes; `splits` are counted."""
+        nodes, split = self._nodes, level.split
+        where: Rows = np.flatnonzero(split)
+        sums = np.stack([best.left[where], self.totals[where] - best.left[where]], axis=1).ravel()
+        children = self._added(sums)
+        for k, node in enumerate(where.tolist()):
+            parent, party = self._open[node], int(level.party[node])
+            nodes.party[parent], nodes.split[parent] = party, splits[party]
+            nodes.left[parent], nodes.right[parent] = children[2 * k : 2 * k + 2]
+            nodes.gain[parent] = float(best.gain[node])
+            splits[party] += 1
+        stays = self._stay(sums)
+        self._children = np.array(children, dtype=np.int64)
+        self._open = self._children[stays].tolist()
+        self.totals = sums[stays]
+        return Level(level.party, level.column, level.bin, level.gaps_left, stays)
+
+    def _stay(self, sums: Words) -> Flags:
+        """Which new nodes could be split once more."""
+        full = self.rules.max_leaves and self.leaves >= self.rules.max_leaves
+        if self.depth >= self.rules.max_depth or full:
+            return np.zeros(len(sums), dtype=bool)
+        heavy: Flags = self.judge.cover(sums) >= 2 * self.rules.min_child_weight
+        return heavy
+
+    def _added(self, sums: Words) -> list[int]:
+        """Add nodes with these sums."""
+        values = self.rules.learning_rate * self.judge.weight(sums)
+        covers = self.judge.cover(sums)
+        return [self._nodes.add(float(v), float(c)) for v, c in zip(values, covers, strict=True)]
+
+
+def _spread(where: Flags, values: Counts, rest: int) -> Counts:
+    """Values at the given places, `rest` at the others."""
+    found = np.full(len(where), rest, dtype=np.int64)
+    found[where] = values
+    return found

@@ -1,0 +1,71 @@
+"""One party's columns while trees grow: their bins, their histograms, and the splits that fell on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from colonnade.arrays import Matrix, Words
+from colonnade.errors import MalformedMessage
+from colonnade.trees.bins import Counts, Cuts, Flags
+from colonnade.trees.boosting import Sampling
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.grow import Level
+from colonnade.trees.histogram import Histogrammer
+from colonnade.trees.tree import OwnSplits
+
+
+class OwnColumns:
+    """What one party does with its columns; `party` is its place in the order of all parties."""
+
+    def __init__(self, X: Matrix, sampling: Sampling, party: int) -> None:
+        self.party, self.sampling = party, sampling
+        self.cuts = Cuts.of(X, sampling.rules.max_bin, sampling.seed)
+        self.grid = self.cuts.grid
+        self.all = Histogrammer(self.cuts.codes(X), self.grid)
+        self.chosen = self.all
+        self.splits = OwnSplits()
+
+    def begin(self, tree: int) -> Counts:
+        """Choose the columns that take part in a tree."""
+        columns = self.sampling.columns_of(tree, self.party, self.grid.columns)
+        self.chosen = self.all.take(columns)
+        return columns
+
+    def sums(self, words: Words, frontier: Frontier) -> Words:
+        """The histograms that the frontier asks for, [slots, bins]."""
+        return self.chosen.sums(words, frontier.slot, frontier.slots)
+
+    def left(self, level: Level, frontier: Frontier) -> Flags:
+        """Which rows of the nodes that this party splits go left, in the order of rows; notes the splits."""
+        mine = level.party == self.party
+        self._check(level, mine)
+        for node in np.flatnonzero(mine).tolist():
+            column, last = int(level.column[node]), int(level.bin[node])
+            # a split of all numbers from all gaps has no edge above it
+            edges = np.append(self.cuts.edges[column], np.inf)
+            self.splits.add(column, float(edges[last]), bool(level.gaps_left[node]))
+        rows = frontier.rows(mine)
+        at = frontier.place[rows]
+        columns = level.column[at]
+        code = self.all.codes[rows, columns]
+        gap = self.grid.gaps[columns] & (code == self.grid.ordered[columns])
+        left: Flags = np.where(gap, level.gaps_left[at], code <= level.bin[at])
+        return left
+
+    def _check(self, level: Level, mine: Flags) -> None:
+        """Refuse splits of columns or bins that are not there."""
+        column, last = level.column[mine], level.bin[mine]
+        if ((column < 0) | (column >= self.grid.columns)).any():
+            raise MalformedMessage("a split of a column that is not there")
+        if ((last < 0) | (last >= self.grid.ordered[column])).any():
+            raise MalformedMessage("a split after a bin that is not there")
+
+
+def joined_sides(sides: Sequence[tuple[int, Flags]], level: Level, frontier: Frontier) -> Flags:
+    """The side of every row that is split, from what each party said of its nodes, by its place."""
+    left = np.zeros(len(frontier.place), dtype=bool)
+    for party, flags in sides:
+        left[frontier.rows(level.party == party)] = flags
+    return left

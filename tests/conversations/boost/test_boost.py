@@ -1,0 +1,208 @@
+"""Boosted trees over split columns are, split for split, those of naive boosting on pooled ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.oracles.tables import pooled, random_tables, run
+from tests.oracles.trees import NaiveTrees, Node
+
+from colonnade.errors import JobError
+from colonnade.job import Trees
+from colonnade.run.federate import Finished, Tables
+from colonnade.trees.tree import LEAF, Forest, Splits
+
+SMALL: dict[str, Any] = {"max_depth": 3, "max_bin": 8, "min_child_weight": 0.5, "learning_rate": 0.3}
+ROUNDS: dict[str, Any] = {"epochs": 3}
+
+
+def grown(tables: Tables, *, train: dict[str, Any] | None = None, **sections: Any) -> Finished:
+    trees = {**SMALL, **sections.pop("trees", {})}
+    algorithm = sections.pop("algorithm", "secureboost")
+    return run(tables, algorithm, train={**ROUNDS, **(train or {})}, trees=trees, **sections)
+
+
+def nodes_of(done: Finished) -> list[Node]:
+    """The trees of a run with everybody's splits in their places."""
+    holder = done.plan.evaluator
+    forest = Forest.from_arrays(done.shares[holder].weights)
+    splits = [Splits.from_arrays(done.shares[party].weights) for party in done.plan.parties]
+
+    def node(tree: int, place: int) -> Node:
+        found = forest.trees[tree]
+        party = int(found.party[place])
+        if party == LEAF:
+            return {"value": found.value[place]}
+        own, number = splits[party], int(found.split[place])
+        return {
+            "party": party,
+            "column": int(own.column[number]),
+            "threshold": float(own.threshold[number]),
+            "gaps_left": bool(own.gaps_left[number]),
+            "gain": float(found.gain[place]),
+            "left": node(tree, int(found.left[place])),
+            "right": node(tree, int(found.right[place])),
+        }
+
+    return [node(tree, 0) for tree in range(len(forest.trees))]
+
+
+def assert_same(found: Node, wanted: Node) -> None:
+    if "value" in wanted:
+        assert found["value"] == pytest.approx(wanted["value"], rel=1e-12)
+        return
+    for key in ("party", "column", "threshold"):
+        assert found[key] == wanted[key]
+    if wanted["matters"]:
+        assert found["gaps_left"] == wanted["gaps_left"]
+    assert found["gain"] == pytest.approx(wanted["gain"], rel=1e-9)
+    assert_same(found["left"], wanted["left"])
+    assert_same(found["right"], wanted["right"])
+
+
+def naive(tables: Tables, done: Finished, weight: np.ndarray | None = None) -> NaiveTrees:
+    plan = done.plan
+    X, y = pooled(tables)
+    widths = np.cumsum([table.width for table in tables.train.values()])[:-1]
+    return NaiveTrees(
+        np.split(X, widths, axis=1),
+        y,
+        plan.settings.trees,
+        plan.pace.epochs,
+        plan.seed,
+        plan.objective.loss,
+        plan.objective.classes,
+        weight,
+    )
+
+
+def assert_equal_trees(done: Finished, oracle: NaiveTrees) -> None:
+    wanted = oracle.fit()
+    found = nodes_of(done)
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize(
+    "trees",
+    [
+        {},
+        {"max_leaves": 5, "gamma": 0.5, "reg_lambda": 0.0},
+        {"subsample": 0.6, "colsample_bytree": 0.5},
+        {"early_stopping_rounds": 1, "validation_fraction": 0.3, "learning_rate": 1.0},
+        {"max_depth": 5, "min_child_weight": 3.0},
+    ],
+)
+def test_trees_are_those_of_naive_boosting_on_pooled_columns(trees: dict[str, Any]) -> None:
+    tables = random_tables(active=1)
+    done = grown(tables, trees=trees, train={"epochs": 4})
+    assert_equal_trees(done, naive(tables, done))
+
+
+@pytest.mark.parametrize(
+    ("options", "train"),
+    [
+        ({"regression": True}, {"loss": "squared"}),
+        ({"classes": 3}, {"loss": "softmax", "classes": 3}),
+        ({"sparse": True}, {}),
+    ],
+)
+def test_so_they_are_for_every_loss_and_sparse_columns(
+    options: dict[str, Any], train: dict[str, Any]
+) -> None:
+    tables = random_tables(active=1, **options)
+    done = grown(tables, train=train)
+    assert_equal_trees(done, naive(tables, done))
+
+
+def with_gaps(tables: Tables, part: float = 0.2) -> Tables:
+    rng = np.random.default_rng(5)
+    train = {}
+    for party, table in tables.train.items():
+        X = np.asarray(table.X).copy()
+        X[rng.random(X.shape) < part] = np.nan
+        train[party] = replace(table, X=X)
+    return replace(tables, train=train)
+
+
+def test_gaps_go_where_they_gain_more() -> None:
+    tables = with_gaps(random_tables(active=1))
+    done = grown(tables)
+    oracle = naive(tables, done)
+    assert_equal_trees(done, oracle)
+
+
+def test_rows_have_weights() -> None:
+    tables = random_tables(active=1)
+    weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.5], tables.train["party0"].rows)
+    weight /= weight.mean()
+    tables.train["party0"] = replace(tables.train["party0"], weight=weight)
+    done = grown(tables)
+    assert_equal_trees(done, naive(tables, done, weight))
+
+
+@pytest.mark.parametrize("algorithm", ["secureboost", "boosted-sum"])
+@pytest.mark.parametrize("world", ["simulated", "local"])
+def test_a_run_equals_its_pooled_twin_to_the_last_bit(algorithm: str, world: str) -> None:
+    tables = random_tables(active=2, test_rows=50)
+    done = grown(tables, algorithm=algorithm, world=world, trees={"subsample": 0.8}).result
+    assert done.metrics["suboptimality"] == 0.0
+    assert {key: done.metrics[key] for key in done.pooled} == done.pooled
+
+
+@pytest.mark.parametrize("turns", ["gain", "round"])
+def test_a_tree_of_boosted_sum_uses_one_partys_columns(turns: str) -> None:
+    tables = random_tables(active=1, test_rows=50)
+    done = grown(tables, algorithm="boosted-sum", trees={"turns": turns}, train={"epochs": 8})
+    forest = Forest.from_arrays(done.shares["party0"].weights)
+    owners = [set(tree.party.tolist()) - {LEAF} for tree in forest.trees]
+    assert all(len(each) == 1 for each in owners)
+    if turns == "round":
+        assert [each.pop() for each in owners] == [0, 1, 2, 3, 0, 1, 2, 3]
+    for number, party in enumerate(done.plan.parties):  # an owner has its own trees, and their leaves
+        own = Forest.from_arrays(done.shares[party].weights).part_of(number, first=number == 0)
+        assert len(own.trees) == sum(tree.party[0] == number for tree in forest.trees)
+
+
+def test_a_label_holder_may_have_no_columns() -> None:
+    tables = random_tables(parties=3, active=1)
+    first = tables.train["party0"]
+    train = {"label": replace(first, X=first.X[:, :0], columns=()), **tables.train}
+    train["party0"] = replace(first, y=None)
+    done = grown(replace(tables, train=train, active=("label",)))
+    same = grown(tables)
+    assert done.result.metrics["train_loss"] == same.result.metrics["train_loss"]
+
+
+@pytest.mark.parametrize(
+    ("train", "words"),
+    [
+        ({"batch": 16}, "train.batch"),
+        ({"step": 0.1}, "trees.learning_rate"),
+        ({"tolerance": 1e-3}, "early_stopping_rounds"),
+        ({"loss": "smooth_hinge"}, "logistic"),
+    ],
+)
+def test_what_makes_no_sense_for_trees_is_refused(train: dict[str, Any], words: str) -> None:
+    with pytest.raises(JobError, match=words):
+        grown(random_tables(active=1), train=train)
+
+
+def test_numbers_out_of_range_are_refused() -> None:
+    for key, value in (
+        ("max_depth", 0),
+        ("max_bin", 256),
+        ("subsample", 0.0),
+        ("gamma", -1.0),
+        ("max_leaves", 1),
+    ):
+        with pytest.raises(JobError, match=f"trees.{key}"):
+            grown(random_tables(active=1), trees={key: value})
+
+
+def test_defaults_are_those_of_the_section() -> None:
+    assert run(random_tables(active=1), "secureboost", train=ROUNDS).plan.settings.trees == Trees()
