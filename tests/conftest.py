@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from colonnade.run import blind
+
 settings.register_profile("colonnade", deadline=None)
 settings.load_profile("colonnade")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def labels_in_clear() -> Iterator[None]:
+    """Tests of the papers' algorithms mean labels in clear, as the papers do, without saying so each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blind, "USUAL", "clear")
+        yield
+
+
+@pytest.fixture
+def usual_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The labels that a job gets which does not say, as users have them."""
+    monkeypatch.setattr(blind, "USUAL", "blind")
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def leaks(contract: Contract) -> tuple[Leak, ...]:
         terms.secure.sum,
         len(terms.parties),
         woe=terms.prepare.woe,
-        blind=terms.secure.labels == "blind",
+        blind=contract.composition.job.secure.labels == "blind",
     )
 
 

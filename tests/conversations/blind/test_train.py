@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import replace
 from typing import Any
@@ -12,9 +13,18 @@ from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.arrays import Floats
 from colonnade.conversations.blind.columns import BITS, Turn, fixed
-from colonnade.errors import FixedPointOverflow, JobError
+from colonnade.conversations.blind.predict import BlindScorer
+from colonnade.conversations.linear.record import LinearShares
+from colonnade.conversations.predict import Holding, Session
+from colonnade.data.table import Table
+from colonnade.errors import DataError, FixedPointOverflow, JobError
 from colonnade.losses import LOSSES as LOSS
+from colonnade.net.clock import VirtualClock, run_virtual
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.inprocess.simulated import SimulatedHub
 from colonnade.run.federate import Finished, Tables
+from colonnade.secure.masked import MaskedSum
+from colonnade.secure.streams import PairStreams
 
 BLIND = {"labels": "blind"}
 LOSSES: dict[str, dict[str, Any]] = {
@@ -191,3 +201,54 @@ def test_what_cannot_be_blind_is_refused_with_the_way_out(
 def test_a_sum_that_shows_pieces_is_refused() -> None:
     with pytest.raises(JobError, match="use sum = 'masked'"):
         run(random_tables(parties=3, active=1), "vfb-sgd", secure={**BLIND, "sum": "plain"})
+
+
+# -- weights that nobody learns ----------------------------------------------------------------------
+
+
+def holdings(done: Finished, tables: dict[str, Table]) -> dict[str, Holding]:
+    return {
+        party: Holding(done.plan, party, dict(share.weights), tables[party].X)
+        for party, share in done.shares.items()
+    }
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+@pytest.mark.parametrize("asker", ["party0", "party2"])
+def test_rows_are_scored_with_weights_that_nobody_has(loss: str, asker: str) -> None:
+    setting = random_tables(parties=4, active=1, rows=120, test_rows=50, **LOSSES[loss])
+    train = train_of(loss)
+    known = run(setting, "vfb-saga", train=train, secure=BLIND)
+    kept = run(setting, "vfb-saga", train=train, secure={**BLIND, "reveal": "never"})
+    assert setting.test is not None
+    assert all("w" not in kept.shares[party].weights for party in ("party1", "party2", "party3"))
+    expected = LinearShares().together(holdings(known, setting.test))
+    np.testing.assert_allclose(LinearShares().together(holdings(kept, setting.test)), expected, atol=1e-4)
+    held = holdings(kept, setting.test)
+
+    async def program(net: Endpoint) -> Floats | None:
+        pairs = {p: hashlib.sha256(repr(sorted((net.me, p))).encode()).digest() for p in net.peers}
+        scorer = LinearShares().scorer(held[net.me])
+        session = Session(net, MaskedSum(net, pairs), asker, scorer, PairStreams(net.me, pairs))
+        await session.score_all()
+        return await scorer.score(session, np.array([3, 1, 49]))
+
+    async def everybody() -> list[Floats | None]:
+        hub = SimulatedHub()
+        ends = [Endpoint(p, tuple(held), hub.wire(p), VirtualClock(1.0), run=1, deadline=60) for p in held]
+        return list(await asyncio.gather(*map(program, ends)))
+
+    found = dict(zip(held, run_virtual(everybody()), strict=True))
+    assert [party for party, z in found.items() if z is not None] == [asker]
+    np.testing.assert_allclose(np.asarray(found[asker]), expected[[3, 1, 49]], atol=1e-4)
+
+
+def test_rows_far_longer_than_those_of_training_are_refused() -> None:
+    setting = random_tables(parties=3, active=1, rows=60, test_rows=5)
+    done = run(setting, "vfb-sgd", secure={**BLIND, "reveal": "never"})
+    assert setting.test is not None
+    wild = {party: replace(table, X=table.X * 1e3) for party, table in setting.test.items()}
+    held = holdings(done, wild)["party1"]
+    assert held.plan.blind is not None
+    with pytest.raises(DataError, match="longer than any of training"):
+        _ = BlindScorer(held, held.plan.blind).words

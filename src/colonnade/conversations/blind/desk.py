@@ -25,6 +25,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.blind.columns import BITS, own_key
+from colonnade.conversations.blind.predict import LONGER
 from colonnade.conversations.blind.slots import Lengths, Slot, bits_for
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, Delays
@@ -226,12 +227,15 @@ class Desk:
         rounds = math.log(SMALLEST) / math.log1p(-shrink) if shrink else self.schedule.rounds
         return int(2 ** math.floor(math.log2(min(max(rounds, 1.0), 2.0**40))))
 
-    def renew(self) -> Words:
-        """Begin p anew with all coefficients, so that alpha is 1 and gamma 0; returns them for all rows."""
+    def renew(self, *, final: bool = False) -> Words:
+        """Begin p anew with all coefficients, so that alpha is 1 and gamma 0; returns them for all rows.
+
+        In the end there is room for new rows, some times as long as those of training.
+        """
         every, whole = np.arange(self.schedule.rows), self.coefficients()
         read = self.factors.alpha * self.p.bounds(every) + abs(self.factors.gamma) * self._q_bounds(every)
         room = max(self._room(self.steps.rate()), ROOM / 4 * float(read.max(initial=0.0)))
-        self.p = self._slot(room, read)
+        self.p = self._slot(LONGER * self.lengths.longest * self.length if final else room, read)
         words, self.C = self.p.write(whole)
         self.p.moved = 0.0  # scores have not moved by this
         self.factors = Factors()
@@ -260,12 +264,12 @@ class Desk:
         """Take in the scores of the snapshot's mean gradient."""
         self.slope = self._shaped(self.q.value(total, np.arange(self.schedule.rows)))
 
-    def blurred(self, parts: Iterable[Words], length: float) -> list[Words]:
+    def blurred(self, parts: Iterable[Words]) -> list[Words]:
         """The own parts of the owners' weights as they may be told: weights get 20 bits, by random low ones.
 
         Exact weights are sums of whole numbers, one for every row, and lattice reduction could solve them.
         """
-        reach = max(1, int(2.0**-REVEALED * length / self.unit))
+        reach = max(1, int(2.0**-REVEALED * self.length / self.unit))
         noise = Stream(own_key(self.context, "blur"))
         told = []
         for number, part in enumerate(parts):

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.arrays import Floats, Rows, Words
+from colonnade.arrays import Arrays, Rows, Words
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.desk import Asking, Desk
+from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
 from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.tune import BlindTuner
 from colonnade.conversations.blind.verbs import Asked, OpenLot, Verbs
@@ -71,6 +72,7 @@ class BlindTraining:
         self.schedule = Schedule(rows, plan.pace.batch, epochs, plan.seed, (plan.evaluator,), reshuffle)
         self.evaluation = context.evaluation()
         self.desk = Desk(context, self.schedule) if context.me == plan.evaluator else None
+        self.key = columns.own_key(context, "rotation")
         self.turn = self._secret_turn()
         self.verbs = Verbs(context, self._fixed(), self._sizes())
         width = max(1, plan.objective.classes)
@@ -88,7 +90,7 @@ class BlindTraining:
         context, blind = self.context, self.context.plan.blind
         if blind is None or context.me not in blind.dealers:
             return None
-        return columns.Turn.secret(context.train.width, columns.own_key(context, "rotation"))
+        return columns.Turn.secret(context.train.width, self.key)
 
     def _fixed(self) -> dict[str, Words]:
         """An owner's columns by table, turned and rounded."""
@@ -118,8 +120,7 @@ class BlindTraining:
             await self._rounds(stop)
             if await self._turn():
                 break
-        if self.context.plan.settings.estimator != "sgd":
-            await self.renew()
+        await self.renew(final=True)
 
     def _turns(self) -> Iterator[int]:
         """The rounds after which something else is due than another round."""
@@ -256,12 +257,12 @@ class BlindTraining:
         if self.desk is not None and slope is not None:
             self.desk.take_slope(slope)
 
-    async def renew(self) -> None:
+    async def renew(self, *, final: bool = False) -> None:
         """Send all coefficients anew: p becomes the weights themselves."""
         await self.verbs.flush()
         self.since = 0
         self.verbs.clear(self.p)
-        await self.add_all(self.p, None if self.desk is None else self.desk.renew())
+        await self.add_all(self.p, None if self.desk is None else self.desk.renew(final=final))
 
     # -- measuring --------------------------------------------------------------------------------------
 
@@ -303,14 +304,9 @@ class BlindTraining:
     # -- the end ----------------------------------------------------------------------------------------
 
     async def outcome(self) -> Outcome:
-        """What this party returns: its weights, as the plan lets it know them."""
-        told, unit = [], 0.0
-        if self.desk is not None:
-            parts = [part[self.p] for part in self.verbs.parts.values()]
-            told, unit = self.desk.blurred(parts, self.desk.length), self.desk.unit
-        unveiled = await self.verbs.unveil(self.p, told, unit)
+        """What this party returns: its weights, or its part of them, as the plan lets it know them."""
         return Outcome(
-            weights={"w": self._weights(unveiled)},
+            weights=await self._weights(),
             step=self.desk.steps.rate() if self.desk is not None else 0.0,
             rounds=self.timetable.rounds(self.done),
             updates=self.done,
@@ -318,11 +314,21 @@ class BlindTraining:
             converged=self.done < self.schedule.rounds if self.context.plan.pace.open else None,
         )
 
-    def _weights(self, unveiled: tuple[Words, float] | None) -> Floats:
-        if self.desk is not None:
-            return self.desk.block.w
+    async def _weights(self) -> Arrays:
+        parts = {owner: part[self.p] for owner, part in self.verbs.parts.items()}
+        blind, desk = self.context.plan.blind, self.desk
+        if blind is not None and blind.reveal == "never":
+            await self.verbs.flush()
+            if desk is not None:
+                return label_holder_arrays(desk.block.w, parts, desk.unit)
+            tables = self.verbs.tables
+            return owner_arrays(parts[self.context.me], self.key, tables["train"]) if tables else {}
+        told = [] if desk is None else desk.blurred(parts.values())
+        unveiled = await self.verbs.unveil(self.p, told, desk.unit if desk is not None else 0.0)
+        if desk is not None:
+            return {"w": desk.block.w}
         shape = (self.context.train.width, *self.context.plan.objective.shape)
         if unveiled is None or self.turn is None:
-            return np.zeros(shape)
+            return {"w": np.zeros(shape)}
         words, unit = unveiled
-        return self.turn.back(words.view(np.int64).T.astype(np.float64) * unit).reshape(shape)
+        return {"w": self.turn.back(words.view(np.int64).T.astype(np.float64) * unit).reshape(shape)}
