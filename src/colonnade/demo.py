@@ -307,7 +307,7 @@ def learnt(party: str) -> str:
     """What this run tells a department about the others' data, whether it looks or not."""
     if party == HOLDER:
         return "who is a patient of all four; each one's total score, so the sum of the other three's"
-    return "who is a patient of all four; theta of each, so the diagnosis and the total score"
+    return "who is a patient of all four; in the end the weights of its own columns, and no diagnosis"
 
 
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:
