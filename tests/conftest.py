@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from colonnade.run import blind
+from colonnade.conversations.linear.record import BACKWARD
+from colonnade.run.registry import CONVERSATIONS
 
 settings.register_profile("colonnade", deadline=None)
 settings.load_profile("colonnade")
@@ -19,14 +21,16 @@ settings.load_profile("colonnade")
 def labels_in_clear() -> Iterator[None]:
     """Tests of the papers' algorithms mean labels in clear, as the papers do, without saying so each time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blind, "USUAL", "clear")
+        patch.setitem(
+            CONVERSATIONS, "backward", replace(BACKWARD, traits=BACKWARD.traits - {"blind-by-itself"})
+        )
         yield
 
 
 @pytest.fixture
 def usual_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """The labels that a job gets which does not say, as users have them."""
-    monkeypatch.setattr(blind, "USUAL", "blind")
+    monkeypatch.setitem(CONVERSATIONS, "backward", BACKWARD)
 
 
 @pytest.fixture

@@ -65,6 +65,14 @@ def test_files_that_are_named_exist(page: Path) -> None:
         assert (ROOT / name).exists() or name == "docs/_build", name  # which `make docs` makes
 
 
+def test_every_figure_of_the_readme_names_its_command() -> None:
+    _, figures = TEXTS[ROOT / "README.md"].split("## Figures")
+    rows = [line.strip("| ").split(" | ") for line in figures.split("## ")[0].splitlines() if line[:1] == "|"]
+    assert len(rows) > 5
+    for *_, command in rows[2:]:
+        assert re.fullmatch(r"`(colonnade|python -m colonnade_bench)\b.*`|the same", command), command
+
+
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if ">>> " in TEXTS[page]], ids=lambda page: str(page.relative_to(ROOT))
 )
@@ -159,7 +167,7 @@ def test_keys_in_the_text_exist(page: Path) -> None:
 
 def test_the_files_of_the_examples_are_read_without_complaint() -> None:
     examples = ROOT / "examples"
-    for job in (examples / "black_box" / "job.toml", examples / "straggler.toml"):
+    for job in (examples / "black_box" / "job.toml", examples / "straggler.toml", examples / "a9a.toml"):
         compose(read_job(job))
     terms = read_terms(examples / "deploy" / "credit.toml")
     for party, member in terms.parties.items():

@@ -78,3 +78,9 @@ def test_a_weighted_softmax_weighs_rows_and_not_classes() -> None:
     u = rng.standard_normal((8, 3))
     bent = weight[:, None] * plain.bend(plain.dz(z, y), u)
     np.testing.assert_allclose(loss.bend(loss.dz(z, labels), u, labels), bent, atol=1e-12)
+
+
+def test_a_weight_of_next_to_nothing_is_no_division_by_zero() -> None:
+    loss = Weighted(LOSSES["gamma"], 1.0)
+    labels = np.array([[1.0, 5e-324]])
+    assert loss.bend(loss.dz(np.zeros(1), labels), np.ones(1), labels).tolist() == [5e-324]

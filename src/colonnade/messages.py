@@ -358,6 +358,9 @@ class Gradients(Message, frozen=True, tag=71):
     tag: int
     words: Numbers
     kept: int | None = None
+    deals: tuple[
+        int, ...
+    ] = ()  # the places of parties for which the receiver deals words, if labels are blind
 
 
 class Histograms(Message, frozen=True, tag=72):
@@ -365,6 +368,7 @@ class Histograms(Message, frozen=True, tag=72):
 
     tag: int
     sums: Numbers
+    spots: Numbers  # where labels are blind: bins of rows, then sides, in an order unknown to the receiver
     sent: int
 
 
@@ -383,7 +387,7 @@ class Divide(Message, frozen=True, tag=73):
 
 
 class Sides(Message, frozen=True, tag=74):
-    """Which rows of the nodes that the sender splits go left: a bit each, in the order of rows."""
+    """Which rows of the nodes that the sender splits go left: a bit each, node after node."""
 
     tag: int
     left: Numbers
@@ -409,6 +413,13 @@ class Grown(Message, frozen=True, tag=76):
     left: Numbers
     right: Numbers
     value: Numbers
+
+
+class Shuffled(Message, frozen=True, tag=77):
+    """What a dealer makes of random words for one column of a tree (`conversations/boost/blind`)."""
+
+    tag: int
+    words: Numbers
 
 
 class Veiled(Message, frozen=True, tag=80):
@@ -447,7 +458,7 @@ AnyMessage = (
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare
     | Sealing | SealedLabels | Tally | Evidence
-    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown
+    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled
     | Veiled | Veil | Dealt | Unveil
 )  # fmt: skip
 

@@ -9,8 +9,11 @@ import pytest
 
 from colonnade.data.table import Table
 from colonnade.run.federate import Tables
-from colonnade_bench.asyrevel.asyrevel import TABLE_3, TABLE_4, panels_of, time_to
+from colonnade_bench.asyrevel.asyrevel import TABLE_3, panels_of
 from colonnade_bench.asyrevel.line import line_times
+from colonnade_bench.asyrevel.literal import Networks
+from colonnade_bench.asyrevel.lossless import TABLE_4
+from colonnade_bench.asyrevel.pace import time_to
 from colonnade_bench.asyrevel.privacy import CLIENT, privacy
 from colonnade_bench.common import Bench, Grid
 
@@ -54,12 +57,12 @@ def test_the_private_part_of_the_bench_shows_leak_and_protection() -> None:
 
 
 def test_tables_become_figures_with_every_number_in_them() -> None:
-    times = Grid(TABLE_3, (), [[12, 1.1, 1.0, 0.9, 70.0], [98, 1.7, 1.2, 1.0, 71.0]])
+    times = Grid(TABLE_3, (), [["D1", 12, 1.1, 1.0, 0.9, 70.0], ["D7", 98, 1.7, 1.2, 1.0, 71.0]])
     rows: list[list[Any]] = [
-        ["b", "gau", 91.0, 80.0, 79.0],
-        ["b", "white box", None, None, 95.0],
-        ["a", "gau", 85.0, 70.0, 71.0],
-        ["a", "uni", 85.0, 72.0, 72.5],
+        ["b", "gau", 91.0, 80.0, 79.0, None, None, 1],
+        ["b", "white box", None, None, 95.0, None, None, 1],
+        ["a", "gau", 85.0, 70.0, 71.0, 0.1, 0.2, 10],
+        ["a", "uni", 85.0, 72.0, 72.5, 0.1, 0.2, 10],
     ]
     exchange, lossless = panels_of([times, Grid("another", (), []), Grid(TABLE_4, (), rows)])
     assert exchange.lines["paper"] == [(12.0, 1.1), (98.0, 1.7)]
@@ -68,3 +71,26 @@ def test_tables_become_figures_with_every_number_in_them() -> None:
     assert lossless.lines["uni"] == [(72.0, 72.5)]
     assert lossless.lines["the same"] == [(70.0, 70.0), (80.0, 80.0)]
     assert "white box" not in lossless.lines
+
+
+def test_the_papers_own_rule_estimates_the_gradient_of_its_networks() -> None:
+    """Many steps from the same place move the parameters on average as the derivative says."""
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((8, 3, 5)).astype(np.float32), np.array([1, 7, 7])
+    start = Networks(5, 0)
+
+    def loss(w: Any, w0: Any) -> float:
+        at = Networks(5, 0)
+        at.w, at.w0 = w, w0
+        z = at.scores(at.w0, at.outputs(x)[0].T).astype(np.float64)
+        return float((np.log(np.exp(z).sum(axis=1)) - z[np.arange(3), y]).mean())
+
+    moved = np.zeros(start.w.shape)
+    networks = Networks(5, 0)
+    for _ in range(3000):
+        networks.w, networks.w0 = start.w.copy(), start.w0.copy()
+        networks.step(x, y)
+        moved -= (networks.w - start.w) / 0.002 / 3000
+    along = moved / np.linalg.norm(moved)
+    slope = (loss(start.w + 0.01 * along, start.w0) - loss(start.w - 0.01 * along, start.w0)) / 0.02
+    assert slope == pytest.approx(np.linalg.norm(moved), rel=0.35)

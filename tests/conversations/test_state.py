@@ -89,6 +89,6 @@ def test_what_rounds_change_is_plain_data(
 
 
 def test_a_closure_in_a_record_would_be_found() -> None:
-    question = StepQuestion(np.zeros(2), 1.0, LimitedMemory(3, 0.1).inverse, np.zeros(1))
+    question = StepQuestion(np.zeros(2), 1.0, LimitedMemory(3, 0.1).inverse, 1.0, np.zeros(1))
     assert not_plain(question, "question") == []
     assert not_plain({"then": lambda answer: answer}, "question") == ["question[then]: function"]

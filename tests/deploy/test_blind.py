@@ -38,7 +38,7 @@ def test_blind_runs_train_store_and_score_where_clear_labels_are_refused(tmp_pat
     assert manifest.metrics["test_auc"] > 0.8
     kept, never = trained_and_asked(tmp_path / "never", {"labels": "blind", "reveal": "never"})
     assert kept.metrics["validation_auc"] == pytest.approx(manifest.metrics["validation_auc"], abs=0.01)
-    np.testing.assert_allclose(never, blind, atol=1e-3)
+    assert np.corrcoef(never, blind)[0, 1] > 0.999  # other terms, and so another split of the rows
     share = shares.load(tmp_path / "never" / "shop" / "runs" / "models", "repaid")
     assert "w" not in share.arrays
     with pytest.raises(Refused, match="leaks 'labels'"):

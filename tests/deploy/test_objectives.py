@@ -109,7 +109,7 @@ def test_weights_are_those_of_scikit_learn(tmp_path: Path, balanced: bool) -> No
     assert np.abs(plain.decision_function(matrix(tmp_path, test)) - expected).max() > 0.2
 
 
-def test_counts_are_served_as_expected_numbers(tmp_path: Path) -> None:
+def test_counts_with_an_exposure_are_served_as_expected_rates(tmp_path: Path) -> None:
     from colonnade.deploy.http.service import Service
 
     consortium = lay_out(tmp_path)
@@ -117,14 +117,21 @@ def test_counts_are_served_as_expected_numbers(tmp_path: Path) -> None:
 
     def claims(row: Row, everybody: dict[str, dict[str, Row]]) -> Row:
         visits = float(everybody["shop"].get(row["id"], {"visits": "0"})["visits"])
-        return {**row, "repaid": str(rng.poisson(np.exp(0.4 * float(row["age"]) + 0.3 * visits)))}
+        years = rng.uniform(0.2, 2.0)
+        claims = rng.poisson(years * np.exp(0.4 * float(row["age"]) + 0.3 * visits))
+        return {**row, "repaid": str(claims), "years": f"{years:.3f}"}
 
     rewrite(tmp_path, claims)
+    config = tmp_path / "bank" / "party.toml"
+    config.write_text(config.read_text().replace('label = "repaid"', 'label = "repaid"\nexposure = "years"'))
+    members = {
+        name: {"data": "customers", "label": name == "bank", "exposure": name == "bank"} for name in NAMES
+    }
     (tmp_path / "bank" / "token").write_text(TOKEN)
     (tmp_path / "bank" / "token").chmod(0o600)
     (port,) = free_ports(1)
     serve = Serve(listen=f"127.0.0.1:{port}", model="repaid", data="applicants", token_file="token")  # noqa: S106
-    terms = job(train={**TRAIN, "loss": "poisson"}, prepare={"scale": "none"})
+    terms = job(parties=members, train={**TRAIN, "loss": "poisson"}, prepare={"scale": "none"})
     applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:10]
 
     async def program(daemons: dict[str, Daemon]) -> Any:
@@ -143,7 +150,9 @@ def test_counts_are_served_as_expected_numbers(tmp_path: Path) -> None:
     known, _ = split(tmp_path, terms)
     bank = rows_of(tmp_path, "bank")
     oracle = PoissonRegressor(alpha=0, tol=1e-8, max_iter=1000)
-    oracle.fit(matrix(tmp_path, known), [float(bank[each]["repaid"]) for each in known])
+    years = np.array([float(bank[each]["years"]) for each in known])
+    rates = np.array([float(bank[each]["repaid"]) for each in known]) / years
+    oracle.fit(matrix(tmp_path, known), rates, sample_weight=years)
     expected = oracle.predict(matrix(tmp_path, applicants, "applicants"))
     np.testing.assert_allclose([row["expected"] for row in found["scores"]], expected, rtol=0.02)
     np.testing.assert_allclose([row["score"] for row in found["scores"]], np.log(expected), atol=0.02)

@@ -99,9 +99,9 @@ def pooled_svrg(problem: Problem, passes: int, bfgs: QuasiNewton | None = None) 
 class QuasiNewton:
     """One H over all columns; every so many rounds a pair from the Hessian on all rows.
 
-    A step comes one round after its gradient, with the H that there was then; a pair is known two rounds
-    after the weights that it belongs to. `pins` are the steepest directions found before a round, and the
-    curvature below them.
+    A gradient step is made at once; what H adds to it, gamma (H - I / L) v, comes one round later, with the H
+    that there was then. A pair is known two rounds after the weights that it belongs to. `pins` are the
+    steepest directions found before a round, and the curvature below them; L is that of the first and 5%.
     """
 
     problem: Problem
@@ -111,12 +111,16 @@ class QuasiNewton:
     pins: dict[int, tuple[list[tuple[Floats, Floats]], float]]
     _last: Floats | None = None
     _step: Floats | None = None
+    _steepest: float = np.inf
     _coming: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
 
     def before(self, number: int) -> None:
         """Pin the directions that were found before a round, if any."""
         if number in self.pins:
-            self.memory.pin(*self.pins[number])
+            pairs, gamma = self.pins[number]
+            self.memory.pin(pairs, gamma)
+            s, y = pairs[0]
+            self._steepest = 1.05 * float(s.ravel() @ y.ravel() / (s.ravel() @ s.ravel()))
             self._coming.pop(number, None)  # its inner products belonged to the pins before
 
     def after(self, number: int, w: Floats, v: Floats) -> Floats:
@@ -126,7 +130,8 @@ class QuasiNewton:
         last = np.zeros_like(w) if self._last is None else self._last
         if self._step is not None:
             w = w - self._step
-        self._step = self.gamma * self.memory.direction(v)
+        w = w - self.problem.step * v
+        self._step = self.gamma * (self.memory.direction(v) - v / self._steepest)
         if (number + 1) % self.every == 0:
             self._coming[number + 2] = (w - last, hessian_times(self.problem, w, w - last))
             self._last = w

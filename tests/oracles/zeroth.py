@@ -34,9 +34,11 @@ def zeroth_order(
     mu: float,
     sphere: bool,
     seed: int,
+    weight: Numbers | None = None,
 ) -> list[Numbers]:
     """The weights of linear blocks whose scores are summed; each estimates its gradient from loss values."""
     w = [np.zeros(X.shape[1]) for X in blocks]
+    heavy = np.ones(len(y)) if weight is None else weight
     rngs = [np.random.default_rng([seed, m, 2]) for m in range(len(blocks))]
     for rows in rounds:
         scores = [X[rows] @ v for X, v in zip(blocks, w, strict=True)]
@@ -46,7 +48,7 @@ def zeroth_order(
 
             def f(v: Numbers, X: Numbers = X, others: Any = others) -> float:
                 z = others + X[rows] @ v  # noqa: B023  used at once
-                return float(loss.value(z, y[rows]).mean()) + l2 * regularizer.value(v)  # noqa: B023
+                return float((heavy[rows] * loss.value(z, y[rows])).mean()) + l2 * regularizer.value(v)  # noqa: B023
 
             g = np.zeros(d)
             draws = rngs[m].standard_normal((K, d))

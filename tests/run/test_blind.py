@@ -9,7 +9,8 @@ import pytest
 from colonnade.errors import JobError
 from colonnade.job import Data, Job, Secure, job_from
 from colonnade.job.plan import Facts
-from colonnade.run.blind import blind_of, dealers_of
+from colonnade.run.blind import blind_of, dealers_of, labels_of
+from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import compose
 
 
@@ -32,22 +33,22 @@ def test_nobody_helps_itself(owners: list[str], helper: str | None) -> None:
 
 
 def test_the_label_holder_helps_nobody() -> None:
-    found = blind_of(job(), facts(bank=3, shop=2, telco=4))
+    found = blind_of(job(), CONVERSATIONS["backward"], facts(bank=3, shop=2, telco=4))
     assert found is not None
     assert found.dealers == {"shop": "telco", "telco": "shop"}
     with pytest.raises(JobError, match="holds the label"):
-        blind_of(job(helper="bank"), facts(bank=3, shop=2, telco=4))
+        blind_of(job(helper="bank"), CONVERSATIONS["backward"], facts(bank=3, shop=2, telco=4))
 
 
 def test_a_neutral_party_may_help_one_owner() -> None:
-    found = blind_of(job(helper="notary"), facts(bank=3, shop=2, notary=0))
+    found = blind_of(job(helper="notary"), CONVERSATIONS["backward"], facts(bank=3, shop=2, notary=0))
     assert found is not None
     assert found.dealers == {"shop": "notary"}
 
 
 def test_two_parties_are_told_the_ways_out() -> None:
     with pytest.raises(JobError, match=r"secure.helper, or set secure.labels = 'clear'"):
-        blind_of(job(), facts(bank=3, shop=2))
+        blind_of(job(), CONVERSATIONS["backward"], facts(bank=3, shop=2))
 
 
 def test_labels_are_blind_where_a_job_does_not_say(usual_labels: None) -> None:
@@ -80,4 +81,26 @@ def test_where_that_does_not_work_a_job_must_say_clear(
 
 def test_a_helper_must_be_there() -> None:
     with pytest.raises(JobError, match="no party 'telko'; did you mean 'telco'"):
-        blind_of(job(helper="telko"), facts(bank=3, shop=2, telco=4))
+        blind_of(job(helper="telko"), CONVERSATIONS["backward"], facts(bank=3, shop=2, telco=4))
+
+
+@pytest.mark.parametrize(
+    ("conversation", "said", "mechanism", "parties", "labels"),
+    [
+        ("boost", None, "none", 3, "blind"),
+        ("boost", None, "none", 1, "clear"),
+        ("boost", None, "labels", 3, "clear"),
+        ("boost", "clear", "none", 3, "clear"),
+        ("boost", "blind", "labels", 3, "blind"),
+        ("backward", None, "none", 3, "clear"),
+    ],
+)
+def test_trees_are_blind_unless_the_job_says_no(
+    conversation: str, said: str | None, mechanism: str, parties: int, labels: str
+) -> None:
+    secure = {} if said is None else {"labels": said}
+    privacy = {} if mechanism == "none" else {"mechanism": mechanism, "epsilon": 1.0}
+    terms = job_from(
+        {"algorithm": "x", "data": {"train": "x", "parties": parties}, "secure": secure, "privacy": privacy}
+    )
+    assert labels_of(terms, CONVERSATIONS[conversation], parties) == labels

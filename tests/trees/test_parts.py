@@ -12,7 +12,7 @@ from colonnade.job import Trees
 from colonnade.losses import LOSSES, with_weights
 from colonnade.trees.bins import Cuts
 from colonnade.trees.boosting import Sampling
-from colonnade.trees.frontier import Frontier
+from colonnade.trees.frontier import Asked, Frontier
 from colonnade.trees.gradients import G_MOST, H_MOST, derivatives, joined, packed, parted, quantised, unpacked
 from colonnade.trees.histogram import Histogrammer
 from colonnade.trees.tree import Forest, Splits, Tree, leaves
@@ -110,33 +110,50 @@ def test_histograms_are_sums_modulo_2_to_the_64(seed: int, rows: int, columns: i
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 6, (rows, columns)).astype(float)
     cuts = Cuts.of(X, 8)
-    words = rng.integers(0, 2**64, rows, dtype=np.uint64)
-    slot = rng.integers(-1, slots, rows).astype(np.int32)
+    words = rng.integers(0, 2**64, (rows, columns), dtype=np.uint64)
+    slot = np.sort(rng.integers(0, slots, rows))
+    asked = Asked(rng.permutation(rows), np.bincount(slot, minlength=slots))
     grid, codes = cuts.grid, cuts.codes(X)
-    wanted = np.zeros((slots, grid.total), dtype=np.uint64)
+    one, each = np.zeros((2, slots, grid.total), dtype=np.uint64)
     for j in range(columns):
-        np.add.at(wanted, (slot[slot >= 0], grid.start[j] + codes[slot >= 0, j]), words[slot >= 0])
-    np.testing.assert_array_equal(Histogrammer(codes, grid).sums(words, slot, slots), wanted)
+        place = slot, grid.start[j] + codes[asked.rows, j]
+        np.add.at(one, place, words[asked.rows, 0])
+        np.add.at(each, place, words[asked.rows, j])
+    histogrammer = Histogrammer(codes, grid)
+    np.testing.assert_array_equal(histogrammer.sums(words, asked), each)
+    if columns:
+        np.testing.assert_array_equal(histogrammer.sums(np.ascontiguousarray(words[:, 0]), asked), one)
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=numbers, rows=st.integers(1, 200))
-def test_open_nodes_have_their_own_histograms_whichever_sibling_is_summed(seed: int, rows: int) -> None:
+@given(seed=numbers, rows=st.integers(1, 200), part=st.sampled_from([0.8, 1.1]))
+def test_open_nodes_have_their_own_histograms_whichever_sibling_is_summed(
+    seed: int, rows: int, part: float
+) -> None:
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 2**64, rows, dtype=np.uint64)
-    frontier = Frontier(rng.random(rows) < 0.8)
-    histograms = np.zeros((0, 1), dtype=np.uint64)
+    frontier = Frontier(rng.random(rows) < part)
+    histograms, node = np.zeros((0, 1), dtype=np.uint64), np.zeros(rows, dtype=np.int64)
     for _ in range(4):
-        sums = np.zeros((frontier.slots, 1), dtype=np.uint64)
-        np.add.at(sums[:, 0], frontier.slot[frontier.slot >= 0], words[frontier.slot >= 0])
+        asked = frontier.asked
+        sums = np.zeros((asked.slots, 1), dtype=np.uint64)
+        np.add.at(sums[:, 0], np.repeat(np.arange(asked.slots), asked.counts), words[asked.rows])
         histograms = frontier.whole(histograms, sums)
-        for node in range(frontier.open):
-            here = (frontier.place == node) & frontier.sampled
-            assert histograms[node, 0] == words[here].sum(dtype=np.uint64)
+        for k in range(frontier.open):
+            here = (node == k) & frontier.sampled
+            assert histograms[k, 0] == words[here].sum(dtype=np.uint64)
         if not frontier.open:
             break
-        split = rng.random(frontier.open) < 0.7
-        frontier.divide(split, rng.random(rows) < 0.4, rng.random(2 * int(split.sum())) < 0.8)
+        split, side = rng.random(frontier.open) < 0.7, rng.random(rows) < 0.4
+        stays = rng.random(2 * int(split.sum())) < 0.8
+        # the same, row by row
+        rank = {int(k): place for place, k in enumerate(np.flatnonzero(split))}
+        child = [
+            rank[k] + (0 if side[i] else len(rank)) if k in rank else -1 for i, k in enumerate(node.tolist())
+        ]
+        number = {int(k): place for place, k in enumerate(np.flatnonzero(stays))}
+        node = np.array([number.get(k, -1) for k in child])
+        frontier.divide(split, side[frontier.rows], stays)
 
 
 def test_rows_follow_thresholds_and_gaps_to_their_leaves() -> None:

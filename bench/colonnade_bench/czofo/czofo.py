@@ -15,7 +15,7 @@ from colonnade_bench.common import Bench, Grid, Panel, Say
 from colonnade_bench.czofo import paper
 from colonnade_bench.czofo.case import Case, Measurement, Record
 from colonnade_bench.czofo.cases import cases_of
-from colonnade_bench.czofo.paper import FRAMEWORKS, THRESHOLDS, Printed
+from colonnade_bench.czofo.paper import FRAMEWORKS, REACHED, THRESHOLDS, Printed
 from colonnade_bench.czofo.privacy import privacy
 from colonnade_bench.czofo.records import Measure, records
 from colonnade_bench.czofo.time import times
@@ -45,7 +45,8 @@ QUICK = tuple(part for part in PARTS if part not in ("mnist2", "mnist8"))
 BYTES = (
     "MB are 10^6 bytes as the meter counted them: all that was sent in training, framing and the first pass "
     "over all rows included; what of it is payload; our own framing and TLS records in per cent of that "
-    "(the local world has no TLS). The paper counts payload, in MB or MiB."
+    "(the local world has no TLS). The paper counts payload, in MB or MiB. MB to a threshold are until the "
+    "test accuracy is first measured there; the paper's may be until training accuracy is."
 )
 
 
@@ -79,16 +80,17 @@ def run(
 def frameworks(bench: Bench, part: str, found: Mapping[str, Record], note: str) -> None:
     """Add one of Tables 3, 6, 7, 9 and 10, and the figure that goes with it."""
     threshold, rows = THRESHOLDS[part], []
+    reached = REACHED.get(part, threshold)
     for name, record in found.items():
         theirs = FRAMEWORKS[part].get(name, Printed(float("nan")))
         rows.append([
             name, record.case.world, record.last.epochs, theirs.accuracy, record.accuracy,
-            theirs.to_threshold, record.megabytes_to(threshold),
+            theirs.to_threshold, record.megabytes_to(reached),
             theirs.total, record.megabytes, record.payload_megabytes, *record.framing, _where(record),
         ])  # fmt: skip
     heads = [
         "framework", "world", "epochs", "paper %", "ours %",
-        f"paper MB to {threshold:g}%", f"MB to {threshold:g}%", "paper MB", "MB", "payload MB",
+        f"paper MB to {threshold:g}%", f"MB to {reached:g}%", "paper MB", "MB", "payload MB",
         "framing %", "TLS %", "made on",
     ]  # fmt: skip
     bench.grids.append(Grid(TITLES[part], heads, rows, f"{note} {BYTES}"))

@@ -13,8 +13,12 @@ class Printed(NamedTuple):
     total: float | None = None
 
 
-# per cent of test accuracy that the column "cost" refers to
+# the accuracy in per cent that the column "cost" refers to: of CIFAR-10 the supplement says that it is
+# training accuracy, of the tables nothing. Ours is test accuracy
 THRESHOLDS = {"a9a": 82.0, "gmsc": 70.0, "mnist2": 95.0, "mnist4": 95.0, "mnist8": 95.0, "cifar10": 80.0}
+
+# what our networks reach instead, where the paper's threshold is above them
+REACHED = {"cifar10": 75.0}
 
 FRAMEWORKS: dict[str, dict[str, Printed]] = {
     "a9a": {
@@ -38,6 +42,7 @@ FRAMEWORKS: dict[str, dict[str, Printed]] = {
         "split": Printed(97.46, 10547, 23438), "c-vfl": Printed(97.51, 5860, 14649),
         "vafl": Printed(97.41, 6390, 24579), "vafl-dp": Printed(96.62, 8132, 24579),
         "syn-zoo-vfl": Printed(82.64, None, 23443), "zoo-vfl": Printed(89.49, None, 24093),
+        # 100 epochs of 32 bits both ways are 12,588 MB: nothing is compressed in this row
         "czofo": Printed(96.81, 3272, 12590),
     },
     "cifar10": {

@@ -38,12 +38,13 @@ class Attack:
         return case.plan.conversation in self.on and self.by(case)
 
 
-def _without_labels(case: Case) -> bool:
-    return not case.holds_label
+def _told_theta(case: Case) -> bool:
+    return not case.holds_label and case.plan.blind is None
 
 
 def _told_totals(case: Case) -> bool:
-    return case.holds_label and len(case.plan.parties) > 1 and not case.plan.objective.shape
+    plan = case.plan
+    return case.holds_label and plan.blind is None and len(plan.parties) > 1 and not plan.objective.shape
 
 
 def _evaluates(case: Case) -> bool:
@@ -104,7 +105,7 @@ ATTACKS: tuple[Attack, ...] = (
         aim="labels",
         sees="dL/dz of every row",
         on=("backward", "full"),
-        by=_without_labels,
+        by=_told_theta,
         guess=labels_from_theta,
     ),
     Attack(

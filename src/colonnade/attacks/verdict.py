@@ -56,6 +56,8 @@ def on_columns(
     attack: Attack, case: Case, guess: Columns, tables: Mapping[str, Table], y: Floats | None
 ) -> Finding:
     """How well an attack knows the column of others that it knows best."""
+    if len(guess.rows) < LEAST:
+        return _nothing(attack, case, f"only {len(guess.rows)} rows were heard of")
     best, where, looked_at = 0.0, "", 0
     truth: Floats = np.zeros(0)
     for party, found in guess.guess.items():
@@ -68,8 +70,8 @@ def on_columns(
             size = abs(_correlation(found[:, j if found.shape[1] > 1 else 0], column))
             if size > best:
                 best, where, truth = size, f"{name} of {party}", column
-    if not looked_at or len(guess.rows) < LEAST:
-        return _nothing(attack, case, "the others have no columns that vary, or too few rows were heard of")
+    if not looked_at:
+        return _nothing(attack, case, "the others have no columns that vary")
     span = of_correlation(best, len(guess.rows), looked_at)
     own = _dense(case.own.X[guess.rows])
     known = own if y is None else np.column_stack([own, y[guess.rows]])
@@ -92,10 +94,10 @@ def on_coins(
     positive, truth = side * scores > threshold, y[drawn] > 0
     hits, alarms = int((positive & truth).sum()), int((positive & ~truth).sum())
     yes, no = int(truth.sum()), int((~truth).sum())
-    # the attacker may name either label, whichever tells more
+    # the attacker may name either label, whichever tells more: so each bound holds more surely
     bound = max(
-        epsilon_at_least(hits, alarms, yes, no, delta=delta),
-        epsilon_at_least(no - alarms, yes - hits, no, yes, delta=delta),
+        epsilon_at_least(hits, alarms, yes, no, delta=delta, confidence=0.975),
+        epsilon_at_least(no - alarms, yes - hits, no, yes, delta=delta, confidence=0.975),
     )
     broken = bound > promised
     note = f"{len(drawn)} labels drawn by coin; the job promises {promised:g}"

@@ -244,20 +244,36 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
 @click.option("--raw", is_flag=True, help="A .skops Pipeline that takes columns as the files have them.")
 @JSON
 def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
-    """Write the linear model in DIR as FILE.onnx, or as FILE.skops for scikit-learn.
+    """Write the model in DIR, linear or trees, as FILE.onnx; a linear one also as FILE.skops.
 
     \b
     Example:
       colonnade credit export runs/job model.onnx
       colonnade credit export runs/job model.skops --raw
     """
-    from colonnade.credit.export import feature_names, onnx_bytes, skops_bytes, to_sklearn
+    from colonnade.credit.export import (
+        feature_names,
+        onnx_bytes,
+        skops_bytes,
+        to_sklearn,
+        tree_features,
+        trees_onnx_bytes,
+    )
     from colonnade.credit.pipeline import to_pipeline
+    from colonnade.credit.trees import TreeModel
     from colonnade.errors import DataError, ShareError
+    from colonnade.run.kept import KeptModel
 
-    model = _model(folder)
     if out.exists():
         raise ShareError(f"{out} exists and is not overwritten")
+    kept = KeptModel.read(folder)
+    if {share.manifest.kind for share in kept.shares.values()} == {"trees"}:
+        if out.suffix != ".onnx" or raw:
+            raise DataError(f"{out}: trees take prepared columns and are written as .onnx, without --raw")
+        trees = TreeModel.of(kept)
+        _write_export(out, trees_onnx_bytes(trees), tree_features(trees), "prepared", as_json)
+        return
+    model = _model(folder)
     match out.suffix:
         case ".onnx" if raw:
             raise DataError("--raw: an ONNX graph takes prepared columns; write .skops")
@@ -270,11 +286,39 @@ def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
             content, features = skops_bytes(to_sklearn(model)), feature_names(model)
         case _:
             raise DataError(f"{out}: write .onnx or .skops")
+    _write_export(out, content, features, "raw" if raw else "prepared", as_json)
+
+
+def _write_export(out: Path, content: bytes, features: list[str], kind: str, as_json: bool) -> None:
     out.write_bytes(content)
     if as_json:
         print_json({"written": str(out), "features": features})
         return
-    click.echo(f"written: {out}, of {len(features)} {'raw' if raw else 'prepared'} columns")
+    click.echo(f"written: {out}, of {len(features)} {kind} columns")
+
+
+@credit.command()
+@FOLDER
+@JSON
+def importance(folder: Path, as_json: bool) -> None:
+    """What every column did in the boosted trees of the run in DIR: its part of gain and cover, its splits.
+
+    \b
+    Example:
+      colonnade credit importance runs/job
+    """
+    from dataclasses import asdict
+
+    from colonnade.cli.show import console, table
+    from colonnade.credit.trees import TreeModel
+    from colonnade.run.kept import KeptModel
+
+    found = TreeModel.of(KeptModel.read(folder)).importances()
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = [(x.party, x.column, f"{x.gain:.1%}", f"{x.cover:.1%}", str(x.splits)) for x in found]
+    console().print(table(["party", "column", "gain", "cover", "splits"], rows, right=(2, 3, 4)))
 
 
 def _test_scores(folder: Path) -> TestScores:

@@ -37,6 +37,7 @@ Trait = Literal[
     "no-sum",  # nothing is summed securely
     "counts-classes",  # how many classes there are may be counted, where the job does not say
     "blind-labels",  # can be trained so that only the label holder learns what labels follow from
+    "blind-by-itself",  # and is where the job does not say otherwise
     "no-share",  # nobody ends up with a share that could score new rows
 ]
 

@@ -1,4 +1,4 @@
-"""A linear model for other programs, where all its shares are together: scikit-learn's own, or ONNX.
+"""A model for other programs, where all its shares are together: scikit-learn's own if linear, or ONNX.
 
 Both take the prepared columns of all parties side by side, in the order of `feature_names`: party.column.
 What makes prepared columns of raw ones stays in the shares, or goes along (`credit.pipeline`). A
@@ -7,21 +7,25 @@ scikit-learn model is stored by skops, and an ONNX graph is a graph: no file can
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.credit.linear import LinearModel
+from colonnade.credit.trees import TreeModel
 from colonnade.data.table import INTERCEPT
 from colonnade.errors import JobError
+from colonnade.trees.tree import LEAF
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
     from sklearn.linear_model import LogisticRegression
 
 OPSET = 18
-IR_VERSION = 9
+ML, ML_OPSET = "ai.onnx.ml", 5
+IR_VERSION = 10
 
 
 def feature_names(model: LinearModel) -> list[str]:
@@ -79,37 +83,139 @@ def skops_bytes(fitted: BaseEstimator) -> bytes:
 
 def onnx_bytes(model: LinearModel) -> bytes:
     """An ONNX graph: input `columns` [rows, features], outputs `score` and `probability` [rows, 1]."""
-    try:
-        from onnx import TensorProto, checker, helper
-    except ImportError as error:
-        raise JobError("onnx is not installed; pip install 'colonnade[export]'") from error
+    helper, double = _onnx()
     model.require_logistic("an export")
-    names = feature_names(model)
 
     def tensor(name: str, values: Floats) -> Any:
-        return helper.make_tensor(name, TensorProto.DOUBLE, values.shape, values.ravel().tolist())
+        return helper.make_tensor(name, double, values.shape, values.ravel().tolist())
 
-    def place(name: str, width: int) -> Any:
-        return helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["rows", width])
-
-    graph = helper.make_graph(
+    return _graph(
+        "colonnade_linear",
         [
             helper.make_node("MatMul", ["columns", "weights"], ["sum"]),
             helper.make_node("Add", ["sum", "intercept"], ["score"]),
             helper.make_node("Sigmoid", ["score"], ["probability"]),
         ],
-        "colonnade_linear",
-        [place("columns", len(names))],
-        [place("score", 1), place("probability", 1)],
+        Places(feature_names(model), {"score": 1, "probability": 1}, model.classes),
         [tensor("weights", weights(model)[:, None]), tensor("intercept", np.array([model.intercept]))],
     )
+
+
+def tree_features(model: TreeModel) -> list[str]:
+    """The prepared columns of all parties."""
+    return [f"{party}.{output}" for party, made in model.preparations.items() for output in made.outputs]
+
+
+def trees_onnx_bytes(model: TreeModel) -> bytes:
+    """An ONNX graph of boosted trees: input `columns`, output `score`, and `probability` where it has one.
+
+    A gap is a NaN.
+    """
+    helper, double = _onnx()
+    several = len(model.forest.base)
+    made = [
+        helper.make_node(
+            "TreeEnsemble", ["columns"], ["trees"], domain=ML, n_targets=several, **_ensemble(model)
+        ),
+        helper.make_node("Add", ["trees", "base"], ["score"]),
+    ]
+    outputs = {"score": several}
+    if model.loss in ("logistic", "softmax"):
+        last = "Sigmoid" if model.loss == "logistic" else "Softmax"
+        made.append(helper.make_node(last, ["score"], ["probability"]))
+        outputs["probability"] = several
+    base = helper.make_tensor("base", double, [several], model.forest.base.tolist())
+    return _graph("colonnade_trees", made, Places(tree_features(model), outputs, model.classes), [base])
+
+
+def _ensemble(model: TreeModel) -> dict[str, Any]:
+    """All trees as ONNX writes them: splits in one list, leaves in another, named by their places."""
+    from onnx import TensorProto
+
+    helper, double = _onnx()
+    splits: dict[str, list[int]] = {name: [] for name in _SPLIT}
+    thresholds: list[float] = []
+    targets: list[int] = []
+    weights: list[float] = []
+    roots: list[int] = []
+    for tree, kind in zip(model.forest.trees, model.forest.kind.tolist(), strict=True):
+        inner = tree.party != LEAF
+        # places of this tree's nodes: splits are counted apart from leaves
+        place = np.where(inner, len(thresholds) + np.cumsum(inner) - 1, len(targets) + np.cumsum(~inner) - 1)
+        roots.append(len(thresholds))
+        for node in np.flatnonzero(inner).tolist():
+            column, threshold, gaps_left = model.split(tree, node)
+            children = tree.left[node], tree.right[node]
+            row = (column, int(gaps_left), *(int(v) for c in children for v in (place[c], not inner[c])))
+            for name, value in zip(_SPLIT, row, strict=True):
+                splits[name].append(value)
+            thresholds.append(threshold)
+        if not inner[0]:  # ONNX knows no tree without a split
+            for name, value in zip(_SPLIT, (0, 0, int(place[0]), 1, int(place[0]), 1), strict=True):
+                splits[name].append(value)
+            thresholds.append(0.0)
+        targets += [kind] * int((~inner).sum())
+        weights += tree.value[~inner].tolist()
+    return {
+        **splits,
+        "tree_roots": roots,
+        "leaf_targetids": targets,
+        "nodes_modes": helper.make_tensor(
+            "modes", TensorProto.UINT8, [len(thresholds)], [0] * len(thresholds)
+        ),
+        "nodes_splits": helper.make_tensor("splits", double, [len(thresholds)], thresholds),
+        "leaf_weights": helper.make_tensor("leaves", double, [len(weights)], weights),
+    }
+
+
+_SPLIT = (
+    "nodes_featureids",
+    "nodes_missing_value_tracks_true",
+    "nodes_truenodeids",
+    "nodes_trueleafs",
+    "nodes_falsenodeids",
+    "nodes_falseleafs",
+)
+"""What ONNX says of every split beside its threshold."""
+
+
+class Places(NamedTuple):
+    """What goes into a graph and comes out: the columns, how wide each output is, and the labels."""
+
+    features: Sequence[str]
+    outputs: dict[str, int]
+    classes: Sequence[str]
+
+
+def _onnx() -> tuple[Any, int]:
+    """ONNX' module that makes graphs, and its name for floats of 64 bits."""
+    try:
+        from onnx import TensorProto, helper
+    except ImportError as error:
+        raise JobError("onnx is not installed; pip install 'colonnade[export]'") from error
+    return helper, TensorProto.DOUBLE
+
+
+def _graph(name: str, nodes: list[Any], places: Places, constants: list[Any]) -> bytes:
+    """The file of a graph from `columns` to its outputs."""
+    from onnx import checker
+
+    helper, double = _onnx()
+
+    def place(name: str, width: int) -> Any:
+        return helper.make_tensor_value_info(name, double, ["rows", width])
+
+    inputs = [place("columns", len(places.features))]
+    outputs = [place(each, width) for each, width in places.outputs.items()]
     made = helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        helper.make_graph(nodes, name, inputs, outputs, constants),
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
         ir_version=IR_VERSION,
         producer_name="colonnade",
     )
-    helper.set_model_props(made, {"features": "\n".join(names), "labels": "\n".join(model.classes)})
+    helper.set_model_props(
+        made, {"features": "\n".join(places.features), "labels": "\n".join(places.classes)}
+    )
     checker.check_model(made)
     content: bytes = made.SerializeToString()
     return content

@@ -4,13 +4,14 @@ The score is a sum over columns, so each column's part of it is exact. A reason 
 mean over the training rows; the mean score and all reasons add up to the score. A party can compute the
 reasons of its own columns alone, from its own share.
 
-Other additive models (trees of single columns) need `parts` and nothing else to have reasons.
+Other models whose score is a sum of such parts have reasons by the same function (`credit.trees`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -42,16 +43,35 @@ class Block:
         for j, output in enumerate(self.preparation.outputs):
             if output != INTERCEPT:
                 column = X[:, [j]] if isinstance(X, np.ndarray) else X[:, [j]].toarray()
-                parts[:, self._source(output)] += column[:, 0] * self.weights[j]
+                parts[:, raw_column(self.preparation, output, self.party)] += column[:, 0] * self.weights[j]
         return parts
 
-    def _source(self, output: str) -> int:
-        """The raw column that a prepared one was made of: itself, or that before the sign, `column=value`."""
-        columns = self.preparation.columns
-        made = [c for c in columns if output == c or output.startswith((f"{c}=", f"{c} "))]
-        if not made:
-            raise ShareError(f"{self.party}: no column is behind '{output}'; the share is of another version")
-        return columns.index(max(made, key=len))
+
+def raw_column(preparation: Preparation, output: str, party: str) -> int:
+    """The raw column that a prepared one was made of: itself, or that before the sign, `column=value`."""
+    columns = preparation.columns
+    made = [c for c in columns if output == c or output.startswith((f"{c}=", f"{c} "))]
+    if not made:
+        raise ShareError(f"{party}: no column is behind '{output}'; the share is of another version")
+    return columns.index(max(made, key=len))
+
+
+class Additive(Protocol):
+    """A model whose score is a constant and one part of every raw column."""
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Party and name of every raw column, in the order of `parts`."""
+        ...
+
+    @property
+    def intercept(self) -> float:
+        """The constant."""
+        ...
+
+    def parts(self, tables: Mapping[str, RawTable]) -> Floats:
+        """Every column's part of every score, parties side by side."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +134,7 @@ class Reasons:
 
 
 def reasons(
-    model: LinearModel, tables: Mapping[str, RawTable], reference: Mapping[str, RawTable]
+    model: Additive, tables: Mapping[str, RawTable], reference: Mapping[str, RawTable]
 ) -> list[Reasons]:
     """The reasons of every row, measured from the mean row of `reference` (the training rows)."""
     mean = model.parts(reference).mean(axis=0)

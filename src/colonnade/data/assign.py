@@ -27,7 +27,7 @@ from colonnade.data.split import (
     train_test_rows,
 )
 from colonnade.data.table import Column, RawTable
-from colonnade.data.weights import take_weights, training_weights
+from colonnade.data.weights import take_exposure, take_weights, training_weights
 from colonnade.errors import DataError, suggest
 from colonnade.job import SERVER, Data
 from colonnade.job.sections import ClassWeight
@@ -129,7 +129,7 @@ def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, Pa
         categorical=tuple(data.categorical or ()),
         dialect=_dialect(data),
     )
-    train, test = _weighted(train, data.weight), None if test is None else _weighted(test, data.weight)
+    train, test = _weighted(train, data), None if test is None else _weighted(test, data)
     train = _without(train, data.drop)
     split = _split(train, data, seed)
     return _columns(train, split), None if test is None else _columns(_without(test, data.drop), split)
@@ -182,8 +182,9 @@ def _from_party_files(
             dialect=_dialect(data),
         )
         for party in label_holders:  # the first must have the weights, others may
-            if party == label_holders[0] or data.weight in tables[party].columns:
-                tables[party] = _weighted(tables[party], data.weight)
+            named = {data.weight, data.exposure} - {None}
+            if party == label_holders[0] or named <= set(tables[party].columns):
+                tables[party] = _weighted(tables[party], data)
         return _without_in_any(tables, data.drop or ())
 
     return load(files), None if data.test_files is None else load(data.test_files)
@@ -221,9 +222,10 @@ def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyT
     )
 
 
-def _weighted(raw: RawTable, column: str | None) -> RawTable:
-    """The table with its weight column, if one is named, no longer among its features."""
-    return raw if column is None else take_weights(raw, column)
+def _weighted(raw: RawTable, data: Data) -> RawTable:
+    """The table with weights and exposures, if columns of them are named, no longer among its features."""
+    raw = raw if data.weight is None else take_weights(raw, data.weight)
+    return raw if data.exposure is None else take_exposure(raw, data.exposure)
 
 
 def _held(raw: RawTable, holds_label: bool, y: Floats, weight: Floats | None) -> RawTable:

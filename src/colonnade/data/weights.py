@@ -5,6 +5,10 @@ to. A weight of 0 leaves a row out. Training weights are brought to a mean of 1,
 mean the same with and without them; with `class_weight = "balanced"` every class weighs the same in all.
 Test rows have the weights of the column alone: what a class is worth in training says nothing of how often
 it occurs.
+
+Exposure is how long, or how much, a row was watched while its events were counted. For the Poisson loss a
+count y with the offset log(exposure) is the same as the rate y / exposure with the weight exposure: both have
+the derivative exposure * exp(z) - y. So labels become rates, and models predict rates.
 """
 
 from __future__ import annotations
@@ -16,22 +20,48 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.data.labels import Labels, category_codes
-from colonnade.data.table import RawTable, row_number
+from colonnade.data.table import Column, RawTable, row_number
 from colonnade.errors import DataError, JobError, suggest
 from colonnade.job.sections import ClassWeight
 
 
 def take_weights(raw: RawTable, column: str) -> RawTable:
     """The table with a column moved out of its features: it says how much every row counts."""
-    try:
-        weight = np.asarray(raw.column(column), dtype=np.float64)
-    except ValueError:
-        raise DataError(
-            f"{raw.name}: the weight column '{column}' is text; weights are numbers >= 0"
-        ) from None
+    weight = _numbers(
+        raw.column(column), f"{raw.name}: the weight column '{column}'", "weights are numbers >= 0"
+    )
     check_weights(weight, raw.name, raw.origin)
     left = [name for name in raw.columns if name != column]
     return replace(raw.select(left), weight=weight)
+
+
+def take_exposure(raw: RawTable, column: str) -> RawTable:
+    """The table with its counts as rates, weighted by a column of exposures that is no feature any more."""
+    which = f"{raw.name}: the exposure column '{column}'"
+    exposure = _numbers(raw.column(column), which, "exposures are numbers > 0")
+    counts = None if raw.y is None else _numbers(raw.y, f"{raw.name}: the label", "counts have an exposure")
+    check_exposure(exposure, raw.name, raw.origin)
+    left = raw.select([name for name in raw.columns if name != column])
+    weight = exposure if raw.weight is None else exposure * raw.weight
+    return replace(left, y=None if counts is None else counts / exposure, weight=weight)
+
+
+def _numbers(column: Column, which: str, why: str) -> Floats:
+    """A column as numbers; text is refused."""
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except ValueError:
+        raise DataError(f"{which} is text; {why}") from None
+
+
+def check_exposure(exposure: Floats, name: str, origin: Rows | None = None) -> None:
+    """Refuse exposures of which one is missing, infinite or not above 0."""
+    bad = ~(np.isfinite(exposure) & (exposure > 0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(
+            f"{name}: the exposure of row {row_number(row, origin)} is {exposure[row]:g}; give numbers > 0"
+        )
 
 
 def check_weights(weight: Floats, name: str, origin: Rows | None = None) -> None:

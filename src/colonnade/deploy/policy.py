@@ -15,6 +15,7 @@ from colonnade.deploy.settings import Policy, Rule, Settings
 from colonnade.deploy.terms import Contract, Scoring
 from colonnade.errors import Refused
 from colonnade.run import notes
+from colonnade.run.blind import labels_of
 
 MEANING: dict[Leak, str] = {
     "labels": "every party can work out the label of every training row",
@@ -38,7 +39,7 @@ def leaks(contract: Contract) -> tuple[Leak, ...]:
         terms.secure.sum,
         len(terms.parties),
         woe=terms.prepare.woe,
-        blind=contract.composition.job.secure.labels == "blind",
+        blind=labels_of(terms, contract.conversation, len(terms.parties)) == "blind",
     )
 
 

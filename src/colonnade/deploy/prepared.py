@@ -40,6 +40,7 @@ def read_rows(settings: Settings, contract: Contract) -> PartyRows:
         categorical=terms.prepare.categorical,
         label=member.label,
         weight=member.weight,
+        exposure=member.exposure,
         bare=contract.is_bare_server(me),
     )
     # types and gaps are found now, before anybody waits for anybody

@@ -20,7 +20,7 @@ from colonnade.data.dialect import Dialect
 from colonnade.data.files import load
 from colonnade.data.keys import normaliser, parts_of
 from colonnade.data.table import RawTable
-from colonnade.data.weights import take_weights
+from colonnade.data.weights import take_exposure, take_weights
 from colonnade.deploy.settings import Entry, Settings
 from colonnade.deploy.terms import Split
 from colonnade.errors import DataError, suggest
@@ -44,6 +44,7 @@ def load_rows(
     categorical: Sequence[str] = (),
     label: bool = False,
     weight: bool = False,
+    exposure: bool = False,
     bare: bool = False,
 ) -> PartyRows:
     """Read an entry of the catalogue, and keep the columns asked for, or all that are offered.
@@ -59,8 +60,11 @@ def load_rows(
         )
     raw, ids = read_with_ids(settings.path(entry.file), entry, keys, categorical, label=label, bare=bare)
     if weight:
-        raw = _weighted(raw, name, entry)
-    never = {*settings.policy.never, *entry.keys, *(c for c in (entry.label, entry.weight) if c)}
+        raw = take_weights(raw, _named(entry.weight, "weight", "weighs rows", name))
+    if exposure:
+        raw = take_exposure(raw, _named(entry.exposure, "exposure", "counts over time", name))
+    apart = (entry.label, entry.weight, entry.exposure)
+    never = {*settings.policy.never, *entry.keys, *(column for column in apart if column)}
     named = columns if columns is not None else entry.columns
     wanted = named if named is not None else [c for c in raw.columns if c not in never]
     missing = [c for c in wanted if c not in raw.columns or c in never]
@@ -73,13 +77,11 @@ def load_rows(
     return PartyRows(raw.select(list(wanted)), ids)
 
 
-def _weighted(raw: RawTable, name: str, entry: Entry) -> RawTable:
-    """The table with the weights of its rows apart from its columns."""
-    if entry.weight is None:
-        raise DataError(
-            f"data.{name}: the job weighs rows, and no weight column is named; add weight = '...'"
-        )
-    return take_weights(raw, entry.weight)
+def _named(column: str | None, key: str, does: str, name: str) -> str:
+    """A column that an entry of the catalogue must name, because the job does something with it."""
+    if column is None:
+        raise DataError(f"data.{name}: the job {does}, and no {key} column is named; add {key} = '...'")
+    return column
 
 
 def read_with_ids(

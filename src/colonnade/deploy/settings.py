@@ -27,14 +27,15 @@ SOCKET_LIMIT = 100  # a path of a local socket cannot be longer than about this
 class Entry(Section, frozen=True):
     """One entry of the catalogue: a file and what is offered of it.
 
-    Without `columns` every column of the file is offered but id, label and `weight`, which says how much a
-    row counts where a job asks for that.
+    Without `columns` every column of the file is offered but id, label, `weight`, which says how much a row
+    counts where a job asks for that, and `exposure`, which says for how long its events were counted.
     """
 
     file: str
     id: str | tuple[str, ...]
     label: str | None = None
     weight: str | None = None
+    exposure: str | None = None
     columns: tuple[str, ...] | None = None
     separator: str | None = None  # how a CSV file is written: what is not said is found out
     decimal: Literal[".", ","] | None = None

@@ -33,6 +33,7 @@ from colonnade.job import (
 )
 from colonnade.job.plan import Facts, Plan
 from colonnade.losses import LOSSES, Loss
+from colonnade.run.blind import as_trained
 from colonnade.run.resolve import Composition, check_tree, compose, looked_up, resolve
 
 MOST_PARTIES = 8
@@ -47,6 +48,7 @@ class Member(Section, frozen=True):
     columns: tuple[str, ...] | None = None
     label: bool = False
     weight: bool = False  # whether rows count as the entry's weight column says; for label holders
+    exposure: bool = False  # whether labels are counts over the time in the entry's exposure column
 
 
 class Align(Section, frozen=True):
@@ -141,7 +143,7 @@ class Contract:
     @staticmethod
     def of(terms: Terms) -> Contract:
         """The contract of terms that were checked before, as those of a stored share."""
-        return Contract(terms, looked_up(terms.job()))
+        return Contract(terms, looked_up(as_trained(terms.job())))
 
     @property
     def conversation(self) -> Conversation[Any]:
@@ -253,11 +255,12 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
         refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST_PARTIES} can")
     if not terms.active:
         refuse("parties: nobody holds the label; say label = true for the party that does")
-    weighing = [party for party, member in terms.parties.items() if member.weight]
-    if weighing and sorted(weighing) != list(terms.active):
-        refuse(
-            "parties: weight = true goes with label = true, at every party that holds the label or at none"
-        )
+    for key in ("weight", "exposure"):
+        saying = [party for party, member in terms.parties.items() if getattr(member, key)]
+        if saying and sorted(saying) != list(terms.active):
+            refuse(f"parties: {key} = true goes with label = true, at every party that holds it or at none")
+        if key == "exposure" and saying and terms.train.loss != "poisson":
+            refuse("parties: exposure = true is for counts; set train.loss = 'poisson', or drop it")
     if not terms.align.keys or terms.align.minimum < 1:
         refuse("align: give at least one key, and a minimum of at least 1")
     split = terms.split

@@ -22,12 +22,13 @@ from colonnade.data.parties import Parties
 from colonnade.data.party_data import Recipe
 from colonnade.data.prepare import Missing
 from colonnade.data.scaling import Scale
-from colonnade.errors import DataError
+from colonnade.errors import DataError, JobError
 from colonnade.estimators.display import summary_html
 from colonnade.estimators.fitted import Fitted, without_ones
 from colonnade.estimators.inputs import (
     Holders,
     checked_columns,
+    checked_exposure,
     checked_labels,
     checked_weight,
     deal,
@@ -108,7 +109,13 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
 
     # --- training ---------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
         """Train on the columns of X, or on parties' own columns.
 
         Parameters
@@ -119,6 +126,9 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             The labels; given here they replace those that the parties hold.
         sample_weight : array of shape (n_samples,), optional
             How much every row counts; only the label holders know it. A row of weight 0 is left out.
+        exposure : array of shape (n_samples,), optional
+            For how long the events of every row were counted, with the Poisson loss: `y` are counts then, and
+            rates are learnt and predicted.
 
         Returns
         -------
@@ -128,6 +138,8 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         parties = self._dealt(X, seed)
         labels = checked_labels(X, y, parties.rows, type(self).__name__)
         weight = checked_weight(sample_weight, parties.rows)
+        if exposure is not None:
+            labels, weight = self._rates(labels, weight, exposure)
         if weight is not None and not weight.all():
             kept = weight > 0
             parties, labels, weight = parties[kept], labels[kept], weight[kept]
@@ -195,6 +207,15 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     def _task(self) -> tuple[Task, int | None]:
         """What the labels mean, and how many classes there are."""
 
+    def _rates(
+        self, y: NDArray[Any], weight: Floats | None, exposure: ArrayLike
+    ) -> tuple[NDArray[Any], Floats]:
+        """Counts as rates, weighted by their exposure."""
+        if self.loss != "poisson":
+            raise JobError("exposure: counts have one; set loss = 'poisson', or leave exposure out")
+        times = checked_exposure(exposure, len(y))
+        return np.asarray(y, dtype=np.float64) / times, times if weight is None else weight * times
+
     @abstractmethod
     def _labelled(self, parties: Parties, y: NDArray[Any], weight: Floats | None) -> Labelled:
         """The columns with labels as the loss wants them, and weights of 1 on average."""
@@ -219,6 +240,11 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
     def intercept_(self) -> float | Floats:
         """A linear model's intercept; one for every class, where there is a score for each."""
         return self._fitted.intercept()
+
+    @property
+    def feature_importances_(self) -> dict[str, Floats]:
+        """The part of all gain that every column has in boosted trees, by party, as in `feature_names_`."""
+        return self._fitted.importances()
 
     @property
     def _fitted(self) -> Fitted:

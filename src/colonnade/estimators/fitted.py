@@ -17,6 +17,8 @@ from colonnade.data.table import INTERCEPT, RawTable
 from colonnade.estimators.models import model_of
 from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.trees.importance import importance_of
+from colonnade.trees.tree import Forest, Splits
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,18 @@ class Fitted:
                 last = np.asarray(self.shares[party]["w"])[-1]
                 return last if last.ndim else float(last)
         return 0.0
+
+    def importances(self) -> dict[str, Floats]:
+        """The part of all gain that the splits of every prepared column have, by party; of trees alone."""
+        if self.kind.name != "trees":
+            raise AttributeError("feature_importances_: these are no trees")
+        forest = Forest.from_arrays(self.shares[self.plan.evaluator])
+        found = {}
+        for number, party in enumerate(self.plan.parties):
+            splits, columns = Splits.from_arrays(self.shares[party]), len(self.preparations[party].outputs)
+            found[party] = importance_of(forest, number, splits, columns).gain
+        total = sum(float(gain.sum()) for gain in found.values()) or 1.0
+        return {party: gain / total for party, gain in found.items()}
 
     def _own(self, party: str) -> slice:
         """The places of the weights of a party's own columns: all but the intercept, which is the last."""

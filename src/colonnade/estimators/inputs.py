@@ -17,7 +17,7 @@ from colonnade.data.assign import label_holders
 from colonnade.data.frames import Columns, columns_of, is_frame
 from colonnade.data.parties import Parties, dealer, dealt
 from colonnade.data.split import Split
-from colonnade.data.weights import check_weights
+from colonnade.data.weights import check_exposure, check_weights
 from colonnade.errors import DataError
 
 USUAL_PARTIES = 4
@@ -112,6 +112,13 @@ def checked_weight(sample_weight: Any, rows: int) -> Floats | None:
     weight: Floats = _check_sample_weight(sample_weight, np.empty((rows, 1)), dtype=np.float64)
     check_weights(weight, "sample_weight")
     return weight
+
+
+def checked_exposure(exposure: Any, rows: int) -> Floats:
+    """For how long every row's events were counted, all above 0."""
+    times: Floats = _check_sample_weight(exposure, np.empty((rows, 1)), dtype=np.float64)
+    check_exposure(times, "exposure")
+    return times
 
 
 def _first(bad: NDArray[np.bool_]) -> int:

@@ -71,6 +71,8 @@ PARAMETERS = """
         What result.json has: metrics, cost, privacy, history, and what was done to the columns (`data`).
     coef_, intercept_ : dict of party to array, float or array
         A linear model's weights, in the order of `feature_names_`.
+    feature_importances_ : dict of party to array
+        The part of all gain that every column has in boosted trees, in the order of `feature_names_`.
     feature_names_ : dict of party to names
         Every party's columns after preparation: a category is column=value.
     columns_ : dict of party to names

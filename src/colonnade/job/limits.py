@@ -131,6 +131,8 @@ def _check_cascade(cascade: Cascade, refuse: Refuse) -> None:
     for key, top in (("forward_top", cascade.forward_top), ("backward_top", cascade.backward_top)):
         if top is not None and not (0 < top < 1 or (top >= 1 and top == int(top))):
             refuse(f"cascade.{key}: {top:g} is neither a part between 0 and 1 nor a whole number")
+    if isinstance(cascade.assumed_delay, int) and cascade.assumed_delay < 0:
+        refuse(f"cascade.assumed_delay: {cascade.assumed_delay} is below 0")
     if cascade.local_steps is not None and cascade.local_steps < 1:
         refuse(f"cascade.local_steps: {cascade.local_steps} is not a positive number")
     if isinstance(cascade.server_step, float) and not 0 < cascade.server_step < float("inf"):

@@ -78,6 +78,7 @@ class Data(Section, frozen=True):
     woe: bool = False  # every column as its weight of evidence, as [woe] says
     intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
     weight: str | None = None  # a column at the label holders: how much a row counts
+    exposure: str | None = None  # a column there: for how long a row's events were counted (poisson)
 
     @property
     def party_names(self) -> tuple[str, ...]:
@@ -155,6 +156,7 @@ class Cascade(Section, frozen=True):
     per: Literal["batch", "sample"] | None = None  # of deltas: one number a direction, or one a row too
     server: Literal["zeroth", "first"] = "zeroth"
     server_step: float | Literal["auto"] = "auto"
+    assumed_delay: int | Literal["bound"] | None = None  # the step of AsyREVEL's theorems for it
     decay: Literal["linear", "none"] = "linear"
     precision: Literal["float32", "float64"] = "float32"
     forward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of a client's outputs; 32: as `precision` says

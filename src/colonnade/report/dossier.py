@@ -11,8 +11,8 @@ DIR/audit.json         attacks that were tried on the run, and how far they came
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +33,8 @@ from colonnade.result import Result, read_result
 from colonnade.test_scores import TestScores
 from colonnade.timeline import FILE as TIMELINE
 from colonnade.timeline import Timeline, read_timeline
+from colonnade.trees.importance import importance_of
+from colonnade.trees.tree import LEAF, Forest, Splits
 
 RESULT, MODELS, JOB = "result.json", "models", "job.toml"
 T = TypeVar("T")
@@ -49,6 +51,7 @@ class Part:
     parameters: int
     constant: frozenset[str] = frozenset()  # columns that never varied: nothing was learnt of them
     points: tuple[Line, ...] = ()  # of every bin, where columns are weighed and scores are log odds
+    gains: Floats | None = None  # of trees: the part of all gain that every column has, where it is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ def read_run(folder: Path) -> Dossier:
     return Dossier(
         result,
         scores=scores,
-        parts=tuple(read_part(each, log_odds=log_odds) for each in folders),
+        parts=_with_gains(folders, [read_part(each, log_odds=log_odds) for each in folders], result.parties),
         timeline=_if_there(folder / TIMELINE, read_timeline),
         job=job,
         findings=tuple(_if_there(folder / AUDIT, read_findings) or ()),
@@ -123,6 +126,27 @@ def read_part(folder: Path, *, log_odds: bool = False) -> Part:
         constant=frozenset(preparation.constant),
         points=tuple(points),
     )
+
+
+def _with_gains(folders: Sequence[Path], parts: Sequence[Part], parties: Sequence[str]) -> tuple[Part, ...]:
+    """The same parts and, of trees, what every column gained: the label holder knows that of every split."""
+    if not parts or any(part.kind != "trees" for part in parts):
+        return tuple(parts)
+    manifests = [shares.read_manifest(each / shares.MANIFEST, shares.ShareManifest) for each in folders]
+    arrays = [shares.read_arrays(*each) for each in zip(folders, manifests, strict=True)]
+    forest = max((Forest.from_arrays(each) for each in arrays if "tree.nodes" in each), key=_size)
+    total = sum(float(tree.gain[tree.party != LEAF].sum()) for tree in forest.trees) or 1.0
+    found = []
+    for part, stored in zip(parts, arrays, strict=True):
+        number, splits = parties.index(part.party), Splits.from_arrays(stored)
+        gains = importance_of(forest, number, splits, len(part.columns)).gain / total
+        found.append(replace(part, gains=gains))
+    return tuple(found)
+
+
+def _size(forest: Forest) -> int:
+    """How many trees there are: where every party has trees of its own, the label holder has all of them."""
+    return len(forest.trees)
 
 
 def _if_there(path: Path, read: Callable[[Path], T]) -> T | None:

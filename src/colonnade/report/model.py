@@ -37,6 +37,8 @@ def _sizes(part: Part) -> Floats:
 
 
 def _part(part: Part, data: Described, largest: float) -> Html:
+    if part.gains is not None:
+        return section(part.party, _importances(part, part.gains), level=3)
     if part.weights is None:
         text = (
             f"A {part.kind} model of {part.parameters:,} numbers over {len(part.columns)} prepared columns; "
@@ -63,6 +65,21 @@ def _part(part: Part, data: Described, largest: float) -> Html:
     if part.points:
         shown.append(_points(part.points))
     return section(part.party, *shown, level=3)
+
+
+def _importances(part: Part, gains: Floats) -> Html:
+    """The columns of a party that trees split by, the largest gain first."""
+    used = [k for k in np.argsort(-gains, kind="stable").tolist() if gains[k] > 0]
+    if not used:
+        return tag("p", "No tree splits by a column of this party.")
+    largest = float(gains.max())
+    rows = [[part.columns[k], f"{gains[k]:.1%}", meter(gains[k] / largest)] for k in used]
+    head, caption = ["column", "gain", ""], "Part of all gain that the splits of a column have"
+    shown = [table(caption, head, rows[:MOST], class_="numbers")]
+    if rows[MOST:]:
+        more = table("Columns that gain less", head, rows[MOST:], class_="numbers")
+        shown.append(tag("details", tag("summary", f"{len(rows) - MOST} more"), more))
+    return joined(*shown)
 
 
 def _points(lines: Sequence[Line]) -> Html:

@@ -14,12 +14,9 @@ from msgspec import structs
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError, suggest
-from colonnade.job import Job
+from colonnade.job import Job, Training
 from colonnade.job.plan import Blind, Facts
 from colonnade.job.sections import LabelsName
-
-USUAL: LabelsName = "blind"
-"""What labels are where a job does not say and its algorithm can be trained blind."""
 
 TWO_PARTIES = (
     "secure.labels: two parties have no third one that could deal random words, so labels cannot be blind, "
@@ -29,11 +26,18 @@ TWO_PARTIES = (
 
 
 def settled(job: Job, conversation: Conversation[Any]) -> Job:
-    """The job with its labels as they are by default: blind where the conversation can train so."""
+    """The job with its labels as they are where it does not say, if its algorithm can be trained blind."""
     if job.secure.labels is not None or "blind-labels" not in conversation.traits:
         return job
-    labels: LabelsName = "clear" if len(job.data.party_names) == 1 else USUAL
+    labels = labels_of(job, conversation, len(job.data.party_names))
     return structs.replace(job, secure=structs.replace(job.secure, labels=labels))
+
+
+def as_trained(job: Job) -> Job:
+    """The job of a stored model: one of two parties that did not say has been trained with clear labels."""
+    if job.secure.labels is not None or len(job.data.party_names) != 2:
+        return job
+    return structs.replace(job, secure=structs.replace(job.secure, labels="clear"))
 
 
 def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
@@ -59,9 +63,21 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
         )
 
 
-def blind_of(job: Job, facts: Facts) -> Blind | None:
+def labels_of(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName:
+    """Whether labels are blind: as the job says or, where it does not, as the algorithm is usually run.
+
+    What is blind by itself is clear where randomised labels protect the true ones already, or nobody is there
+    to learn them.
+    """
+    if terms.secure.labels is not None:
+        return terms.secure.labels
+    alone = parties == 1 or terms.privacy.mechanism != "none"
+    return "blind" if "blind-by-itself" in conversation.traits and not alone else "clear"
+
+
+def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind | None:
     """The roles of a blind run; None where labels are clear."""
-    if job.secure.labels != "blind":
+    if labels_of(job, conversation, len(facts.columns)) != "blind":
         return None
     asker, helper = facts.label_holders[0], job.secure.helper
     if helper is not None and helper not in facts.columns:

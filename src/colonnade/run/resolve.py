@@ -118,7 +118,7 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         network=job.network,
         privacy=job.privacy,
         settings=conversation.choose(job, preset, facts, pace),
-        blind=blind_of(job, facts),
+        blind=blind_of(job, conversation, facts),
     )
 
 

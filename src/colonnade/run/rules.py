@@ -36,6 +36,8 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
         )
     if train.classes is not None and train.loss not in ("softmax", None):
         yield JobError(f"train.classes: {train.loss} has one score per row; use loss = 'softmax'")
+    if job.data.exposure is not None and train.loss != "poisson":
+        yield JobError("data.exposure: counts have an exposure; set train.loss = 'poisson', or drop it")
     for key, (given, words) in ONLY_SOME.items():
         if key not in conversation.understands and given(job):
             yield JobError(words(job, name))
@@ -78,7 +80,8 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
                 found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
     if "network.broadcast" not in conversation.understands and job.network.broadcast != Net().broadcast:
         found["network.broadcast"] = f"{job.algorithm} sends no result to everybody round by round"
-    if "no-sum" in conversation.traits and job.secure != Secure():
+    sums = {"sum", "accept_leak"} & set(_changed(job.secure, Secure()))
+    if "no-sum" in conversation.traits and sums:
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
     if "train.stale" not in conversation.understands and job.train.stale:
         found["train.stale"] = f"{job.algorithm} has no rounds that are scored ahead"

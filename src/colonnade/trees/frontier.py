@@ -1,7 +1,8 @@
 """Which open node of a growing tree every row is in: alike at every party that needs to know it.
 
-All open nodes are split together, a level at a time. Of two siblings only the one with fewer rows is summed;
-the other's histogram is the parent's less that.
+All open nodes are split together, a level at a time. Rows lie node after node in one array, so a level costs
+what its rows cost. Of two siblings only the one with fewer rows is summed; the other's histogram is the
+parent's less that. Children are numbered as their parents are, first all on the left, then all on the right.
 """
 
 from __future__ import annotations
@@ -9,24 +10,33 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from colonnade.arrays import Rows, Words
-from colonnade.trees.bins import Flags
-
-Places = NDArray[np.int32]
+from colonnade.trees.bins import Counts, Flags
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs of siblings of which a histogram is needed: the parent of each, and the side that is summed.
+    """The pairs of siblings of which a histogram is needed: the parent, and whether the left one is summed.
 
-    `place` is where the two children stand among the open nodes, -1 for one that is a leaf, [pairs, 2].
+    `place` is where the two children stand among the open nodes, -1 for one that is a leaf, [2, pairs].
     """
 
-    parent: Places
-    side: Places
-    place: Places
+    parent: Counts
+    left: Flags
+    place: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The rows whose words are to be summed, slot after slot, and how many rows each slot has."""
+
+    rows: Rows
+    counts: Counts
+
+    @property
+    def slots(self) -> int:
+        return len(self.counts)
 
 
 @dataclass
@@ -34,40 +44,55 @@ class Frontier:
     """The open nodes of one tree. `sampled` are the rows that it learns from; all rows are followed."""
 
     sampled: Flags
-    open: int = 1
-    place: Places = field(init=False)  # the open node of every row, -1 in a leaf
-    slot: Places = field(init=False)  # the sum that a row belongs to, -1: none
-    slots: int = 1
+    rows: Rows = field(init=False)  # of the open nodes, node after node
+    counts: Counts = field(init=False)  # how many each has
+    asked: Asked = field(init=False)
     pairs: Pairs | None = None
 
     def __post_init__(self) -> None:
-        self.place = np.zeros(len(self.sampled), dtype=np.int32)
-        self.slot = np.where(self.sampled, 0, -1).astype(np.int32)
+        self.rows = np.arange(len(self.sampled))
+        self.counts = np.array([len(self.sampled)])
+        self._all = bool(self.sampled.all())
+        self.asked = self._sampled(self.rows, self.counts)
 
-    def rows(self, nodes: Flags) -> Rows:
-        """The rows of these open nodes, in order."""
-        return np.flatnonzero(np.append(nodes, False)[self.place])
+    @property
+    def open(self) -> int:
+        """How many nodes are open."""
+        return len(self.counts)
 
-    def divide(self, split: Flags, left: Flags, stays: Flags) -> Places:
-        """Split nodes: `left` is the side of every row in them, `stays` says which children are open.
+    def within(self, nodes: Flags) -> Flags:
+        """Which of the open nodes' rows are in these nodes."""
+        return np.repeat(nodes, self.counts)
 
-        Children are numbered two by two, those on the left even; returns every row's, -1 where its node
-        was not split.
+    def children(self, split: Flags, left: Flags) -> tuple[Rows, Counts]:
+        """The rows of all children, child after child, and how many each has.
+
+        `left` is the side of every row of the open nodes; that of a node which is not split means nothing.
         """
-        rank = np.append(np.where(split, np.cumsum(split) - 1, -1), -1).astype(np.int32)[self.place]
-        child = np.where(rank >= 0, 2 * rank + ~left, -1).astype(np.int32)
-        children = stays.reshape(-1, 2)
-        counts = np.bincount(child[self.sampled & (child >= 0)], minlength=stays.size).reshape(-1, 2)
-        wanted = children.any(axis=1)
-        side = (counts[:, 1] < counts[:, 0]).astype(np.int32)  # of equals the left one
-        number = np.append(np.where(stays, np.cumsum(stays) - 1, -1), -1).astype(np.int32)
-        slot = np.full(stays.size + 1, -1, dtype=np.int32)
-        slot[2 * np.flatnonzero(wanted) + side[wanted]] = np.arange(int(wanted.sum()))
-        parents = np.flatnonzero(split).astype(np.int32)
-        self.pairs = Pairs(parents[wanted], side[wanted], number[:-1].reshape(-1, 2)[wanted])
-        self.slot = np.where(self.sampled, slot[child], -1).astype(np.int32)
-        self.place, self.open, self.slots = number[child], int(stays.sum()), int(wanted.sum())
-        return child
+        rows, sides, counts = self.rows, left, self.counts
+        if not split.all():
+            kept = self.within(split)
+            rows, sides, counts = rows[kept], sides[kept], counts[split]
+        ends, running = np.cumsum(counts), np.append(0, np.cumsum(sides))
+        went = running[ends] - running[ends - counts]
+        order = np.concatenate([np.flatnonzero(sides), np.flatnonzero(~sides)])  # faster than masks
+        return rows.take(order), np.concatenate([went, counts - went])
+
+    def divide(self, split: Flags, left: Flags, stays: Flags) -> tuple[Rows, Counts]:
+        """Split nodes and go on with the children that stay open; returns the rows of all children."""
+        rows, counts = self.children(split, left)
+        learnt = self._sampled(rows, counts).counts
+        halves, stay = learnt.reshape(2, -1), stays.reshape(2, -1)
+        wanted, small = stay.any(axis=0), halves[0] <= halves[1]
+        number = np.where(stays, np.cumsum(stays) - 1, -1).reshape(2, -1)
+        self.pairs = Pairs(np.flatnonzero(split)[wanted], small[wanted], number[:, wanted])
+        places = np.arange(stays.size).reshape(2, -1)
+        summed = np.where(small, places[0], places[1])[wanted]
+        ends = np.cumsum(counts)
+        parts = [rows[ends[child] - counts[child] : ends[child]] for child in summed.tolist()]
+        self.asked = self._sampled(np.concatenate([rows[:0], *parts]), counts[summed])
+        self.rows, self.counts = rows[np.repeat(stays, counts)], counts[stays]
+        return rows, counts
 
     def whole(self, parents: Words, sums: Words) -> Words:
         """The histograms of all open nodes, from those of the level above and the sums of every slot."""
@@ -75,8 +100,16 @@ class Frontier:
             return sums
         found = np.empty((self.open, sums.shape[1]), dtype=np.uint64)
         pairs, others = self.pairs, parents[self.pairs.parent] - sums
-        for side in (0, 1):
-            place, summed = pairs.place[:, side], pairs.side == side
-            found[place[summed & (place >= 0)]] = sums[summed & (place >= 0)]
-            found[place[~summed & (place >= 0)]] = others[~summed & (place >= 0)]
+        for place, summed in ((pairs.place[0], pairs.left), (pairs.place[1], ~pairs.left)):
+            for which, histograms in ((summed, sums), (~summed, others)):
+                there = which & (place >= 0)
+                found[place[there]] = histograms[there]
         return found
+
+    def _sampled(self, rows: Rows, counts: Counts) -> Asked:
+        """Those of some rows that the tree learns from."""
+        if self._all or not len(counts):
+            return Asked(rows, counts)
+        learnt = self.sampled[rows]
+        group = np.repeat(np.arange(len(counts)), counts)[learnt]
+        return Asked(rows[learnt], np.bincount(group, minlength=len(counts)))

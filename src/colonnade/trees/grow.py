@@ -43,8 +43,8 @@ class Columns:
 class Level:
     """What becomes of the open nodes: the party that splits each, LEAF for none, and how.
 
-    `column` is one of the party's own, `bin` the last that goes left. `stays` says of every child, two for
-    each node that is split, whether it is open on the next level.
+    `column` is one of the party's own, `bin` the last that goes left. `stays` says of every child, first
+    those on the left of all nodes that are split, then those on the right, whether it stays open.
     """
 
     party: Counts
@@ -139,9 +139,8 @@ class Growth:
 
     def divide(self, level: Level, left: Flags) -> None:
         """Take in which rows went left."""
-        child = self.frontier.divide(level.split, left, level.stays)
-        moved = child >= 0
-        self.at[moved] = self._children[child[moved]]
+        rows, counts = self.frontier.divide(level.split, left, level.stays)
+        self.at[rows] = np.repeat(self._children, counts)
 
     def finish(self) -> Tree:
         """The tree."""
@@ -160,12 +159,12 @@ class Growth:
         """The level with its children among the nodes; `splits` are counted."""
         nodes, split = self._nodes, level.split
         where: Rows = np.flatnonzero(split)
-        sums = np.stack([best.left[where], self.totals[where] - best.left[where]], axis=1).ravel()
+        sums = np.concatenate([best.left[where], self.totals[where] - best.left[where]])
         children = self._added(sums)
         for k, node in enumerate(where.tolist()):
             parent, party = self._open[node], int(level.party[node])
             nodes.party[parent], nodes.split[parent] = party, splits[party]
-            nodes.left[parent], nodes.right[parent] = children[2 * k : 2 * k + 2]
+            nodes.left[parent], nodes.right[parent] = children[k], children[len(where) + k]
             nodes.gain[parent] = float(best.gain[node])
             splits[party] += 1
         stays = self._stay(sums)

@@ -16,6 +16,7 @@ from scipy.sparse import _sparsetools
 
 from colonnade.arrays import Words
 from colonnade.trees.bins import Codes, Counts, Grid
+from colonnade.trees.frontier import Asked
 
 STRETCH = 2**17  # entries of a stretch of rows
 
@@ -33,21 +34,34 @@ class Histogrammer:
             return self
         return Histogrammer(np.ascontiguousarray(self.codes[:, columns]), self.grid.take(columns))
 
-    def sums(self, words: Words, slot: NDArray[np.int32], slots: int) -> Words:
-        """The sums of words for every slot and bin, [slots, bins]; `slot` is that of every row, or -1."""
+    def sums(self, words: Words, asked: Asked) -> Words:
+        """The sums of words for every slot and bin, [slots, bins].
+
+        Words are one for every row, or one for every row and column.
+        """
         total, width = self.grid.total, self.grid.columns
-        found = np.zeros(slots * total, dtype=np.uint64)
-        rows = np.flatnonzero(slot >= 0) if total else np.zeros(0, dtype=np.int64)
-        step = max(1, STRETCH // max(1, width))
-        pointers = np.arange(0, step * width + 1, max(1, width), dtype=np.int32)
-        ones = np.ones(step * width, dtype=np.uint64)
-        for begin in range(0, len(rows), step):
-            stretch = rows[begin : begin + step]
-            place = self.codes[stretch].astype(np.int32)
-            place += self.grid.start.astype(np.int32)
-            place += (slot[stretch] * np.int32(total))[:, None]
+        found = np.zeros(asked.slots * total, dtype=np.uint64)
+        if not total or not len(asked.rows):
+            return found.reshape(asked.slots, total)
+        starts = self.grid.start.astype(np.int32)
+        slot = np.repeat(np.arange(asked.slots, dtype=np.int32) * np.int32(total), asked.counts)
+        step = min(len(asked.rows), max(1, STRETCH // width))
+        pointers = np.arange(0, step * width + 1, width, dtype=np.int32)
+        ones = np.ones(step * width if words.ndim == 1 else 0, dtype=np.uint64)
+        for begin in range(0, len(asked.rows), step):
+            stretch = asked.rows[begin : begin + step]
+            place = self.codes.take(stretch, axis=0) + starts
+            place += slot[begin : begin + step, None]
+            taken = words.take(stretch, axis=0)
+            if words.ndim == 2:
+                add_up(found, place.ravel(), taken.ravel())
+                continue
             # a row is a column of the matrix, with a 1 in every place where it falls; sums are added up
-            _sparsetools.csc_matvec(
-                len(found), len(stretch), pointers, place.ravel(), ones, words[stretch], found
-            )
-        return found.reshape(slots, total)
+            _sparsetools.csc_matvec(len(found), len(stretch), pointers, place.ravel(), ones, taken, found)
+        return found.reshape(asked.slots, total)
+
+
+def add_up(found: Words, places: NDArray[np.int32], words: Words) -> None:
+    """Add every word to its place in `found`, modulo 2^64: a matrix of one column, times 1."""
+    pointers = np.array([0, len(places)], dtype=np.int32)
+    _sparsetools.csc_matvec(len(found), 1, pointers, places, words, np.ones(1, dtype=np.uint64), found)

@@ -35,10 +35,10 @@ class OwnColumns:
 
     def sums(self, words: Words, frontier: Frontier) -> Words:
         """The histograms that the frontier asks for, [slots, bins]."""
-        return self.chosen.sums(words, frontier.slot, frontier.slots)
+        return self.chosen.sums(words, frontier.asked)
 
     def left(self, level: Level, frontier: Frontier) -> Flags:
-        """Which rows of the nodes that this party splits go left, in the order of rows; notes the splits."""
+        """Which rows of the nodes that this party splits go left, node after node; notes the splits."""
         mine = level.party == self.party
         self._check(level, mine)
         for node in np.flatnonzero(mine).tolist():
@@ -46,12 +46,13 @@ class OwnColumns:
             # a split of all numbers from all gaps has no edge above it
             edges = np.append(self.cuts.edges[column], np.inf)
             self.splits.add(column, float(edges[last]), bool(level.gaps_left[node]))
-        rows = frontier.rows(mine)
-        at = frontier.place[rows]
-        columns = level.column[at]
-        code = self.all.codes[rows, columns]
-        gap = self.grid.gaps[columns] & (code == self.grid.ordered[columns])
-        left: Flags = np.where(gap, level.gaps_left[at], code <= level.bin[at])
+        rows, counts = frontier.rows[frontier.within(mine)], frontier.counts[mine]
+        columns = np.repeat(level.column[mine], counts)
+        code = self.all.codes.ravel().take(rows * self.grid.columns + columns)
+        left: Flags = code <= np.repeat(level.bin[mine], counts)
+        if self.grid.gaps[level.column[mine]].any():
+            gap = self.grid.gaps[columns] & (code == self.grid.ordered[columns])
+            left = np.where(gap, np.repeat(level.gaps_left[mine], counts), left)
         return left
 
     def _check(self, level: Level, mine: Flags) -> None:
@@ -64,8 +65,8 @@ class OwnColumns:
 
 
 def joined_sides(sides: Sequence[tuple[int, Flags]], level: Level, frontier: Frontier) -> Flags:
-    """The side of every row that is split, from what each party said of its nodes, by its place."""
-    left = np.zeros(len(frontier.place), dtype=bool)
+    """The side of every row of the open nodes, from what each party said of its nodes, by its place."""
+    left = np.zeros(len(frontier.rows), dtype=bool)
     for party, flags in sides:
-        left[frontier.rows(level.party == party)] = flags
+        left[frontier.within(level.party == party)] = flags
     return left

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from tests.oracles.tables import random_tables, run
 
-from colonnade.conversations.linear.caution import Caution
+from colonnade.conversations.linear.caution import Caution, Watch
 from colonnade.conversations.linear.heavy import hidden_curvature
 
 
@@ -20,9 +20,30 @@ def test_weights_go_back_to_those_of_the_best_mark_and_steps_become_shorter() ->
     assert not caution.heed(10.0, w)
     w += 5.0
     caution.mark(20, w)
-    assert caution.heed(-1.0, w)
+    assert caution.heed(-10.0, w)
     np.testing.assert_array_equal(w, [1.0, 1.0])
-    assert caution.factor == 0.25
+    assert caution.factor == 0.125
+    assert caution.heed(-10.0, w)
+    assert caution.factor == 0.0
+
+
+def test_two_marks_before_a_word_is_heard_go_back_to_the_better_one() -> None:
+    watch, caution, w = Watch(), Caution(np.zeros(1)), np.zeros(1)
+    for mark, loss in ((10, 0.5), (20, 0.4), (30, 0.9)):
+        w += 1.0
+        caution.mark(mark, w)
+        watch.measured(mark, loss)
+    assert caution.heed(watch.said(), w)
+    np.testing.assert_array_equal(w, [2.0])
+
+
+def test_a_run_ends_with_the_weights_of_its_best_mark() -> None:
+    tables = random_tables(parties=2, active=1, rows=60, columns=4)
+    train: dict[str, Any] = {"direction": "lbfgs", "step": 4.0, "batch": 10, "epochs": 5, "tolerance": 0.0}
+    done = run(tables, "vfb2-sgd", train=train, direction={"step": 0.4})
+    losses = [moment.loss for moment in done.result.history]
+    assert losses[-1] == min(losses), losses
+    assert len(set(losses)) < len(losses), "the best was not the last"
 
 
 def test_heavy_columns_are_the_same_dense_and_sparse() -> None:

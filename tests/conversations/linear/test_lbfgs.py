@@ -248,4 +248,4 @@ def test_a_hessian_vector_product_of_one_party_alone_is_the_pooled_pair(
         s, y = memory.vectors[-2:]
         assert np.linalg.norm(s) > 0
         expected = hessian_times(problem_of(setting, done), weights(done), s)
-        assert y @ expected / np.linalg.norm(y) / np.linalg.norm(expected) > 0.99
+        assert y @ expected / np.linalg.norm(y) / np.linalg.norm(expected) > 0.95

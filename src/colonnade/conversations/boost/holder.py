@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Words
+from colonnade.conversations.boost.blind import BlindReader
+from colonnade.conversations.boost.clear import ClearReader, Reader
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
     bits_of,
@@ -19,10 +21,11 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark, Scribe
 from colonnade.errors import MalformedMessage
 from colonnade.messages import Bins, Gradients, Histograms, Sides
+from colonnade.secure.streams import Roles
 from colonnade.trees.bins import Flags, Grid
 from colonnade.trees.boosting import Boosting, Sampling
 from colonnade.trees.frontier import Frontier
-from colonnade.trees.gradients import Units, packed
+from colonnade.trees.gradients import Units
 from colonnade.trees.grow import Columns, Growth, Level
 from colonnade.trees.own import OwnColumns, joined_sides
 from colonnade.trees.tree import Forest, Tree
@@ -45,6 +48,7 @@ class Holder:
         self.grids: list[Grid] = []
         self.splits = [0] * len(self.parties)  # how many each party has
         self.sent: dict[str, int] = {}  # bytes, as each owner last said
+        self.readers = {party: self._reader(name) for party, name in enumerate(self.parties)}
 
     async def run(self) -> dict[str, Numbers]:
         """Grow all trees, tell every owner how many of its splits are kept, and measure the model."""
@@ -81,18 +85,42 @@ class Holder:
         growth = Growth(rules, Columns.of(self.grids, chosen), words, units, sampled)
         turn = self._turn(number)
         self.own.begin(number)
-        message = packed(words[sampled])
+        deals = self._deals(turn)
         for party, name in self._others(set(range(len(self.parties)))):
-            await net.send(name, Gradients(tag_for(number), message if party in turn else NOTHING))
+            given = NOTHING
+            if party in turn:
+                bins = self.grids[party].width[chosen[party]]
+                given = self.readers[party].gradients(number, words[sampled], bins)
+            await net.send(name, Gradients(tag_for(number), given, deals=deals.get(name, ())))
         while growth.open:
             tag = tag_for(number, growth.depth)
             level = growth.decide(await self._sums(tag, turn, words, growth), self.splits)
             goes_on = self._goes_on(level, turn, growth)
             for party, name in self._others(turn):
                 await net.send(name, divide_for(party, level if party in goes_on else FELLED, tag))
-            turn = goes_on
+            turn, nodes = goes_on, growth.frontier.open
             growth.divide(level, await self._sides(tag, level, turn, growth.frontier))
+            if growth.open:
+                for party, _ in self._others(turn):
+                    self.readers[party].divided(level, nodes, growth.frontier)
         return growth.finish(), growth.at
+
+    def _deals(self, turn: set[int]) -> dict[str, tuple[int, ...]]:
+        """For whom every dealer deals words in a tree, where labels are blind."""
+        blind = self.context.plan.blind
+        deals: dict[str, tuple[int, ...]] = {}
+        if blind is not None:
+            for party, name in self._others(turn):
+                dealer = blind.dealers[name]
+                deals[dealer] = (*deals.get(dealer, ()), party)
+        return deals
+
+    def _reader(self, owner: str) -> Reader:
+        """This party's end of what passes between it and an owner."""
+        blind = self.context.plan.blind
+        if blind is None or owner not in blind.dealers:
+            return ClearReader()
+        return BlindReader(Roles(self.context.me, owner, blind.dealers[owner]), self.context.streams)
 
     def _turn(self, number: int) -> set[int]:
         """The parties that a tree may use: all or, where they take turns, one."""
@@ -117,19 +145,19 @@ class Holder:
         """The sums of every slot over all parties' bins, in the order of parties."""
         frontier, found = growth.frontier, {}
         if self.me in turn:
-            await self.context.charge(int((frontier.slot >= 0).sum()) * self.own.chosen.grid.columns)
+            await self.context.charge(len(frontier.asked.rows) * self.own.chosen.grid.columns)
             found[self.me] = self.own.sums(words, frontier)
         for party, name in self._others(turn):
             message = await self.context.net.recv(Histograms, name, tag)
             if message.sums.dtype != np.uint64 or message.sums.shape != (
-                frontier.slots,
+                frontier.asked.slots,
                 growth.columns.bins[party],
             ):
                 raise MalformedMessage(f"{name} sent histograms of shape {message.sums.shape}")
             self.sent[name] = message.sent
-            found[party] = message.sums
+            found[party] = self.readers[party].sums(message)
         absent = {
-            party: np.zeros((frontier.slots, bins), dtype=np.uint64)
+            party: np.zeros((frontier.asked.slots, bins), dtype=np.uint64)
             for party, bins in enumerate(growth.columns.bins)
             if party not in found
         }
@@ -144,7 +172,7 @@ class Holder:
                 for _, name in self._others(turn):
                     await net.send(name, Sides(tag, bits_of(sides[0][1])))
         for party in np.unique(level.party[level.split & (level.party != self.me)]).tolist():
-            rows = len(frontier.rows(level.party == party))
+            rows = int(frontier.counts[level.party == party].sum())
             heard = await net.recv(Sides, self.parties[party], tag)
             sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)

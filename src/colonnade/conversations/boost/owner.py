@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from colonnade.arrays import Numbers, Words
+from colonnade.arrays import Numbers
+from colonnade.conversations.boost.blind import BlindTeller, Dealer
+from colonnade.conversations.boost.clear import ClearTeller, Teller
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
     bits_of,
@@ -13,17 +15,20 @@ from colonnade.conversations.boost.wire import (
     level_of,
     send_outcomes,
     tag_for,
-    words_of,
 )
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation
-from colonnade.messages import Bins, Divide, Gradients, Grown, Histograms, Sides
+from colonnade.errors import MalformedMessage
+from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Sides
+from colonnade.secure.streams import Roles
 from colonnade.trees.bins import Flags
 from colonnade.trees.boosting import Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.grow import Level
 from colonnade.trees.own import OwnColumns, joined_sides
 from colonnade.trees.tree import Splits
+
+COLUMNS = 2**16  # at most
 
 
 class Owner:
@@ -36,17 +41,24 @@ class Owner:
         sampling = Sampling(plan.settings.trees, plan.seed, context.train.rows)
         self.own = OwnColumns(context.train.X, sampling, self.parties.index(context.me))
         self.trees = 0
+        self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
+        self.teller: Teller = ClearTeller()
+        if plan.blind is not None and context.me in plan.blind.dealers:
+            roles = Roles(self.root, context.me, plan.blind.dealers[context.me])
+            self.teller = BlindTeller(context.net, roles, context.streams, self.own)
 
     async def run(self) -> dict[str, Numbers]:
         """Take part in trees until the label holder says how many are kept; returns the own splits."""
         net, grid = self.context.net, self.own.grid
         await net.send(self.root, Bins(grid.ordered.astype(np.uint16), grid.gaps.astype(np.uint8)))
+        await self._introduce()
         while True:
             message = await net.recv(Gradients, self.root, tag_for(self.trees))
             if message.kept is not None:
                 break
+            await self._deal(message.deals)
             if message.words.size:
-                await self.grow(self.trees, words_of(message, self.own.sampling.rows_of(self.trees)))
+                await self.grow(self.trees, message)
             self.trees += 1
         splits = self.own.splits.first(message.kept)
         await self._measure(splits)
@@ -56,20 +68,51 @@ class Owner:
         forest = forest_of(told, self.own.party, classes, splits.count)
         return {**forest.arrays(), **splits.arrays()}
 
-    async def grow(self, tree: int, words: Words) -> None:
+    async def _introduce(self) -> None:
+        """Where labels are blind, tell the dealer how many columns there are, and hear it of those helped."""
+        net, blind = self.context.net, self.context.plan.blind
+        if blind is None:
+            return
+        if net.me in blind.dealers:
+            columns = np.array([self.own.grid.columns])
+            await net.send(blind.dealers[net.me], Announce(tag_for(0), columns))
+        for client in [owner for owner, dealer in blind.dealers.items() if dealer == net.me]:
+            told = (await net.recv(Announce, client, tag_for(0))).values
+            if told.shape != (1,) or told.dtype != np.int64 or not 0 <= told[0] < COLUMNS:
+                raise MalformedMessage(f"{client} says that it has {told} columns")
+            self.helped[client] = int(told[0])
+
+    async def _deal(self, clients: tuple[int, ...]) -> None:
+        """Deal random words to those that this party helps, for the tree that begins."""
+        sampling, plan = self.own.sampling, self.context.plan
+        for place in clients:
+            client = self.parties[place]
+            if plan.blind is None or plan.blind.dealers.get(client) != self.context.me:
+                raise MalformedMessage(f"{self.root} asks for words that {self.context.me} does not deal")
+            columns = len(sampling.columns_of(self.trees, place, self.helped[client]))
+            rows = int(sampling.rows_of(self.trees).sum())
+            await self.context.charge(4 * rows * columns)
+            dealer = Dealer(Roles(self.root, client, self.context.me), self.context.streams)
+            await dealer.deal(self.context.net, self.trees, columns, rows)
+
+    async def grow(self, tree: int, message: Gradients) -> None:
         """Take part in one tree, level by level, until no node of it is open for this party."""
         net, own = self.context.net, self.own
         own.begin(tree)
-        frontier, depth = Frontier(own.sampling.rows_of(tree)), 0
-        while frontier.open:
-            await self.context.charge(int((frontier.slot >= 0).sum()) * own.chosen.grid.columns)
+        words = await self.teller.words(tree, message, own.sampling.rows_of(tree))
+        frontier, depth, last = Frontier(own.sampling.rows_of(tree)), 0, False
+        while not last:
+            await self.context.charge(len(frontier.asked.rows) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
             sums = own.sums(words, frontier)
-            await net.send(self.root, Histograms(tag, sums, self.evaluation.sent_bytes()))
+            await net.send(
+                self.root, Histograms(tag, sums, self.teller.spots(), self.evaluation.sent_bytes())
+            )
             level = level_of(await net.recv(Divide, self.root, tag), frontier)
-            left = await self._sides(tag, level, frontier)
-            frontier.divide(level.split, left, level.stays)
-            depth += 1
+            left, last, depth = await self._sides(tag, level, frontier), level.last, depth + 1
+            if not last:
+                self.teller.divided(frontier, left)
+                frontier.divide(level.split, left, level.stays)
 
     async def _sides(self, tag: int, level: Level, frontier: Frontier) -> Flags:
         """The side of every row; tells those of the own splits to whoever grows the tree further."""
@@ -83,7 +126,7 @@ class Owner:
                 await net.send(peer, said)
         if not level.last:
             for party in np.unique(level.party[level.split & (level.party != me)]).tolist():
-                rows = len(frontier.rows(level.party == party))
+                rows = int(frontier.counts[level.party == party].sum())
                 heard = await net.recv(Sides, self.parties[party], tag)
                 sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)

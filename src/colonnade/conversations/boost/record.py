@@ -57,6 +57,9 @@ def notes(plan: Plan[BoostSettings]) -> list[str]:
         "owners of columns learn which rows share a node of a tree",
         f"{plan.evaluator} learns histograms of every party's columns, bin by bin",
     ]
+    if plan.blind is not None:
+        found[0] = "gradients are hidden from all but their holder, unless an owner and its dealer collude"
+        found[2] += ", and how many rows each bin has"
     if plan.settings.additive:
         found[1] = "the owner of a tree learns its leaves' scores: the mean label of the rows in each"
     return found
@@ -91,5 +94,5 @@ BOOST = Conversation(
     understands=frozenset({"train.loss", "trees.keys"}),
     usual_batch=lambda job, preset, rows: rows,
     space=space,
-    traits=frozenset({"counts-classes", "server", "no-sum"}),
+    traits=frozenset({"counts-classes", "server", "no-sum", "blind-labels", "blind-by-itself"}),
 )

@@ -188,6 +188,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
         model=job.model,
         server=asked.server,
         server_step=asked.server_step,
+        assumed_delay=asked.assumed_delay,
         decay=asked.decay,
         local_steps=asked.local_steps or preset.local_steps,
         optimizer=asked.optimizer,

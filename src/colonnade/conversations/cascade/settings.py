@@ -49,6 +49,7 @@ class CascadeSettings(Section, frozen=True):
     model: ModelSpecs
     server: Literal["zeroth", "first"]  # how F0 learns
     server_step: float | Literal["auto"]
+    assumed_delay: int | Literal["bound"] | None
     decay: Literal["linear", "none"]
     local_steps: int
     optimizer: str

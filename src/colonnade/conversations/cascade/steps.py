@@ -8,8 +8,16 @@ are summed through the server:
 
     step = 1 / (sum_m lambda_m + trace_m / K)
 
-For a linear block lambda_m is computed from its columns; of any other model only lambda_m <= trace_m is
-known. Where rows have weights, heavy ones are curved more, and the server says how much (`losses.Weighted`).
+For a linear block lambda_m is computed from its columns. For any other model and G = J'J / n, two random
+directions have E (u'Gv)^2 = trace(G^2) >= lambda_m^2, which is nearer than lambda_m <= trace_m. Models that
+are told gradients keep to the trace: nothing else would shorten their steps when networks bend more later on.
+Where rows have weights, heavy ones are curved more, and the server says how much (`losses.Weighted`).
+
+AsyREVEL's Theorems 2 and 3 ask for a step that falls with the delay tau, 1 / (4 (tau + 1) L), beside one that
+falls with the length of the run (here steps fall over the run anyway). `assumed_delay` asks for that, with a
+tau of one's own or with the bound that the server enforces. It is not the default: outputs in the server's
+table are as old as a pass, and the theorem's step then hardly moves anything (docs/algorithms/asyrevel.md).
+
 What each side learns: the server one number per client; every client their sum, and how uneven weights are.
 """
 
@@ -73,8 +81,22 @@ async def agree_on_steps(context: Context[CascadeSettings], client: Client | Non
         step = float(pace.step)
     else:
         # to the others, who do not see them, local steps are one long step
-        step = 1 / max(heavier * (joint + noise), 1e-12) / settings.local_steps if ready is None else ready
+        curved = heavier * (joint + noise) * _caution(context)
+        step = 1 / max(curved, 1e-12) / settings.local_steps if ready is None else ready
     return Steps(step, _server_step(settings, ready), total)
+
+
+def _caution(context: Context[CascadeSettings]) -> float:
+    """How many times shorter a step is for the delay that the plan assumes: 4 (tau + 1), or 1 without one."""
+    settings, pace = context.plan.settings, context.plan.pace
+    if settings.assumed_delay is None:
+        return 1.0
+    if settings.assumed_delay != "bound":
+        return 4.0 * (settings.assumed_delay + 1)
+    if pace.schedule == "sync":
+        return 4.0
+    # a client is heard every max_delay answers, and comes back to a row within two of its passes
+    return 4.0 * ((settings.max_delay + 1) * 2 * -(-context.train.rows // pace.batch) + 1)
 
 
 def _server_step(settings: CascadeSettings, ready: float | None) -> float | None:
@@ -116,6 +138,10 @@ def curvature(context: Context[CascadeSettings], client: Client) -> tuple[float,
     mu = context.plan.settings.questions.mu
     u = rng.standard_normal((PROBES, model.parameters)).astype(client.w.dtype, copy=False)
     outputs = model.forward(np.concatenate([client.w[None], client.w + client.w.dtype.type(mu) * u]), X)
-    changes = (outputs[1:] - outputs[0]) / mu
-    trace = s * float((changes**2).sum(axis=2).mean()) + penalty * model.parameters
-    return trace, trace
+    changes = ((outputs[1:] - outputs[0]) / mu).reshape(PROBES, -1).astype(np.float64)
+    gram = changes @ changes.T / len(rows)  # u_p' G u_q with G = J'J / n
+    trace = s * float(np.trace(gram)) / PROBES + penalty * model.parameters
+    if context.plan.settings.reply != "values":
+        return trace, trace
+    squares = float((gram**2).sum() - (np.diag(gram) ** 2).sum()) / (PROBES * (PROBES - 1))
+    return s * MARGIN * float(np.sqrt(squares)) + penalty, trace

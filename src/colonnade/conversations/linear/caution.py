@@ -2,9 +2,10 @@
 
 H is made from few rows, and on some data it is wrong where it matters: a batch with a row unlike all that H
 has seen, or rare positives. The evaluator measures the loss of all rows at every mark. If it has risen, every
-party takes its weights back to those of the best mark, forgets the pairs since then, and makes shorter steps
-from there on. The evaluator's word rides with its next answer to a step, so that all parties act on it at the
-same step; as long as the loss falls nothing changes.
+party takes its weights back to those of the best mark, forgets the pairs since then, and from there on H adds
+an eighth as much to first-order steps; the second time it adds nothing any more, and first order is left. The
+evaluator's word rides with its next answer to a step, so that all parties act on it at the same step; as long
+as the loss falls nothing changes. A run ends with the weights of its best mark.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 
 from colonnade.arrays import Floats
 
-SHORTER = 0.25
+LEFT = (1.0, 0.125, 0.0)  # the part of what H adds that is left after going back so many times
 RISE = 1e-3  # as a part of the loss: less than this is noise
 
 
@@ -23,6 +24,7 @@ class Watch:
     """Compares the losses at marks; at the evaluator. `word` is what it has to tell the others next."""
 
     best: float = math.inf
+    best_mark: int = 0
     word: float = 0.0
 
     def measured(self, mark: int, loss: float) -> None:
@@ -34,37 +36,49 @@ class Watch:
         (10.0, 0.0)
         >>> watch.measured(20, 0.6)
         >>> watch.said()
-        -1.0
+        -10.0
         """
         if loss < self.best:
-            self.best, self.word = loss, float(mark)
+            self.best, self.best_mark, self.word = loss, mark, float(mark)
         elif loss > self.best + RISE * abs(self.best):
-            self.word = -1.0
+            self.word = -float(self.best_mark)
 
     def said(self) -> float:
-        """The word, which is said once."""
+        """The word, which is said once: the mark that is the best now, or minus the one to go back to."""
         word, self.word = self.word, 0.0
         return word
+
+    def last_word(self, loss: float) -> float:
+        """What is said at the end of the run, which has this loss: as `said`, or 0 to leave it."""
+        return -float(self.best_mark) if self.best < loss else 0.0
 
 
 @dataclass
 class Caution:
-    """How much shorter steps have become, and the weights to go back to; alike at all parties."""
+    """How often the weights went back, and those to go back to; alike at all parties."""
 
     best: Floats
     marked: dict[int, Floats] = field(default_factory=dict)
-    factor: float = 1.0
+    marks: int = 0
+    went_back: int = 0
+
+    @property
+    def factor(self) -> float:
+        """The part that is left of what H adds to first-order steps."""
+        return LEFT[min(self.went_back, len(LEFT) - 1)]
 
     def mark(self, number: int, w: Floats) -> None:
         """Keep the weights of a mark until the evaluator has said what it thinks of them."""
+        self.marks += 1
         self.marked[number] = w.copy()
 
     def heed(self, word: float, w: Floats) -> bool:
         """Act on a word; returns whether the weights, which are changed in place, went back."""
-        if word > 0:
-            self.best = self.marked[int(word)]
-            self.marked = {number: kept for number, kept in self.marked.items() if number > word}
+        if word:
+            number = abs(int(word))
+            self.best = self.marked.get(number, self.best)
+            self.marked = {mark: kept for mark, kept in self.marked.items() if mark > number}
         if word < 0:
             w[:] = self.best
-            self.factor *= SHORTER
+            self.went_back += 1
         return word < 0

@@ -10,6 +10,11 @@ The steepest directions are found by Lanczos iterations on the sample, where tra
 itself: at the start and after 1, 3, 7, ... epochs. They are pinned in the memory and say how large H_0 may
 be; all other pairs come from the way that the weights take.
 
+A round makes two steps. The first-order one, as it would be without any H, is taken at once. What H adds to
+it comes when the inner products do: gamma (H - I / L) v, which is nothing along the steepest direction, of
+curvature L, and more the flatter it gets. So no direction is served worse than by first order, and where the
+pairs turn out wrong less is added (`caution`) and first order remains.
+
 One H must be the same H everywhere. Delays, and with them steps, differ from party to party, so the step of
 a round's dominator holds for all. Near the optimum s and v become smaller than the fixed-point step of the
 secure sums; they are brought to a length near 1 first, by factors that all parties derive from the inner
@@ -34,12 +39,14 @@ from colonnade.conversations.linear.caution import Caution, Watch
 from colonnade.conversations.linear.heavy import hidden_curvature
 from colonnade.conversations.linear.piggyback import Riders
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.tune import sum_to_all
+from colonnade.conversations.linear.steps import StepSizes
+from colonnade.conversations.linear.tune import MARGIN, sum_to_all
 from colonnade.conversations.schedule import Round
 from colonnade.messages import Topic
-from colonnade.models.linear import rows_of
+from colonnade.models.linear import rows_of, squared_norms
 from colonnade.optim.lanczos import Lanczos
 from colonnade.optim.lbfgs import Inverse, LimitedMemory
+from colonnade.optim.steps import Smoothness
 
 SAMPLE = 2048
 STEEPEST = 4  # pinned directions
@@ -50,12 +57,14 @@ FIRST, AGAIN = 10, 6  # products to find them, from a random vector and from tho
 class StepQuestion:
     """Asks for the inner products that H v needs.
 
-    `v` is a gradient times `zoom`, `inverse` is H as it was when the gradient was computed.
+    `v` is a gradient times `zoom`; `inverse` is H and `steepest` the largest curvature as they were when the
+    gradient was computed.
     """
 
     v: Floats
     zoom: float
     inverse: Inverse
+    steepest: float
     piece: Floats
 
     @property
@@ -115,6 +124,7 @@ class JointState:
     riders: Riders[JointQuestion]
     last_w: Floats
     steepest: Floats | None = None
+    smoothness: Smoothness | None = None  # how steep the objective is, once the steepest directions are found
     zoom_s: float = 1.0
     zoom_v: float = 1.0
     changes: int = 0  # how often the memory has changed
@@ -128,20 +138,21 @@ class Joint:
     context: Context[LinearSettings]
     block: Block
     sample: Rows
-    ahead: int
-    step: Callable[[], float]  # gamma of the next update
+    steps: StepSizes
     state: JointState = field(init=False)
 
     def __post_init__(self) -> None:
         settings = self.context.plan.settings
         memory = LimitedMemory(settings.memory, settings.delta)
         w = self.block.w.copy()
-        self.state = JointState(memory, Caution(w), Riders(self.ahead), w)
+        self.state = JointState(memory, Caution(w), Riders(self.context.plan.pace.ahead), w)
         self.watch = Watch()
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
         batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness
         self._hidden = hidden_curvature(self.block.X, self.sample, batch, smoothness)
+        self._worst = float(squared_norms(self.block.X).max(initial=0.0))
+        self._bent_most = 0.0  # the largest L'' of the sample's rows at the weights last looked at
 
     # -- rounds -------------------------------------------------------------------------------------
 
@@ -162,9 +173,17 @@ class Joint:
         self.state.riders.settle(
             batch.number, answers, lambda question, part: self._act(batch, question, part)
         )
+        self.block.w -= self.steps.faded_rate() * v
         self._ask_step(batch.number, v)
         if (batch.number + 1) % self.context.plan.settings.pair_every == 0:
             self._ask_pair(batch.number)
+
+    def values(self, batch: Round) -> int:
+        """How many stored numbers a step on a batch touches beyond the batch: the pairs, and a new one."""
+        pairs = int(self.state.memory.vectors.size)
+        due = (batch.number + 1) % self.context.plan.settings.pair_every == 0
+        # X s, X w and then X' L'' X s of the sample, and the products of s and y with all vectors
+        return 2 * pairs + (2 * pairs + 3 * self._rows.values(0, len(self.sample)) if due else 0)
 
     def _split(self, batch: Round, values: Floats) -> tuple[Floats, Floats]:
         classes = self.block.w.shape[1:]
@@ -174,7 +193,9 @@ class Joint:
     def _answer(self, question: JointQuestion, total: Floats) -> Floats:
         match question:
             case StepQuestion():
-                return np.append(total, [self.state.caution.factor * self.step(), self.watch.said()])
+                return np.append(
+                    total, [self.state.caution.factor * self.steps.faded_gamma(), self.watch.said()]
+                )
             case CurvatureQuestion():
                 along, z = total.reshape(question.scores.shape)
                 return self._bend(self._theta(z), along).ravel()
@@ -195,7 +216,8 @@ class Joint:
     def _ask_step(self, number: int, v: Floats) -> None:
         state, inverse = self.state, self.state.memory.inverse
         v = state.zoom_v * v
-        state.riders.add(number, StepQuestion(v, state.zoom_v, inverse, inverse.dots(v)[:, 0]))
+        steepest = math.inf if state.smoothness is None else state.smoothness.mean
+        state.riders.add(number, StepQuestion(v, state.zoom_v, inverse, steepest, inverse.dots(v)[:, 0]))
 
     def _take_step(self, asked: StepQuestion, answer: Floats) -> None:
         products, (squared_length, gamma, word) = answer[:-3], answer[-3:]
@@ -206,7 +228,8 @@ class Joint:
             state.changes += 1
             state.last_w = self.block.w.copy()
         else:
-            self.block.w -= (gamma / asked.zoom) * asked.inverse.direction(asked.v, products)
+            surplus = asked.inverse.direction(asked.v, products) - asked.v / asked.steepest
+            self.block.w -= (gamma / asked.zoom) * surplus
 
     # -- pairs --------------------------------------------------------------------------------------
 
@@ -242,6 +265,10 @@ class Joint:
         state = self.state
         if state.steepest is None:
             start = np.asarray(self.context.rng(2).standard_normal(self.block.w.shape))
+            if (
+                start.ndim > 1
+            ):  # the same for every class moves no probability, and the gradient knows none of it
+                start -= start.mean(axis=1, keepdims=True)
             values, pairs = await self._lanczos(start, FIRST)
         else:
             values, pairs = await self._lanczos(state.steepest, AGAIN)
@@ -249,12 +276,21 @@ class Joint:
         vectors = [vector for pair in pairs for vector in pair]
         state.memory.unpin()
         dots = state.memory.dots(*vectors)
-        *products, gamma = await self._exchange(dots.ravel(), lambda total: np.append(total, self.step()))
+        piece = np.append(dots.ravel(), self._worst)
+        *products, worst = await self._exchange(piece, self._said_with_products)
+        mean = MARGIN * values[0]
+        state.smoothness = Smoothness(mean=mean, worst_row=max(worst, mean))
         # with several classes a direction is steep once for each of them, and only one of these is found:
-        # H_0 is left with the others, and gamma H_0 must be a step that they survive
-        below = values[-1] if self.block.w.ndim == 1 else min(1.0, 2 * gamma) * values[0]
+        # H_0 is left with the others
+        below = values[-1] if self.block.w.ndim == 1 else values[0]
         state.memory.pin(vectors, np.reshape(products, dots.shape), max(below, 0.01 * values[0]))
         state.changes += 1
+
+    def _said_with_products(self, total: Floats) -> Floats:
+        """The products and a bound of the worst row's curvature; at the evaluator."""
+        *products, worst = total
+        most = float(self.context.label_holder.steepest.max())
+        return np.array([*products, worst * (most if math.isfinite(most) else self._bent_most)])
 
     async def _lanczos(self, start: Floats, steps: int) -> tuple[list[float], list[tuple[Floats, Floats]]]:
         """The largest eigenvalues of the Hessian on the sample, and pairs (s, y) along their directions."""
@@ -269,6 +305,7 @@ class Joint:
             scores = total[:-2].reshape(-1, *weights.shape)
             if theta is None:
                 theta = self._theta(scores[1])
+                self._bent_most = float(self.context.label_holder.curvature(scores[1], self.sample).max())
             length = float(np.sqrt(squared_length)) if squared_length > 0 else 1.0
             q = scores[0] / length
             # at first the largest curvature that the loss has anywhere: it may be flat where we start

@@ -1,7 +1,8 @@
 """Every block its own H: stochastic damped L-BFGS with curvature from one of three sources.
 
-AsySQN takes y = v_k - v_(k-1), two gradients on two different batches (`paper`). That difference is
-mostly noise: with 32 rows a batch it diverges for every step we tried, with 256 it stalls above 1e-3.
+`paper` is AsySQN's Algorithm 1 and nothing else: before its step with the gradient v_k a party takes in the
+pair s = w_k - w_(k-1), y = v_k - v_(k-1), and steps along H_k v_k. The two gradients are of two different
+batches, so y is mostly their noise.
 What works compares two gradients on the same rows:
 - `batch`: theta of a fixed sample of rows at both weights, one more exchange of scores a pair;
 - `hvp`: the local Hessian-vector product X_l' diag(L'') X_l s_l on the latest batch; L'' follows from
@@ -19,8 +20,9 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
-from colonnade.conversations.linear.block import Block
+from colonnade.conversations.linear.block import Block, Thetas
 from colonnade.conversations.linear.settings import LinearSettings
+from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.schedule import Round
 from colonnade.messages import Topic
@@ -72,14 +74,38 @@ class Curvature:
         """H_l v, from the own block alone."""
         return self.memory.direction(v, self.memory.dots(v)[:-1, 0])
 
-    def watch(self, v: Floats, latest: tuple[Round, Floats], gamma: float) -> None:
-        """Make a pair if one is due that a party makes alone (`paper`, `hvp`); called after every update."""
-        self.state.updates += 1
+    def step(self, thetas: Thetas, sizes: StepSizes) -> None:
+        """Make one step of the own block along H v, and take in a pair if this party makes one alone."""
+        v = self.block.estimate(thetas)
+        self.first_order_step = sizes.rate()
         if self.kind == "paper":
-            s = self._moved()
-            if self.state.last_v is not None:
-                self._add(s, v - self.state.last_v, gamma)
-            self.state.last_v = v
+            self._remember(v)
+            self.block.w -= sizes.faded_gamma() * self.local(v)
+            return
+        self.block.w -= sizes.faded_rate() * v
+        if self.ready:  # H makes the step longer where the objective is flatter than at its steepest
+            self.block.w -= sizes.faded_gamma() * (self.local(v) - v / sizes.steepest())
+        self._watch(thetas[-1], sizes.gamma())
+
+    def values(self, batch: Round) -> int:
+        """How many stored numbers a step on a batch touches beyond the batch: the pairs, and a new one."""
+        pairs = int(self.memory.vectors.size)
+        due = self.kind == "paper" or (self.kind == "hvp" and (self.state.updates + 1) % self.every == 0)
+        products = 2 * self.block.values([batch]) if self.kind == "hvp" else 0
+        # each vector of a pair is read for its inner product with v and for the sum that H v is
+        return 2 * pairs + (2 * pairs + products if due else 0)
+
+    def _remember(self, v: Floats) -> None:
+        """Take in the paper's pair: how far weights and gradient are from those of the step before."""
+        s = self._moved()
+        if self.state.last_v is not None:
+            y = v - self.state.last_v
+            self.memory.add(s, y, self.memory.dots(s, y), 0.0)
+        self.state.last_v = v
+
+    def _watch(self, latest: tuple[Round, Floats], gamma: float) -> None:
+        """Make a pair if one is due that a party makes from its latest batch (`hvp`)."""
+        self.state.updates += 1
         if self.kind == "hvp" and self.state.updates % self.every == 0:
             s = self._moved()
             if self.state.updates > self.every:  # the first stretch is the warm-up

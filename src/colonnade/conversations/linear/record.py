@@ -157,13 +157,24 @@ def lead_of(ahead: int, label_holders: int, max_delay: int | None) -> int:
     return (max_delay - least) // (2 * others) if others else UNBOUNDED
 
 
-def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSettings:
+def pairs_apart(batch: int, ahead: int, rows: int) -> int:
+    """Rounds between two pairs: some 5,000 rows, but four pairs a pass where a set has few rows.
+
+    A pair is under way for two times `ahead` rounds, and only one can be.
+
+    >>> pairs_apart(256, 1, 32_561), pairs_apart(20, 2, 2_000), pairs_apart(8, 2, 40)
+    (20, 25, 6)
+    """
+    return max(2 * ahead + 2, min(max(10, 5120 // batch), -(-rows // batch) // 4))
+
+
+def _settings(job: Job, preset: Preset, facts: Facts, pace: Pace, pairs: Pairs) -> LinearSettings:
     direction = job.direction
     return LinearSettings(
         estimator=job.train.estimator or preset.estimator,
         pairs=(direction.pairs or pairs) if direction_of(job, preset) == "lbfgs" else "none",
         memory=direction.memory,
-        pair_every=direction.every or max(10, 5120 // pace.batch),
+        pair_every=direction.every or pairs_apart(pace.batch, pace.ahead, facts.rows),
         delta=direction.delta,
         direction_step=direction.step,
         stale=job.train.stale or 0,
@@ -173,7 +184,7 @@ def _settings(job: Job, preset: Preset, pace: Pace, pairs: Pairs) -> LinearSetti
 
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
     """The settings of backward; by default a quasi-Newton direction has one H over all blocks."""
-    chosen = _settings(job, preset, pace, pairs="joint")
+    chosen = _settings(job, preset, facts, pace, pairs="joint")
     if job.secure.labels == "blind":
         check_size(facts)
     if chosen.pairs == "hvp" and (facts.weighted or job.train.loss == "poisson"):
@@ -186,7 +197,7 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
 
 def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
     """The settings of pull; by default every block of a quasi-Newton direction has an H of its own."""
-    chosen = _settings(job, preset, pace, pairs="hvp")
+    chosen = _settings(job, preset, facts, pace, pairs="hvp")
     if pace.schedule == "sync":
         return chosen
     lead = lead_of(pace.ahead, len(facts.label_holders), job.train.max_delay)
@@ -223,7 +234,7 @@ BACKWARD = Conversation(
     fades=fades,
     intercept=lambda job: True,
     space=space,
-    traits=frozenset({"blind-labels"}),
+    traits=frozenset({"blind-labels", "blind-by-itself"}),
 )
 
 PULL = Conversation(

@@ -33,6 +33,10 @@ class StepSizes:
         batch, rows = self.schedule.largest, self.schedule.rows
         return automatic_step(self.smoothness, batch, rows, self.delay(), saga=saga)
 
+    def steepest(self) -> float:
+        """The largest curvature of the objective; where none is measured, what a step by hand implies."""
+        return 1 / self.rate() if self.smoothness is None else self.smoothness.mean
+
     def gamma(self) -> float:
         """The quasi-Newton step for recent delays, before it fades."""
         settings, batch = self.plan.settings, self.schedule.largest

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 import numpy as np
@@ -26,7 +26,7 @@ from colonnade.conversations.linear.lbfgs_local import Curvature
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
-from colonnade.conversations.linear.tune import Tuner
+from colonnade.conversations.linear.tune import SAMPLE, Tuner
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.conversations.window import Window
 from colonnade.messages import Announce, Topic, tag_of
@@ -103,20 +103,14 @@ class Trainer:
 
     async def apply(self, thetas: Thetas) -> None:
         """Make one step of the own block from some thetas."""
-        await self.charge([batch for batch, _ in thetas])
+        await self.charge([batch for batch, _ in thetas], self._direction_values(thetas))
         if self.joint is not None:
             for batch, reply in thetas:  # one H needs the same v at every party, so rounds are not joined
                 self.joint.take(batch, reply)
         elif self.curvature is None:
             await self.compute(self.block.step, thetas, self.steps.faded_rate())
         else:
-            v = self.block.estimate(thetas)
-            if self.curvature.ready:
-                self.block.w -= self.steps.faded_gamma() * self.curvature.local(v)
-            else:
-                self.block.w -= self.steps.faded_rate() * v
-            self.curvature.first_order_step = self.steps.rate()
-            self.curvature.watch(v, thetas[-1], self.steps.gamma())
+            self.curvature.step(thetas, self.steps)
 
     async def _finished(self, numbers: Sequence[int]) -> None:
         """Count the updates and their delays, and move the window."""
@@ -156,10 +150,14 @@ class Trainer:
             before = self.tuner.exchanges
             self.steps.smoothness = await self.tuner.measure(self.block.w, first=not gate)
             exchanged[gate] += self.tuner.exchanges - before
+            await self._charge_sample(2 * (self.tuner.exchanges - before))
         if self.joint is not None:
             before = self.joint.state.exchanges
             await self.joint.pin()
+            if self.context.plan.pace.step == "auto":
+                self.steps.smoothness = self.joint.state.smoothness
             exchanged[gate] += self.joint.state.exchanges - before
+            await self._charge_sample(2 * (self.joint.state.exchanges - before))
 
     async def pause(self, gate: int, pullers: tuple[str, ...] = ()) -> None:
         """Do what is due before a round; with `pullers`, every one of them pulls its snapshot for itself."""
@@ -228,12 +226,28 @@ class Trainer:
 
     async def measure_at(self, rounds: int, final: bool) -> float | None:
         """Measure the model after so many rounds."""
-        if self.joint is not None and rounds:
-            self.joint.state.caution.mark(rounds, self.block.w)
-        loss = await self.measure_now(Mark(self.timetable.passes(rounds), self.rounds(rounds), final))
-        if self.joint is not None and loss is not None and rounds:
-            self.joint.watch.measured(rounds, loss)
+        mark = Mark(self.timetable.passes(rounds), self.rounds(rounds), final)
+        joint = self.joint
+        if joint is None or not rounds:
+            return await self.measure_now(mark)
+        if final and joint.state.caution.marks:
+            word = await self._last_word(await self.measure_now(replace(mark, final=False)))
+            joint.state.caution.heed(word, self.block.w)
+            return await self.measure_now(mark)
+        joint.state.caution.mark(rounds, self.block.w)
+        loss = await self.measure_now(mark)
+        if loss is not None:
+            joint.watch.measured(rounds, loss)
         return loss
+
+    async def _last_word(self, loss: float | None) -> float:
+        """What the evaluator, who alone has a loss, says of the weights at the end (see `caution`)."""
+        net, tag = self.context.net, tag_of(Topic.PAUSE, 0)
+        if loss is None or self.joint is None:
+            return float((await net.recv(Announce, self.context.evaluator, tag)).values[0])
+        word = self.joint.watch.last_word(loss)
+        await net.broadcast(Announce(tag, np.array([word])))
+        return word
 
     def rounds(self, rounds: int, pullers: int = 1) -> int:
         """Secure sums so far: rounds, snapshots counted as the rounds they replace, and those of pauses."""
@@ -273,11 +287,21 @@ class Trainer:
 
     # -- computing ----------------------------------------------------------------------------------
 
-    async def charge(self, batches: Sequence[Round]) -> None:
-        """Let the time pass that computing on some batches takes."""
+    async def charge(self, batches: Sequence[Round], others: int = 0) -> None:
+        """Let the time pass that computing on some batches takes, and touching some other stored numbers."""
         clock = self.context.net.clock
-        values = self.block.values(batches) if clock.virtual else 0
+        values = self.block.values(batches) + others if clock.virtual else 0
         await charge(clock, self.context.plan.network, values)
+
+    def _direction_values(self, thetas: Thetas) -> int:
+        """How many stored numbers a quasi-Newton direction touches for these thetas; none for first order."""
+        direction = self.joint or self.curvature
+        return 0 if direction is None else sum(direction.values(batch) for batch, _ in thetas)
+
+    async def _charge_sample(self, products: int) -> None:
+        """Let the time pass that some products with a sample of rows take."""
+        values = self.block.all_rows.values(0, min(SAMPLE, self.schedule.rows))
+        await charge(self.context.net.clock, self.context.plan.network, products * values)
 
     async def charge_all(self) -> None:
         """Let the time pass that one kernel takes for all rows."""
@@ -327,7 +351,7 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
             evaluation=context.evaluation(),
             tuner=Tuner(context, sample) if pace.step == "auto" and not joint else None,
             curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
-            joint=Joint(context, block, sample, pace.ahead, steps.faded_gamma) if joint else None,
+            joint=Joint(context, block, sample, steps) if joint else None,
             pool=pool,
         )
 

@@ -1,0 +1,75 @@
+"""Gradients in clear: every owner is sent g and h of every row, and what it answers is read as it is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from colonnade.arrays import Numbers, Words
+from colonnade.conversations.boost.wire import words_of
+from colonnade.messages import Gradients, Histograms
+from colonnade.trees.bins import Counts, Flags
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.gradients import packed
+from colonnade.trees.grow import Level
+
+NOTHING = np.zeros(0, dtype=np.uint8)
+
+
+class Reader(Protocol):
+    """The label holder's end of what passes between it and one owner."""
+
+    def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
+        """What the owner is sent for a tree, from the words of its rows; `bins` are those of its columns."""
+        ...
+
+    def sums(self, message: Histograms) -> Words:
+        """The sums that the owner's answer stands for."""
+        ...
+
+    def divided(self, level: Level, nodes: int, frontier: Frontier) -> None:
+        """Hear that a level of so many nodes was divided, before the next answer is read."""
+        ...
+
+
+class Teller(Protocol):
+    """An owner's end of it."""
+
+    async def words(self, tree: int, message: Gradients, sampled: Flags) -> Words:
+        """What a tree learns from: a word for every row, or one for every row and column."""
+        ...
+
+    def spots(self) -> Numbers:
+        """What the label holder must know beside the sums of this level."""
+        ...
+
+    def divided(self, frontier: Frontier, left: Flags) -> None:
+        """Hear the side of every row of the open nodes, before they are divided."""
+        ...
+
+
+class ClearReader:
+    """Sends words in four bytes each."""
+
+    def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
+        return packed(words)
+
+    def sums(self, message: Histograms) -> Words:
+        return message.sums
+
+    def divided(self, level: Level, nodes: int, frontier: Frontier) -> None:
+        """Nothing is kept."""
+
+
+class ClearTeller:
+    """Reads them."""
+
+    async def words(self, tree: int, message: Gradients, sampled: Flags) -> Words:
+        return words_of(message, sampled)
+
+    def spots(self) -> Numbers:
+        return NOTHING
+
+    def divided(self, frontier: Frontier, left: Flags) -> None:
+        """Nothing is kept."""

@@ -1,0 +1,110 @@
+"""Weights of rows beside their labels, and any loss for such labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.arrays import Floats
+from colonnade.job.plan import Task
+from colonnade.losses.loss import Loss
+
+
+def with_weights(y: Floats, weight: Floats | None) -> Floats:
+    """Labels with the weights of their rows beside them, [rows, 2]; without weights the labels alone."""
+    return y if weight is None else np.column_stack([y, weight])
+
+
+def labels_of(y: Floats) -> Floats:
+    """The labels alone."""
+    return y if y.ndim == 1 else np.ascontiguousarray(y[:, 0])
+
+
+def scaled_labels(y: Floats, factor: float) -> Floats:
+    """The labels times a factor, beside the weights that they have."""
+    return factor * y if y.ndim == 1 else np.column_stack([factor * y[:, 0], y[:, 1]])
+
+
+def weights_of(y: Floats) -> Floats | None:
+    """The weights of the rows, None where there are none."""
+    return None if y.ndim == 1 else np.ascontiguousarray(y[:, 1])
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A loss of labels with weights beside them (`with_weights`): every row's loss times its weight.
+
+    `spread` is the root mean square of the weights, whose mean is 1: so many times as curved as a usual row
+    the rows are that matter most.
+    """
+
+    base: Loss
+    spread: float
+
+    @property
+    def name(self) -> str:
+        return self.base.name
+
+    @property
+    def task(self) -> Task:
+        return self.base.task
+
+    @property
+    def smoothness(self) -> float:
+        return self.base.smoothness * self.spread
+
+    @property
+    def theta_suffices(self) -> bool:
+        return False
+
+    def value(self, z: Floats, y: Floats) -> Floats:
+        return y[:, 1] * self.base.value(z, y[:, 0])
+
+    def dz(self, z: Floats, y: Floats) -> Floats:
+        return self._times(y[:, 1], self.base.dz(z, y[:, 0]))
+
+    def bend(self, theta: Floats, u: Floats, y: Floats | None = None) -> Floats:
+        own, known = self._parts(theta, y)
+        return self._times(known[:, 1], self.base.bend(own, u, known[:, 0]))
+
+    def curvature(self, theta: Floats, y: Floats | None = None) -> Floats:
+        own, known = self._parts(theta, y)
+        return known[:, 1] * self.base.curvature(own, known[:, 0])
+
+    def predict(self, z: Floats) -> Floats:
+        return self.base.predict(z)
+
+    def start(self, y: Floats) -> float:
+        # Poisson and gamma alike begin at the logarithm of the mean, which here is the weighted one
+        return self.base.start(y[:, 0] * y[:, 1])
+
+    def admits(self, y: Floats) -> NDArray[np.bool_]:
+        return self.base.admits(y[:, 0])
+
+    def _parts(self, theta: Floats, y: Floats | None) -> tuple[Floats, Floats]:
+        """Theta as it were without weights, and the labels; a row that weighs nothing has any theta."""
+        if y is None:
+            raise TypeError("the second derivative of a weighted loss needs the weights beside theta")
+        weight = np.where(y[:, 1] > 0, y[:, 1], 1.0)
+        return theta / self._beside(weight), y
+
+    def _times(self, weight: Floats, theta: Floats) -> Floats:
+        product: Floats = self._beside(weight) * theta
+        return product
+
+    def _beside(self, weight: Floats) -> Floats:
+        """The weights in a shape that goes with theta."""
+        return weight if self.task != "multiclass" else weight[:, None]
+
+
+def loss_for(loss: Loss, y: Floats) -> Loss:
+    """The loss for these labels: weighted, where weights stand beside them."""
+    weight = weights_of(y)
+    return loss if weight is None else Weighted(loss, float(np.sqrt(np.mean(weight**2))))
+
+
+def mean_loss(loss: Loss, z: Floats, y: Floats) -> float:
+    """The mean loss of some rows; where weights stand beside the labels, the weighted mean."""
+    return float(np.average(loss.value(z, labels_of(y)), weights=weights_of(y)))

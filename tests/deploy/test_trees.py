@@ -1,0 +1,75 @@
+"""Boosted trees between daemons: trained, stored and scored as in one process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests.deploy.companies import NAMES, job, lay_out, settle, settled, together
+from tests.deploy.joined import ids_of, join
+
+from colonnade.conversations.predict import Holding
+from colonnade.data.files import load
+from colonnade.data.table import RawTable, Table
+from colonnade.deploy import control, shares
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.rows import split_rows
+from colonnade.deploy.terms import Terms
+from colonnade.run.federate import Tables, run_tables
+from colonnade.run.registry import CONVERSATIONS
+
+ACCEPT = 'accept = ["labels", "nodes", "scores"]\nmin_rows = 20\n'
+TREES: Any = {"train": {"epochs": 8}, "trees": {"max_depth": 3, "subsample": 0.8}}
+
+
+def rows_of(root: Path, name: str, entry: str, wanted: list[str], label: str | None = None) -> RawTable:
+    raw = load(root / name / f"{entry}.csv", id="id", label=label)
+    assert raw.ids is not None
+    place = {each: k for k, each in enumerate(raw.ids)}
+    return raw.take(np.array([place[each] for each in wanted]))
+
+
+def scores_in_one_process(root: Path, terms: Terms, wanted: list[str]) -> Any:
+    """The scores of new rows by trees of the local world, grown on the rows that daemons train on."""
+    joined = join({name: root / name / "customers.csv" for name in NAMES}, "id", terms)
+    train, _, _ = split_rows(joined.digests, terms.split, terms.seed)
+    ids = [joined.ids[k] for k in train]
+    tables: dict[str, Table] = {}
+    new = {}
+    for name in NAMES:
+        share = shares.load(root / name / "runs" / "models", terms.name)
+        raw = rows_of(root, name, "customers", ids, "repaid" if name == "bank" else None)
+        tables[name] = share.preparation.transform(raw)
+        if share.labels is not None and raw.y is not None:
+            tables[name] = replace(tables[name], y=share.labels.transform(raw.y))
+        new[name] = share.preparation.transform(rows_of(root, name, "applicants", wanted)).X
+    local = msgspec.structs.replace(terms.job(), world="local")
+    finished = run_tables(local, Tables("rows", tables, None, ("bank",)))
+    held = {name: Holding(finished.plan, name, finished.shares[name].weights, new[name]) for name in NAMES}
+    return CONVERSATIONS["boost"].share.together(held)
+
+
+@pytest.mark.parametrize("algorithm", ["secureboost", "boosted-sum"])
+def test_trees_of_daemons_score_as_those_of_one_process(tmp_path: Path, algorithm: str) -> None:
+    consortium = lay_out(tmp_path)
+    for name in NAMES:
+        settle(consortium, name, ACCEPT)
+    terms = job(algorithm=algorithm, secure={"labels": "clear"}, **TREES)
+    wanted = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        manifest = await daemons["bank"].train(terms)
+        for name in NAMES:
+            await settled(daemons[name])
+        request = control.PredictRequest(terms.name, [wanted], "applicants")
+        found = await control._predict(daemons["bank"], request, lambda event: None)
+        return manifest, [row["score"] for row in found["rows"] if row is not None]
+
+    manifest, scores = together(consortium, program)
+    assert manifest.kind == "trees"
+    assert manifest.metrics["test_accuracy"] > 0.65
+    assert np.allclose(scores, scores_in_one_process(tmp_path, terms, wanted), atol=1e-8)
