@@ -92,6 +92,10 @@ class WrongRun(RefusedMessage):
     """The message belongs to another run."""
 
 
+class ProtocolError(NetworkError):
+    """A peer sent what it may not send, or not now; the run cannot go on with it."""
+
+
 class SumError(ColonnadeError):
     """The secure sum cannot give a right answer, so it gives none."""
 

@@ -89,12 +89,16 @@ class Branch(Message, frozen=True, tag=2):
 
 
 class Backward(Message, frozen=True, tag=3):
-    """theta = dL/dz of the rows that belong to `tag`, sent by their dominator to every party."""
+    """theta = dL/dz of the rows that belong to `tag`, sent by their dominator to every party.
+
+    `seen` are how many rounds of every dominator the sender had finished, where each has its own pace.
+    """
 
     queued: ClassVar[bool] = True
     relayed: ClassVar[bool] = True
     tag: int
     theta: Numbers
+    seen: list[int] = []
 
 
 class Announce(Message, frozen=True, tag=4):
@@ -109,6 +113,15 @@ class Stop(Message, frozen=True, tag=5):
 
     queued: ClassVar[bool] = True
     at: int
+
+
+class Enough(Message, frozen=True, tag=31):
+    """Says how many rounds of every dominator there are until a pause, the `tag`-th, or until the end."""
+
+    queued: ClassVar[bool] = True
+    tag: int
+    counts: list[int]
+    last: bool
 
 
 class Abort(Message, frozen=True, tag=6):
@@ -453,7 +466,7 @@ class Unveil(Message, frozen=True, tag=83):
 
 
 AnyMessage = (
-    Ask | Hello | Piece | Branch | Backward | Announce | Stop | Abort | Bye | Decay | Relay
+    Ask | Hello | Piece | Branch | Backward | Announce | Stop | Enough | Abort | Bye | Decay | Relay
     | Upload | Reply | Embeddings | Measure
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare

@@ -35,15 +35,24 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     bytes_by_pair: dict[str, dict[str, int]]
     evaluation_bytes: int
     updates_by_party: dict[str, int]
+    launched_by_party: dict[str, int] = {}  # rounds that a label holder dominated, or pulled for itself
     refused: dict[str, int]
 
 
 class Staleness(msgspec.Struct, frozen=True, kw_only=True):
-    """How many updates old the weights behind a gradient were when it was applied."""
+    """How many updates old the weights behind a gradient were when it was applied.
+
+    `bound` is the most that the run allowed, None if nothing was bounded. `tau_1` and `tau_2` are the largest
+    of the two delays that VFB2's theorems bound: from the reading of weights to theta, and from theta to the
+    update; None where they are not measured.
+    """
 
     mean: float
     p95: int
     max: int
+    bound: int | None = None
+    tau_1: int | None = None
+    tau_2: int | None = None
 
 
 class Privacy(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +101,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     history: list[Moment]
     data: Described = Described()
     converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked
+    chosen: dict[str, float] = {}  # settings that the data decided: sigma and l2 of a kernel machine
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""

@@ -8,7 +8,7 @@ from tests.oracles.dsg import phi
 
 from colonnade.arrays import Floats
 from colonnade.baselines.dsg import DsgKernel, fit_dsg
-from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
+from colonnade.baselines.svc import bandwidth_and_penalty, fit_svc, trade_off
 from colonnade.job import Train
 from colonnade.losses import LOSSES
 
@@ -50,7 +50,8 @@ def test_one_round_is_one_step_by_hand() -> None:
 
 def test_svc_learns_the_ring_with_the_median_bandwidth() -> None:
     X, y = ring(800)
-    sigma = median_bandwidth(X, y, 0.6, seed=0)
+    sigma, l2 = bandwidth_and_penalty(X, y, LOSSES["smooth_hinge"], fraction=0.6, l2=1e-3)
+    assert l2 == 1e-3
     apart = np.linalg.norm(X[:400] - X[400:], axis=1)
     assert sigma == pytest.approx(0.6 * np.median(apart), rel=0.1)
     assert fit_svc(X[:600], y[:600], sigma=sigma).score(X[600:], y[600:]) > 0.93

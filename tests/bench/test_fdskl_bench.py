@@ -8,21 +8,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colonnade.models.penalty import RIDGES
 from colonnade_bench.common import Bench
 from colonnade_bench.kernel.fdskl import Splits
-from colonnade_bench.kernel.runs import job_for, pooled_rows, tables_of, train_federated
+from colonnade_bench.kernel.penalties import penalties
+from colonnade_bench.kernel.runs import (
+    job_for,
+    pooled_rows,
+    rows_in,
+    svc_error,
+    tables_of,
+    train_federated,
+)
+from colonnade_bench.kernel.traffic import bits_compared
 
 
 def test_splits_are_counted_compared_and_written(tmp_path: Path) -> None:
     splits, bench = Splits(), Bench("fdskl", "kernels", quick=True)
     said: list[str] = []
     bench.grids += splits.tables()
-    for seed in range(2):  # the first also trains dsg and svc
+    for seed in range(2):  # the first also trains dsg, svc and pp-svmv
         splits.trial("breast-cancer", seed, said.append)
         written = splits.write(bench, tmp_path)
     found = splits.errors["breast-cancer"]
     assert {kind: len(errors) for kind, errors in found.items()} == {
-        "fdskl": 2, "fdskl-capped": 2, "linear": 2, "dsg": 1, "dsg, capped": 1, "svc": 1
+        "fdskl": 2, "fdskl-capped": 2, "dsg": 1, "dsg, capped": 1, "svc": 1, "pp-svmv": 1, "fd-svrg": 2
     }  # fmt: skip
     assert all(error < 0.1 for errors in found.values() for error in errors)
     figure, table = bench.grids
@@ -33,7 +43,7 @@ def test_splits_are_counted_compared_and_written(tmp_path: Path) -> None:
     assert table.rows[0][3] == pytest.approx(np.median(splits.seconds["breast-cancer"]["fdskl"]))
     assert table.rows[0][-2:] == [None, None]
     assert json.loads(written[0].read_text())["errors"]["breast-cancer"]["fdskl"] == found["fdskl"]
-    assert len(said) == 4
+    assert len(said) == 5
 
 
 def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:
@@ -57,3 +67,38 @@ def test_digits_are_learnt_with_default_settings() -> None:
     tables = tables_of("digits-odd", 0)
     assert train_federated(job_for(tables, "fdskl-capped", 0), tables).error <= 0.012
     assert train_federated(job_for(tables, "fdskl", 0), tables).error <= 0.03
+
+
+def test_libsvm_is_given_up_after_its_time() -> None:
+    tables = tables_of("breast-cancer", 0, parties=3)
+    assert svc_error(tables, 0, limit=1e-3) is None
+
+
+def test_few_rows_are_drawn_from_all_of_a_set() -> None:
+    whole, some = (tables_of("breast-cancer", 0, parties=3, rows=rows) for rows in (None, 60))
+    assert (rows_in(some), len(pooled_rows(some)[3])) == (60, 60)
+    known = {tuple(row) for row in np.asarray(pooled_rows(whole)[0])}
+    assert {tuple(row) for row in np.asarray(pooled_rows(some)[0])} < known
+
+
+def test_penalties_are_compared_on_made_up_rows() -> None:
+    said: list[str] = []
+    grids = penalties(["1,000 rows"], 200, said.append)
+    assert [grid.title.split(":")[0] for grid in grids] == ["fdskl", "fdskl-capped"]
+    for grid in grids:
+        ((name, rows, chosen, *errors),) = grid.rows
+        assert (name, rows) == ("1,000 rows", 200)
+        assert any(float(chosen) == pytest.approx(ridge / 200) for ridge in RIDGES)
+        assert len(errors) == 6
+        assert all(0 < float(error) < 0.5 for error in errors)
+    assert len(said) == 2
+
+
+def test_bits_are_compared_with_what_is_sent() -> None:
+    ((name, rows, *numbers),) = bits_compared(["1,000 rows"], 200, lambda line: None).rows
+    errors, losses, megabytes = numbers[:2], numbers[2:4], numbers[4:]
+    assert (name, rows) == ("1,000 rows", 200)
+    assert errors[0] == pytest.approx(errors[1], abs=0.02)
+    assert losses[0] == pytest.approx(losses[1], abs=1e-3)
+    assert megabytes[2] - megabytes[1] == pytest.approx(2 * (megabytes[1] - megabytes[0]))
+    assert megabytes[1] - megabytes[0] == pytest.approx(2e-6 * 7 * 200 * 8192, rel=1e-3)

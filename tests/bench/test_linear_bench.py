@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ import pytest
 from colonnade.data.table import Table
 from colonnade_bench.calibrate import Calibration, calibrate, fit, words
 from colonnade_bench.common import Bench, kept
-from colonnade_bench.linear import against, cti, lossless, pace, rates
+from colonnade_bench.linear import against, cti, lossless, pace, rates, sqn_figures
 from colonnade_bench.linear import trials as linear
+from colonnade_bench.linear.sweep import every_case, sweep
 from colonnade_bench.linear.trials import Problem, closed_form, straggler, train
 from colonnade_bench.papers import Here
 
@@ -41,7 +43,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Bench:
     def problem(name: str, q: int = 8, seed: int = 0) -> Problem:
         return known.setdefault(q, made(q, width=16 if q == 1 else 2))
 
-    for module in (against, lossless, pace, rates):
+    for module in (against, lossless, pace, rates, sqn_figures):
         monkeypatch.setattr(module, "problem", problem)
     monkeypatch.setattr(lossless, "here", lambda names: Here(list(names), []))
     return Bench("tiny", "tiny", quick=True)
@@ -69,6 +71,45 @@ def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path
     assert len(stored["tables"]) == 3
     accountings = {row[1] for row in made_up.grids[0].rows}
     assert accountings == {"free", "charged"}
+
+
+def test_asysqn_s_own_figures_are_tables_with_quasi_newton_on(made_up: Bench) -> None:
+    def say(line: str) -> None:
+        pass
+
+    one: dict[str, Any] = {"sets": ("made",), "estimators": ("saga",), "epochs": 2, "rows": 128}
+    sqn_figures.crui_on(made_up, COSTS, say, estimators=("sgd",), speeds=(0.4,), rows=32)
+    sqn_figures.figure_2(made_up, say, **one)
+    sqn_figures.figure_3(made_up, COSTS, say, **one)
+    sqn_figures.figure_4(made_up, COSTS, say, counts=(1, 2), epochs=2, rows=128)
+    crui, _, against_time, speed_up = made_up.grids
+    assert crui.rows[0][3] == pytest.approx(closed_form(8, 0.4), rel=0.2)
+    assert against_time.rows[0][-1] > 1.2, "a slow party costs synchronous runs more"
+    assert {row[0] for row in speed_up.rows} >= {"asysqn-svrg", "synsqn-svrg, one slow"}
+    assert [panel.title[:8] for panel in made_up.panels] == ["Figure 2", "Figure 3", "Figure 4"]
+
+
+def test_a_quasi_newton_direction_takes_its_time() -> None:
+    network = {**COSTS["dense"].network(), "ns_per_value": 1e5, "charge_forward": False}
+    seconds = [
+        train(
+            made(2, rows=96),
+            "synsqn-sgd",
+            train={"batch": 8, "epochs": 4, "direction": direction},
+            network=network,
+        ).seconds
+        for direction in ("plain", "lbfgs")
+    ]
+    assert seconds[1] > 1.1 * seconds[0]
+
+
+@pytest.mark.parametrize("kind", ["svrg", "asysqn-saga"])
+def test_the_sweep_sees_no_tiny_set_above_first_order(kind: str) -> None:
+    bench = Bench("tiny", "tiny", quick=True)
+    sweep(bench, lambda line: None, every_case(100, 1, (), ("tiny",)), (kind,), epochs=10)
+    verdicts = [row[-1] for row in bench.grids[0].rows]
+    assert len(verdicts) == 1
+    assert "ABOVE" not in verdicts
 
 
 def test_losslessness_is_judged_by_the_difference_of_means(made_up: Bench, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_the_error_at_rows_left_out_is_that_of_fits_without_them(
     X = rng.standard_normal((25, 3))
     y = rng.integers(0, 3, 25).astype(np.float64) if classes > 1 else rng.standard_normal(25)
     targets = targets_of(y, classes)
-    pairs = sampled_pairs(rng, 25, "auto")
+    pairs = sampled_pairs(rng, 25, every=True)
     np.testing.assert_array_equal(sample_of(pairs), np.arange(25))
     distance = pair_distances(kernel, X, pairs)
     np.testing.assert_allclose(pair_distances(kernel, csr_array(X), pairs), distance)
@@ -84,10 +84,10 @@ def test_the_error_at_rows_left_out_is_that_of_fits_without_them(
 
 def test_pairs_are_of_different_rows_and_of_a_sample() -> None:
     rng = np.random.default_rng(5)
-    left, right = sampled_pairs(rng, 5000, "auto")
+    left, right = sampled_pairs(rng, 5000, every=True)
     assert len(left) == ROWS * (ROWS - 1) // 2
     assert len(sample_of((left, right))) == ROWS
-    for fraction in ("auto", 0.5):
-        left, right = sampled_pairs(rng, 40, fraction)
+    for every in (True, False):
+        left, right = sampled_pairs(rng, 40, every=every)
         assert (left != right).all()
-    assert len(sampled_pairs(rng, 1, "auto")[0]) == 0
+    assert len(sampled_pairs(rng, 1, every=True)[0]) == 0

@@ -1,7 +1,7 @@
 """Doubly stochastic gradients on pooled data, as simple as possible: one feature after another.
 
 Round t takes `batch` rows and the t-th block of features; when the features run out, all of them
-step, with momentum.
+step, with momentum. A row counts as much as its weight.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def pooled_dsg(
     seed: int,
     falling: bool = False,
     momentum: float = 0.0,
+    weight: Floats | None = None,
 ) -> Floats:
     """The coefficient of every feature after the last round."""
     n, D = len(X), len(b)
@@ -42,6 +43,8 @@ def pooled_dsg(
             for i in range(D):
                 f += np.multiply.outer(phi(X[rows], omega[:, i], b[i]), alpha[i])
             theta = loss.dz(f, y[rows])
+            if weight is not None:
+                theta = (theta.T * weight[rows]).T
             for i in range(D):
                 step_i = -gamma * (phi(X[rows], omega[:, i], b[i]) @ theta) / len(rows)
                 if t * block <= i < (t + 1) * block:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from colonnade.attacks import joint_score, linear_system, split_labels, zeroth_order
+from colonnade.attacks import joint_score, linear_system, split_labels, veiled, zeroth_order
 from colonnade.attacks.case import Case, Guess, Labels
 from colonnade.attacks.theta import labels_from_theta
 from colonnade.conversations.cascade.client import Walk, passes_of
@@ -40,6 +40,17 @@ class Attack:
 
 def _told_theta(case: Case) -> bool:
     return not case.holds_label and case.plan.blind is None
+
+
+def _owns_blindly(case: Case) -> bool:
+    """Whether the party owns columns of a blind run of two classes."""
+    two = LOSSES[case.plan.objective.loss].task == "binary"
+    return two and case.plan.blind is not None and case.party in case.plan.blind.dealers
+
+
+def _asks_blindly(case: Case) -> bool:
+    one = not case.plan.objective.shape
+    return one and case.plan.blind is not None and case.party == case.plan.evaluator
 
 
 def _told_totals(case: Case) -> bool:
@@ -133,7 +144,16 @@ ATTACKS: tuple[Attack, ...] = (
         guess=_from_probes,
         active=True,
     ),
+    Attack(
+        name="labels from veiled words",
+        aim="labels",
+        sees="dL/dz of every row minus random words",
+        on=("backward",),
+        by=_owns_blindly,
+        guess=veiled.labels_from_veils,
+    ),
     Attack(JOINT, "columns", TOTALS, ("backward",), _told_totals, joint_score.columns_from_rounds),
+    Attack(JOINT, "columns", TOTALS, ("backward",), _asks_blindly, veiled.columns_from_blind_rounds),
     Attack(JOINT, "columns", TOTALS, ("pull",), _told_totals, joint_score.columns_from_pulls),
     Attack(JOINT, "columns", TOTALS, ("full",), _evaluates, joint_score.columns_from_directions),
     Attack(

@@ -15,7 +15,8 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks.case import Case, Labels
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.linear.backward import own_pace
+from colonnade.conversations.schedule import OwnPasses, Schedule
 from colonnade.messages import Announce, Backward, Topic, topic_of
 
 
@@ -50,11 +51,12 @@ def _has_theta(message: Announce, size: int) -> bool:
     return topic_of(message.tag) == Topic.TRAIN and len(message.values) == 2 + size
 
 
-def rows_of_round(case: Case, number: int, offset: int = 0) -> Rows:
-    """The rows of a round, which every party derives from the plan."""
+def rows_of_round(case: Case, number: int, offset: int | None = None) -> Rows:
+    """The rows of a round, which every party derives from the plan; with an offset, of one that is pulled."""
     plan = case.plan
-    schedule = Schedule(
+    kind = OwnPasses if offset is None and own_pace(plan) else Schedule
+    schedule = kind(
         case.rows, plan.pace.batch, plan.pace.epochs, plan.seed, plan.label_holders, plan.settings.reshuffle
     )
-    batch = schedule.round(number, offset)
+    batch = schedule.round(number, offset or 0)
     return schedule.order(batch.epoch)[batch.start : batch.end]

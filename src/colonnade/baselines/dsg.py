@@ -1,7 +1,7 @@
 """Doubly stochastic gradients where all columns lie together (Dai et al. 2014): the measure of FDSKL.
 
-The same blocks of rows and features, bandwidth, step and cap as the kernel conversation, with directions
-of its own and without a federation. Random features of all rows are computed once and kept.
+The same blocks of rows and features, bandwidth, penalty, step and cap as the kernel conversation, with
+directions of its own and without a federation. Random features of all rows are computed once and kept.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class DsgFit:
 
     features: RandomFeatures
     alpha: Floats
+    l2: float  # lambda
     penalty: float
 
     def scores(self, X: Matrix) -> Floats:
@@ -52,15 +53,15 @@ def fit_dsg(
     X: Matrix, y: Floats, loss: Loss, kernel: DsgKernel, train: Train, *, features: int, seed: int
 ) -> DsgFit:
     """A kernel machine trained on pooled rows; `features` is the cap, a multiple of the block."""
-    l2 = train.l2_for(int(X.shape[0]))
-    n, block, loss = int(X.shape[0]), min(kernel.block, features), loss_for(loss, y)
+    n, block, unweighted, loss = int(X.shape[0]), min(kernel.block, features), loss, loss_for(loss, y)
     batch = train.batch or USUAL_BATCH
     rng = np.random.default_rng([seed, n])
     classes = (train.classes or int(labels_of(y).max()) + 1) if loss.task == "multiclass" else 1
     function = KERNELS[kernel.kind]
-    sample = Sample.draw(rng, n, function, kernel.sigma, kernel.fraction)
+    sample = Sample.draw(rng, n, function, kernel.sigma, kernel.fraction, penalty=train.l2 == "auto")
     distance = sample.distances(X)
-    sigma = sample.bandwidth(distance, labels_of(y), classes) or 1.0
+    sigma = sample.bandwidth(distance, y, classes) or 1.0
+    l2 = sample.penalty(distance, sigma, y, unweighted, classes) if train.l2 == "auto" else train.l2
     gamma = (
         kernel_step(
             loss, spread(function, distance, sigma), min(batch, n), block, falling=kernel.step == "falling"
@@ -82,7 +83,7 @@ def fit_dsg(
             here = values[rows]
             theta = loss.dz(state.scores(here), y[rows])
             state.step(here, theta, gamma_t, kernel, l2)
-    return DsgFit(drawn, state.alpha, 0.5 * l2 * state.known * float(np.sum(state.alpha**2)))
+    return DsgFit(drawn, state.alpha, l2, 0.5 * l2 * state.known * float(np.sum(state.alpha**2)))
 
 
 @dataclass

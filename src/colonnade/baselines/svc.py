@@ -5,25 +5,37 @@ Its kernel is that of the kernel conversation, so the two differ only in how the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.losses import labels_of, weights_of
-from colonnade.models.bandwidth import Fraction, Sample
+from colonnade.losses import Loss, labels_of, weights_of
+from colonnade.models.bandwidth import Fraction, Sample, Sigma
 from colonnade.models.random_features import KERNELS
 
 if TYPE_CHECKING:
     from sklearn.svm import SVC
 
 
-def median_bandwidth(X: Matrix, y: Floats, fraction: Fraction, seed: int) -> float:
-    """The bandwidth of the Gaussian kernel, found from pooled rows as a federation finds it."""
+def bandwidth_and_penalty(
+    X: Matrix,
+    y: Floats,
+    loss: Loss,
+    *,
+    sigma: Sigma = "median",
+    fraction: Fraction = "auto",
+    l2: float | Literal["auto"] = "auto",
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Bandwidth of the Gaussian kernel and lambda, found from pooled rows as a federation finds them."""
     rows = int(X.shape[0])
     rng = np.random.default_rng([seed, rows])
-    sample = Sample.draw(rng, rows, KERNELS["gaussian"], "median", fraction)
-    return sample.bandwidth(sample.distances(X), labels_of(y)) or 1.0
+    sample = Sample.draw(rng, rows, KERNELS["gaussian"], sigma, fraction, penalty=l2 == "auto")
+    classes = int(labels_of(y).max()) + 1 if loss.task == "multiclass" else 1
+    distance = sample.distances(X)
+    found = sample.bandwidth(distance, y, classes) or 1.0
+    return found, sample.penalty(distance, found, y, loss, classes) if l2 == "auto" else l2
 
 
 def fit_svc(X: Matrix, y: Floats, *, sigma: float, C: float = 1.0) -> SVC:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +29,9 @@ BENCHES = {
 @click.option(
     "--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/bench-NAME]"
 )
-@click.option("--only", multiple=True, metavar="PART", help="Only this part of it (czofo); may be repeated.")
+@click.option(
+    "--only", multiple=True, metavar="PART", help="Only this part (asysqn, czofo, defaults); may be repeated."
+)
 @click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
@@ -43,8 +46,9 @@ def bench(name: str, quick: bool, out: Path | None, as_json: bool, **options: An
     module = _bench(name)
     given = {option: value for option, value in options.items() if value}
     parts = getattr(module, "PARTS", {})
-    if given and not parts:
-        raise click.UsageError(f"--{next(iter(given))}: {name} is run as a whole; drop it, or run czofo")
+    for option in given:
+        if option not in signature(module.run).parameters:
+            raise click.UsageError(f"--{option}: {name} is run as a whole; drop it, or run czofo")
     for part in given.get("only", ()):
         if part not in parts:
             raise click.UsageError(f"--only: {name} has no part {part!r}; it has {', '.join(parts)}")

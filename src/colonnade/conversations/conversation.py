@@ -38,6 +38,7 @@ Trait = Literal[
     "counts-classes",  # how many classes there are may be counted, where the job does not say
     "blind-labels",  # can be trained so that only the label holder learns what labels follow from
     "blind-by-itself",  # and is where the job does not say otherwise
+    "takes-gaps",  # columns need no scale, a gap may stay a gap, and categories are numbered
     "no-share",  # nobody ends up with a share that could score new rows
 ]
 

@@ -18,7 +18,7 @@ import numpy as np
 from colonnade.arrays import Floats, Numbers
 from colonnade.conversations.convergence import Ending
 from colonnade.conversations.schedule import Schedule
-from colonnade.conversations.window import Window
+from colonnade.conversations.window import Pacing, Window
 from colonnade.losses import Loss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
@@ -163,7 +163,7 @@ async def measure_at_marks(
     evaluation: Evaluation,
     marks: Marks,
     schedule: Schedule,
-    window: Window,
+    window: Pacing,
     measure: Callable[[int, bool], Awaitable[float | None]],
 ) -> None:
     """Measure the model at every mark and at the end of the run.
@@ -179,10 +179,7 @@ async def measure_at_marks(
         loss = await measure(mark if reached else window.base, final)
         # at the last mark nothing is left to stop, but whether the loss has settled is still of interest
         if reached and evaluation.over(loss, mark / marks.per_epoch) and not final:
-            # no theta of a round that we have not begun can exist, so nobody is past this one
-            stop = min(window.begun + window.ahead, schedule.rounds)
-            window.stop_at(stop)
-            await net.broadcast(Stop(stop))
+            await window.end_early(net)
 
 
 async def heed_stop(net: Network, window: Window) -> None:

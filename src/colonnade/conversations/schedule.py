@@ -6,6 +6,8 @@ message names its rows by the number of its round.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -81,6 +83,42 @@ class Schedule:
     def dominator(self, number: int) -> str:
         """The label holder that a round's scores are summed to."""
         return self.dominators[number % len(self.dominators)]
+
+    def given(self, me: str) -> list[Iterator[int]]:
+        """The rounds of others, to which a party gives its shares: those of one list in its order."""
+        if set(self.dominators) == {me}:
+            return []
+        others = (number for number in itertools.count() if self.dominator(number) != me)
+        return [others]
+
+    def led(self, me: str) -> Iterator[int]:
+        """The rounds that a party dominates."""
+        return itertools.count(self.dominators.index(me), len(self.dominators))
+
+    def epochs_of(self, numbers: Iterable[int]) -> set[int]:
+        """The epochs that some rounds belong to."""
+        return {self.round(number).epoch for number in numbers}
+
+
+@dataclass(frozen=True)
+class OwnPasses(Schedule):
+    """Every dominator passes over the rows for itself, at its own pace; `rounds` are those of all together.
+
+    Round k of dominator j, of m, has the number k m + j. All use the shuffle of their k-th pass, so nobody
+    needs a copy of its rows for every dominator, and each begins elsewhere in it: dominators of equal speed
+    together see every row once an epoch, as if they took turns.
+    """
+
+    def round(self, number: int, offset: int = 0) -> Round:
+        """The batch of a round, in its dominator's own pass."""
+        own, index = divmod(number, len(self.dominators))
+        begins = index * self.per_epoch // len(self.dominators)
+        return super().round(own, begins + offset)._replace(number=number)
+
+    def given(self, me: str) -> list[Iterator[int]]:
+        """The rounds of others: a list for every other dominator."""
+        others = len(self.dominators)
+        return [itertools.count(j, others) for j, party in enumerate(self.dominators) if party != me]
 
 
 @lru_cache(maxsize=8)

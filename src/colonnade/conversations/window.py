@@ -1,6 +1,7 @@
 """Which rounds this party has finished, and which it may begin: that bounds the delay.
 
-A round may begin when all but the last `ahead` rounds before it are finished here. Other parties' thetas
+In a window dominators take turns (where every dominator has a pace of its own, see `tickets`). A round may
+begin when all but the last `ahead` rounds before it are finished here. Other parties' thetas
 may overtake each other, so finished rounds need not be consecutive; `base` is the first unfinished one.
 A gate holds back every round from its number on: all rounds before it are finished, then something is
 done together, then the gate is lifted.
@@ -11,8 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from colonnade.errors import JobError
+from colonnade.messages import Stop
+from colonnade.net.network import Network
 
 
 def check_delay(ahead: int, max_delay: int | None) -> int:
@@ -24,6 +28,113 @@ def check_delay(ahead: int, max_delay: int | None) -> int:
             f"{max_delay}; set ahead = {max_delay // 2 + 1} or max_delay = {bound}"
         )
     return ahead
+
+
+class Pacing(Protocol):
+    """Says which rounds a party may begin, and counts those that it has finished."""
+
+    @property
+    def ahead(self) -> int:
+        """The most rounds in flight."""
+        ...
+
+    @property
+    def finished(self) -> int:
+        """How many rounds are finished."""
+        ...
+
+    @property
+    def base(self) -> int:
+        """How many rounds are finished, without those that have overtaken others."""
+        ...
+
+    @property
+    def stop(self) -> int:
+        """How many rounds the run has."""
+        ...
+
+    @property
+    def delay_bound(self) -> int | None:
+        """The most updates that a theta can be late; None: there is no bound."""
+        ...
+
+    def numbers(self) -> Iterable[int]:
+        """The rounds at both ends of what is in flight."""
+        ...
+
+    def gates(self) -> AsyncIterator[int]:
+        """Yield every gate once all rounds before it are finished; asking for the next one lifts it."""
+        ...
+
+    async def reaches(self, number: int) -> bool:
+        """Wait until so many rounds are finished; False if the run stops before that."""
+        ...
+
+    async def ends(self) -> None:
+        """Wait until every round of the run is finished."""
+        ...
+
+    async def end_early(self, net: Network) -> None:
+        """Begin no more rounds than needed, and tell all; only the evaluator may."""
+        ...
+
+    def past(self, number: int) -> bool:
+        """Whether the round is not to be computed any more."""
+        ...
+
+    def expects(self, number: int) -> bool:
+        """Whether the round is begun here and not finished."""
+        ...
+
+    async def opens(self, number: int, extra: int = 0) -> bool:
+        """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
+        ...
+
+    async def any_opens(self, numbers: list[int], extra: int = 0) -> None:
+        """Wait until one of these rounds may begin, or is not to be computed any more."""
+        ...
+
+    def open_to(self, number: int, extra: int = 0) -> bool:
+        """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
+        ...
+
+    def read(self, number: int) -> None:
+        """Note that the weights are read for a round."""
+        ...
+
+    async def due(self, number: int) -> None:
+        """Wait until theta of a round may be applied."""
+        ...
+
+    def finish(self, numbers: Iterable[int]) -> None:
+        """Mark rounds as finished."""
+        ...
+
+
+class Conditions:
+    """Lets tasks wait until something holds; whoever changes what they ask for wakes them."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until it holds."""
+        while not holds():
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append((holds, future))
+            await future
+
+    def wake(self) -> None:
+        """Look again at what everybody waits for."""
+        still = []
+        for holds, future in self._waiting:
+            if future.done():
+                continue
+            if holds():
+                future.set_result(None)
+            else:
+                still.append((holds, future))
+        self._waiting = still
 
 
 @dataclass
@@ -44,7 +155,7 @@ class Window:
     def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
         self.ahead = ahead
         self.state = WindowState(sorted(set(gates)), rounds)
-        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._conditions = Conditions()
 
     @property
     def base(self) -> int:
@@ -66,22 +177,51 @@ class Window:
         """The most updates that a theta can be late: 2 (ahead - 1), as thetas may overtake each other."""
         return 2 * (self.ahead - 1)
 
+    @property
+    def stop(self) -> int:
+        """The round after the last one of the run."""
+        return self.state.stop
+
+    def numbers(self) -> tuple[int, int]:
+        """The rounds at both ends of what is in flight."""
+        return self.state.base, max(self.state.base, self.state.begun - 1)
+
+    def past(self, number: int) -> bool:
+        """Whether the round is not to be computed any more."""
+        return number >= self.state.stop
+
+    def expects(self, number: int) -> bool:
+        """Whether the round is begun here and not finished."""
+        return self.state.base <= number < self.state.begun and number not in self.state.beyond
+
     async def opens(self, number: int, extra: int = 0) -> bool:
-        """Wait until the round may begin; False if it is not to be computed any more."""
-        if not self._may_begin(number, extra):
-            await self._until(lambda: self._may_begin(number, extra))
+        """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
+        await self.any_opens([number], extra)
         return self.open_to(number, extra)
 
+    async def any_opens(self, numbers: list[int], extra: int = 0) -> None:
+        """Wait until one of these rounds may begin, or is not to be computed any more."""
+        await self._conditions.until(
+            lambda: any(self.may_begin(number, extra) or self.past(number) for number in numbers)
+        )
+
     def open_to(self, number: int, extra: int = 0) -> bool:
-        """Whether the round may begin now; `extra` rounds beyond the window are for a party that lags."""
-        if number >= self.state.stop or not self._may_begin(number, extra):
+        """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
+        if self.past(number) or not self.may_begin(number, extra):
             return False
         self.state.begun = max(self.state.begun, number + 1)
         return True
 
-    def _may_begin(self, number: int, extra: int) -> bool:
+    def may_begin(self, number: int, extra: int = 0) -> bool:
+        """Whether the round is within the window, and before the next gate."""
         gate = self.state.gates[0] if self.state.gates else number + 1
-        return number < min(self.state.base + self.ahead + extra, gate) or number >= self.state.stop
+        return number < min(self.state.base + self.ahead + extra, gate)
+
+    async def due(self, number: int) -> None:
+        """Return at once: while a gate is closed no round beyond it has begun anywhere."""
+
+    def read(self, number: int) -> None:
+        """Do nothing: where dominators take turns the order of rounds says how old weights are."""
 
     async def gates(self) -> AsyncIterator[int]:
         """Yield every gate once all rounds before it are finished; asking for the next one lifts it."""
@@ -90,16 +230,16 @@ class Window:
                 return
             yield self.state.gates[0]
             self.state.gates.pop(0)
-            self._wake()
+            self._conditions.wake()
 
     async def reaches(self, number: int) -> bool:
         """Wait until every round before `number` is finished; False if the run stops before that."""
-        await self._until(lambda: self.state.base >= min(number, self.state.stop))
+        await self._conditions.until(lambda: self.state.base >= min(number, self.state.stop))
         return self.state.base >= number
 
     async def ends(self) -> None:
         """Wait until every round of the run is finished."""
-        await self._until(lambda: self.state.base >= self.state.stop)
+        await self._conditions.until(lambda: self.state.base >= self.state.stop)
 
     def finish(self, numbers: Iterable[int]) -> None:
         """Mark rounds as finished."""
@@ -109,26 +249,16 @@ class Window:
         while self.state.base in self.state.beyond:
             self.state.beyond.remove(self.state.base)
             self.state.base += 1
-        self._wake()
+        self._conditions.wake()
 
     def stop_at(self, number: int) -> None:
         """Compute no round from `number` on."""
         self.state.stop = min(self.state.stop, number)
-        self._wake()
+        self._conditions.wake()
 
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append((holds, future))
-            await future
-
-    def _wake(self) -> None:
-        still = []
-        for holds, future in self._waiting:
-            if future.done():
-                continue
-            if holds():
-                future.set_result(None)
-            else:
-                still.append((holds, future))
-        self._waiting = still
+    async def end_early(self, net: Network) -> None:
+        """Begin no more rounds than needed, and tell all; only the evaluator may."""
+        # no theta of a round that we have not begun can exist, so nobody is past this one
+        stop = min(self.begun + self.ahead, self.state.stop)
+        self.stop_at(stop)
+        await net.broadcast(Stop(stop))

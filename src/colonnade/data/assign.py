@@ -18,6 +18,8 @@ from colonnade.data.dialect import Dialect
 from colonnade.data.formats import plain_name
 from colonnade.data.labels import Labels, Task, guessed_task
 from colonnade.data.party_data import PartyData, Recipe
+from colonnade.data.prepare import Missing
+from colonnade.data.scaling import Scale
 from colonnade.data.split import (
     Split,
     check_holders,
@@ -58,9 +60,11 @@ def assign(
     intercept: bool,
     seed: int,
     class_weight: ClassWeight = None,
+    gaps: bool = False,
 ) -> Assigned:
     """Read the job's files and give every party its data.
 
+    `gaps` says that the model takes columns as they are, unless the job wants them scaled or filled.
     `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
     first label holder, or the first other party where that has no columns.
     """
@@ -80,6 +84,8 @@ def assign(
     _check_categorical(data, train)
     y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
     recipe = _recipe(data, defaults)
+    if gaps and as_they_are(data.scale, data.missing) and not data.woe:
+        recipe = recipe.with_gaps()
     weight = training_weights(train[first], labels, class_weight)
     ones = next((party for party in (first, *train) if train[party].columns), first)
     parties = {
@@ -266,6 +272,11 @@ def _raw_labels(raw: RawTable) -> Column:
     if raw.y is None:
         raise DataError(f"{plain_name(Path(raw.name))}: no label; name its column with data.label")
     return raw.y
+
+
+def as_they_are(scale: Scale | float | None, missing: Missing | None) -> bool:
+    """Whether nobody said how columns are scaled and gaps filled."""
+    return scale in (None, "auto") and missing in (None, "auto")
 
 
 def _recipe(data: Data, defaults: Defaults | None) -> Recipe:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from colonnade.data.labels import Task
-from colonnade.data.prepare import Missing, Rare
+from colonnade.data.prepare import Rare
 from colonnade.data.scaling import Scale
+from colonnade.job import MissingName
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 UCI_CREDIT = "https://www.kaggle.com/datasets/uciml/default-of-credit-card-clients-dataset"
@@ -28,7 +29,7 @@ class Defaults:
     task: Task
     scale: Scale | float = "none"
     categorical: tuple[str, ...] = ()
-    missing: Missing = "error"
+    missing: MissingName = "error"
     rare: Rare = 0
     positive: tuple[int, ...] | None = None
 

@@ -122,20 +122,21 @@ def _learn_numbers(found: _Findings, raw: RawTable, scale: Scale | float, missin
     X = scaling.numbers(raw, names, raw.reading.dates)
     if missing == "error":
         refuse_gaps(raw, names, X)
-    found.gaps = _gaps(X, names) if missing == "auto" else {}
+    found.gaps = _gaps(X, names) if missing in ("auto", "keep") else {}
     low = high = np.zeros(0)
     if scale == "auto" and not isinstance(X, csr_array):
         low, high = scaling.caps(X)
         beyond = scaling.outliers(X, low, high)
         found.capped = {c: int(n) for c, n in zip(names, beyond, strict=True) if n}
         np.clip(X, low, high, out=X)
-    fill = scaling.means(X) if missing in ("auto", "mean") else np.zeros(len(names))
+    fill = np.zeros(len(names)) if missing in ("error", "zero") else scaling.means(X)
     scaling.fill_gaps(X, fill)
     how: Scale | float = scale
     if scale == "auto":
         how = "maxabs" if raw.sparse else "zscore"
     shift, divisor, flat = scaling.statistics(X, how, raw, names)
-    found.constant += [c for c, one_value in zip(names, flat, strict=True) if one_value]
+    kept = found.gaps if missing == "keep" else {}  # there a gap is a value, too
+    found.constant += [c for c, one_value in zip(names, flat, strict=True) if one_value and c not in kept]
     keep = ~flat if scale == "auto" else np.ones(len(names), dtype=bool)
     return Numbers(
         tuple(c for c, kept in zip(names, keep, strict=True) if kept),
@@ -167,10 +168,12 @@ def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: M
     if found.capped:
         said.append(f"{count(sum(found.capped.values()), 'outlier')} capped in {_counted(found.capped)}")
     if found.gaps:
-        marked = "filled with the mean and marked in a column of their own"
+        marked = "filled with the mean and marked in a column of their own" if missing == "auto" else "kept"
         said.append(f"{count(sum(found.gaps.values()), 'gap')} {marked}: {_counted(found.gaps)}")
     made = {c: len(names) for c, names in found.categories.items() if c not in found.constant}
-    if made:
+    if made and missing == "keep":
+        said.append(f"{count(len(made), 'column')} of categories numbered: {_counted(made)}")
+    elif made:
         said.append(
             f"{count(len(made), 'column')} of categories became {count(sum(made.values()), 'column')}: "
             f"{_counted(made)}"

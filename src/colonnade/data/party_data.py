@@ -36,6 +36,10 @@ class Recipe:
     ] = ()  # every column as its weight of evidence, which is then prepared as numbers are
     ready: bool = False
 
+    def with_gaps(self) -> Recipe:
+        """The same for trees, which take columns as they are: numbers unscaled, gaps where they were."""
+        return replace(self, scale="none", missing="keep")
+
 
 class Prepared(NamedTuple):
     """A party's columns as numbers, and what was learnt to make them so (None: they were ready)."""

@@ -24,7 +24,7 @@ from colonnade.data.table import INTERCEPT, RawTable, Table, int32_indices, stor
 from colonnade.data.woe import Weighed, weigh_columns
 from colonnade.errors import DataError
 
-Missing = Literal["auto", "error", "zero", "mean"]
+Missing = Literal["auto", "error", "zero", "mean", "keep"]
 Rare = int | Literal["auto"]
 
 WIDE, FILLED = 256, 0.25  # one-hot columns beyond this width and below this fill are kept sparse
@@ -51,10 +51,11 @@ class Numbers:
             refuse_gaps(raw, self.names, X)
         if self.low:
             np.clip(X, self.low, self.high, out=X)
-        scaling.fill_gaps(X, np.array(self.fill))
+        if missing != "keep":
+            scaling.fill_gaps(X, np.array(self.fill))
         keep = np.array([c not in zero for c in self.names], dtype=bool)
         scaling.apply(X, np.array(self.shift), np.array(self.divisor), keep)
-        if not np.isfinite(stored_values(X)).all():
+        if np.isinf(stored_values(X)).any():
             raise DataError(f"{raw.name}: values too large to scale; look for outliers or use scale = 'none'")
         return X
 
@@ -65,7 +66,8 @@ class Preparation:
 
     A categorical column becomes one column per category, a gap or an unknown value the category for it, if
     there is one. `gaps` are number columns of which one more column says where they had no value. The columns
-    in `constant` had one value in all training rows: they teach nothing and become 0 or are left out.
+    in `constant` had one value in all training rows: they teach nothing and become 0 or are left out. With
+    missing = "keep", for trees, gaps stay gaps, and a categorical column becomes the number of its category.
     A column that is in neither `numbers` nor `categories` nor `gaps` is left out.
     """
 
@@ -115,7 +117,10 @@ class Preparation:
         numbers, gaps = set(self.numbers.names), set(self.gaps)
         for c in self.columns:
             names += [c] if c in numbers else []
-            names += [f"{c}={value}" for value in self.categories.get(c, ())]
+            if c in self.categories and self.missing == "keep":
+                names.append(c)
+            else:
+                names += [f"{c}={value}" for value in self.categories.get(c, ())]
             names += [f"{c} {MISSING}"] if c in gaps else []
         return (*names, INTERCEPT) if self.intercept else tuple(names)
 
@@ -147,6 +152,8 @@ class Preparation:
         X = self.numbers.of(raw, self.dates, self.missing, self.constant)
         if self.sparse and self.intercept:
             X = int32_indices(csr_array(hstack([X, np.ones((raw.rows, 1))], format="csr")))
+        elif self.missing == "keep":
+            X = self._numbered(raw, X)
         elif self.categories or self.gaps or self.intercept:
             X = self._assemble(raw, X)
         return Table(raw.name, self.outputs, X, y, raw.ids)
@@ -166,6 +173,20 @@ class Preparation:
         numbers = Numbers(**{key: tuple(values) for key, values in plain["numbers"].items()})
         woe = msgspec.convert(plain.get("woe", ()), tuple[Weighed, ...])
         return Preparation(**{**plain, **lists, **texts, "numbers": numbers, "woe": woe})
+
+    def _numbered(self, raw: RawTable, numbers: Matrix) -> Matrix:
+        """Number columns and categories by their numbers, in the order of `outputs`; the unknown is a gap."""
+        if not self.categories:
+            return numbers
+        place = {c: j for j, c in enumerate(self.numbers.names)}
+        X = np.empty((raw.rows, len(self.outputs)))
+        for j, c in enumerate(self.outputs):
+            if c in place:
+                X[:, j] = numbers[:, place[c]]
+            else:
+                code = codes_in(raw.column(c), self.categories[c])
+                X[:, j] = np.where(code < 0, np.nan, code)
+        return X
 
     def _assemble(self, raw: RawTable, numbers: Floats) -> Matrix:
         """One matrix of number columns, one-hot columns and the intercept, in the order of `outputs`."""

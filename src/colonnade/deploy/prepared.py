@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colonnade.arrays import Rows
+from colonnade.data.assign import as_they_are
 from colonnade.data.labels import Labels, check_labels
+from colonnade.data.party_data import Recipe
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable, Table
 from colonnade.data.weights import training_weights
@@ -47,7 +49,7 @@ def read_rows(settings: Settings, contract: Contract) -> PartyRows:
     if terms.prepare.woe:
         make_bins(own.table, _categorical(own.table, terms), terms.woe)
     else:
-        preparation_for(own.table, terms, intercept=False)
+        preparation_for(own.table, contract, intercept=False)
     if contract.asks_for_models:
         models.check_code(settings, terms)
     if member.label:
@@ -56,15 +58,19 @@ def read_rows(settings: Settings, contract: Contract) -> PartyRows:
 
 
 def preparation_for(
-    raw: RawTable, terms: Terms, *, intercept: bool, woe: tuple[Weighed, ...] = ()
+    raw: RawTable, contract: Contract, *, intercept: bool, woe: tuple[Weighed, ...] = ()
 ) -> Preparation:
     """The preparation of this party's columns as the job asks for it, learnt from these rows."""
-    prepare = terms.prepare
+    prepare = contract.terms.prepare
+    recipe = Recipe(prepare.scale, missing=prepare.missing)
+    takes_gaps = contract.composition.has("takes-gaps") and as_they_are(prepare.scale, prepare.missing)
+    if takes_gaps and not prepare.woe:
+        recipe = recipe.with_gaps()
     return Preparation.fit(
         raw,
-        scale=prepare.scale,
-        categorical=_categorical(raw, terms),
-        missing=prepare.missing,
+        scale=recipe.scale,
+        categorical=_categorical(raw, contract.terms),
+        missing=recipe.missing,
         rare=prepare.rare,
         intercept=intercept,
         woe=woe,
@@ -144,7 +150,7 @@ async def prepared(session: RunSession, contract: Contract, rows: Rows) -> Align
     if labels is not None and known.y is not None:
         known = replace(known, y=labels.transform(known.y, name=raw.name, origin=known.origin))
     woe = await _weighed(session, terms, known) if terms.prepare.woe else ()
-    made = preparation_for(known, terms, intercept=me == contract.intercept_at, woe=woe)
+    made = preparation_for(known, contract, intercept=me == contract.intercept_at, woe=woe)
     for said in made.done():
         log.info("run %08x: %s", session.run, said)
     for said in made.warnings:

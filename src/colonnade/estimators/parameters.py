@@ -23,8 +23,8 @@ PARAMETERS = """
     l2, l1 : float, default=None and 0
         What is added to the mean loss of a row: half of l2 times the sum of the squares of all weights, and
         l1 times the sum of their sizes; intercepts are in neither. scikit-learn's C is 1 / (n_samples l2),
-        and its alpha of Ridge is n_samples l2. l2 None: "auto", which is 1 / n_samples, for "lbfgs", and
-        1e-4 for other algorithms.
+        and its alpha of Ridge is n_samples l2. l2 None: "auto" for "lbfgs", which is 1 / n_samples, and
+        for kernel machines, the best on sampled rows; 1e-4 for other algorithms.
     class_weight : dict or "balanced", default=None
         How much the rows of a class count; "balanced": all classes count alike. For the classifier alone.
     intercept : bool, default=None

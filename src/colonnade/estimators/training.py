@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from colonnade.arrays import Floats
+from colonnade.data.assign import as_they_are
 from colonnade.data.described import with_parties
 from colonnade.data.parties import Parties
 from colonnade.data.party_data import PartyData, Prepared, Recipe
@@ -70,6 +71,8 @@ def _prepared(composition: Composition, data: Labelled, recipe: Recipe) -> dict[
         holds = party in parties.active
         raw = replace(table, y=data.y if holds else None, weight=data.weight if holds else None)
         own = replace(recipe, intercept=composition.intercept and party == ones)
+        if composition.has("takes-gaps") and as_they_are(recipe.scale, recipe.missing):
+            own = own.with_gaps()
         prepared[party] = PartyData(party, raw, None, own).prepare()
     return prepared
 

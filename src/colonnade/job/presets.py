@@ -255,6 +255,7 @@ _TABLE = (
         "FDSKL",
         "kernel",
         "async",
+        defaults={"train": {"l2": "auto"}},
     ),
     Preset(
         "fdskl-capped",
@@ -263,7 +264,7 @@ _TABLE = (
         "kernel",
         "async",
         capped=True,
-        defaults={"train": {"epochs": 40}},
+        defaults={"train": {"epochs": 40, "l2": "auto"}},
     ),
     Preset(
         "pp-svmv",
@@ -271,6 +272,7 @@ _TABLE = (
         "FDSKL",
         "gram",
         "sync",
+        defaults={"train": {"l2": "auto"}},
     ),
 )
 PRESETS = {preset.name: preset for preset in _TABLE}

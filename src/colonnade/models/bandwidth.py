@@ -3,7 +3,8 @@
 The unit is the median distance of two rows. Which fraction of it is right depends on the data: a small one
 where labels change from row to row, a large one where a plane divides them. With `fraction = "auto"` it is
 the one whose kernel ridge regression predicts a sampled row best from the other sampled rows. That needs no
-second fit: with G = (K + I)^-1 the error at a row left out is (G y)_i / G_ii.
+second fit: with G = (K + I)^-1 the error at a row left out is (G y)_i / G_ii. The same sample chooses the
+penalty, where the job leaves that open (`colonnade.models.penalty`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix, Rows
+from colonnade.losses import Loss, labels_of
+from colonnade.models.penalty import best_ridge
 from colonnade.models.random_features import KernelFunction
 
 Fraction: TypeAlias = float | Literal["auto"]
@@ -36,12 +39,21 @@ class Sample:
 
     @classmethod
     def draw(
-        cls, rng: np.random.Generator, rows: int, kernel: KernelFunction, sigma: Sigma, fraction: Fraction
+        cls,
+        rng: np.random.Generator,
+        rows: int,
+        kernel: KernelFunction,
+        sigma: Sigma,
+        fraction: Fraction,
+        *,
+        penalty: bool = False,
     ) -> Sample:
-        """A sample of so many rows, the same at all parties that draw from the same generator."""
-        if sigma != "median":
-            fraction = 1.0  # there is nothing to choose, and a few pairs are enough for `spread`
-        return cls(kernel, sigma, fraction, sampled_pairs(rng, rows, fraction))
+        """A sample of so many rows, the same at all parties that draw from the same generator.
+
+        Where neither a fraction nor the penalty is to be chosen a few pairs are enough, for `spread`.
+        """
+        every = penalty or (sigma == "median" and fraction == "auto")
+        return cls(kernel, sigma, fraction, sampled_pairs(rng, rows, every=every))
 
     def distances(self, X: Matrix) -> Floats:
         """What the columns of X add to the distance of every pair."""
@@ -51,16 +63,21 @@ class Sample:
         """Sigma, from the distances over all columns; None if all rows are alike."""
         if self.sigma != "median":
             return self.sigma
-        targets = targets_of(y, classes)[sample_of(self.pairs)]
+        targets = targets_of(labels_of(y), classes)[sample_of(self.pairs)]
         return bandwidth(self.kernel, distance, self.fraction, targets)
 
+    def penalty(self, distance: Floats, sigma: float, y: Floats, loss: Loss, classes: int = 1) -> float:
+        """Lambda for all rows of y, which may have weights; the sample has every pair of some of them."""
+        K = kernel_matrix(self.kernel.value(distance, sigma), 1.0)
+        return best_ridge(K, y[sample_of(self.pairs)], loss, classes) / len(y)
 
-def sampled_pairs(rng: np.random.Generator, rows: int, fraction: Fraction) -> tuple[Rows, Rows]:
-    """Pairs of different rows: random ones, or, where a fraction is to be chosen, every pair of a few rows.
+
+def sampled_pairs(rng: np.random.Generator, rows: int, *, every: bool) -> tuple[Rows, Rows]:
+    """Pairs of different rows: random ones, or every pair of a few rows, where something is to be chosen.
 
     The pairs of the sample 2, 5, 7 come as (2, 5), (2, 7), (5, 7), so the sample can be read off them.
     """
-    if fraction != "auto":
+    if not every:
         pairs = rng.integers(rows, size=(2, PAIRS))
         return tuple(pairs[:, pairs[0] != pairs[1]])
     sample = np.sort(rng.choice(rows, min(rows, ROWS), replace=False))
@@ -104,14 +121,20 @@ def left_out_error(values: Floats, targets: Floats) -> float:
 
     The ridge is 1 = k(x, x): as much of a label is taken to be noise as signal.
     """
-    from scipy.linalg import inv  # both only where a fraction is chosen; they take long to load
-    from scipy.spatial.distance import squareform
+    from scipy.linalg import inv  # only where a fraction is chosen; it takes long to load
 
-    K = squareform(values) if len(values) else np.zeros((1, 1))
-    np.fill_diagonal(K, 2.0)
-    G = inv(K, overwrite_a=True, check_finite=False)
+    G = inv(kernel_matrix(values, 2.0), overwrite_a=True, check_finite=False)
     error = (G @ targets).T / G.diagonal()
     return float(np.mean(error**2))
+
+
+def kernel_matrix(values: Floats, diagonal: float) -> Floats:
+    """K of all rows, from k of every pair."""
+    from scipy.spatial.distance import squareform
+
+    K: Floats = squareform(values) if len(values) else np.zeros((1, 1))
+    np.fill_diagonal(K, diagonal)
+    return K
 
 
 def targets_of(y: Floats, classes: int) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,7 @@ def read(composition: Composition) -> Assigned:
         intercept=composition.intercept,
         seed=job.seed,
         class_weight=job.train.class_weight,
+        gaps=composition.has("takes-gaps"),
     )
 
 
@@ -311,6 +312,7 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
         ),
         history=evaluator.history,
         converged=evaluator.converged,
+        chosen=evaluator.chosen,
         data=with_parties(source.known, {party: share.preparation for party, share in shares.items()}),
     )
 
@@ -337,6 +339,7 @@ def cost_of(shares: dict[str, Share], last: Moment) -> Cost:
         bytes_by_pair={party: each.bytes_by_peer for party, each in traffic.items()},
         evaluation_bytes=sum(each.evaluation_bytes for each in traffic.values()),
         updates_by_party={party: share.updates for party, share in shares.items()},
+        launched_by_party={party: share.launched for party, share in shares.items() if share.launched},
         refused=dict(refused),
     )
 
@@ -349,8 +352,18 @@ def staleness_of(shares: dict[str, Share]) -> Staleness:
     ages = np.array(sorted(delays))
     counts = np.array([delays[int(age)] for age in ages])
     at_most = np.cumsum(counts) / counts.sum()
+    each = list(shares.values())
     return Staleness(
         mean=float((ages * counts).sum() / counts.sum()),
         p95=int(ages[np.searchsorted(at_most, 0.95)]),
         max=int(ages[-1]),
+        bound=_largest(share.delay_bound for share in each),
+        tau_1=_largest(share.tau_1 for share in each),
+        tau_2=_largest(share.tau_2 for share in each),
     )
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    """The largest of some numbers, if all are known."""
+    known = list(values)
+    return None if None in known else max((value for value in known if value is not None), default=None)

@@ -151,12 +151,17 @@ class Share(msgspec.Struct, kw_only=True):
     rounds: int
     updates: int
     delays: dict[int, int]
+    launched: int = 0
+    delay_bound: int | None = None
+    tau_1: int | None = None
+    tau_2: int | None = None
     traffic: Traffic
     seconds: float
     history: list[Moment]
     metrics: dict[str, float]
     epsilon: float | None = None
     converged: bool | None = None
+    chosen: dict[str, float] = {}  # settings that the data decided, by name
     tensors: dict[str, Layout] = {}  # in the vectors of `weights`, where they are networks
     preparation: dict[str, Any] | None = None  # how the party's columns became numbers
     test_scores: Any = None  # an array, at the party that evaluates the model
@@ -222,12 +227,17 @@ def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> 
         rounds=outcome.rounds,
         updates=outcome.updates,
         delays=dict(sorted(outcome.delays.items())),
+        launched=outcome.launched,
+        delay_bound=outcome.lateness.bound,
+        tau_1=outcome.lateness.tau_1,
+        tau_2=outcome.lateness.tau_2,
         traffic=Traffic.of(net, measuring),
         seconds=net.clock.now(),
         history=scribe.history if scribe is not None else [],
         metrics=scribe.metrics if scribe is not None else {},
         epsilon=told or outcome.epsilon,
         converged=scribe.ending.converged if scribe is not None else outcome.converged,
+        chosen=outcome.chosen,
         tensors=dict(outcome.tensors),
         test_scores=scribe.test_scores if scribe is not None else None,
     )

@@ -57,6 +57,9 @@ class MaskedSum:
     async def settle(self) -> None:
         """Return at once: no sum of others needs this party."""
 
+    async def drop(self, tag: int) -> None:
+        """Do nothing: a piece that nobody adds up tells nothing."""
+
     async def close(self) -> None:
         """Do nothing: nothing is under way between two sums."""
 

@@ -28,5 +28,8 @@ class OverheardSum:
     async def settle(self) -> None:
         await self._secure.settle()
 
+    async def drop(self, tag: int) -> None:
+        await self._secure.drop(tag)
+
     async def close(self) -> None:
         await self._secure.close()

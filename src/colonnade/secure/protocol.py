@@ -40,6 +40,10 @@ class SecureSum(Protocol):
         """Wait until no sum needs this party any more: only then may it leave."""
         ...
 
+    async def drop(self, tag: int) -> None:
+        """Give up a sum to which this party gave its piece and that will not take place."""
+        ...
+
     async def close(self) -> None:
         """Give up whatever is still under way."""
         ...

@@ -106,6 +106,10 @@ class TreeSum:
         """Wait until every sum this party hosts for others is on its way: only then may it leave."""
         await self._hosting.settle()
 
+    async def drop(self, tag: int) -> None:
+        """Host no more sums at nodes of a sum that will not take place."""
+        await self._hosting.drop(tag)
+
     async def close(self) -> None:
         """Drop what is still hosted here; raise what went wrong with it, unless that was raised before."""
         await self._hosting.close()
@@ -120,7 +124,7 @@ class TreeSum:
             if hop.node == self._me:
                 await self._pass_on(hop, own[hop.tree], tag)
             else:
-                self._hosting.start(self._host(pair, hop, own, tag))
+                self._hosting.start(self._host(pair, hop, own, tag), tag)
         return pair, own
 
     async def _host(self, pair: TreePair, hop: Hop, own: Own, tag: int) -> None:
@@ -191,17 +195,17 @@ class _Background:
     """Tasks that nobody awaits, and the first failure among them, which must not go unnoticed."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], int] = {}  # and the sum that each is for
         self._failure: BaseException | None = None
         self._raised = False
 
-    def start(self, work: Coroutine[None, None, None]) -> None:
+    def start(self, work: Coroutine[None, None, None], tag: int) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = tag
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task)
         if not task.cancelled():
             error = task.exception()  # looked at even if it is not the first, or the loop complains
             self._failure = self._failure or error
@@ -217,11 +221,18 @@ class _Background:
             await asyncio.wait(self._tasks)
         self.raise_failure()
 
+    async def drop(self, tag: int) -> None:
+        """Cancel the tasks of a sum."""
+        await self._cancel([task for task, known in self._tasks.items() if known == tag])
+
+    async def _cancel(self, tasks: list[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
     async def close(self) -> None:
         """Cancel all tasks; raise a failure that was not raised before."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._cancel(list(self._tasks))
         if not self._raised:
             self.raise_failure()

@@ -16,7 +16,7 @@ from colonnade.errors import JobError
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_the_summed_kernel_trains_the_machine_of_pooled_columns(sparse: bool) -> None:
     setting = random_tables(parties=4, active=2, rows=150, test_rows=60, sparse=sparse)
-    done = run(setting, "pp-svmv", train={"loss": "smooth_hinge"}, kernel={"sigma": 3.0})
+    done = run(setting, "pp-svmv", train={"loss": "smooth_hinge", "l2": 1e-4}, kernel={"sigma": 3.0})
     X, y = pooled(setting)
     expected = SVC(C=trade_off(150, 1e-4), kernel="precomputed").fit(rbf_kernel(X, gamma=1 / 18), y)
     share = done.shares["party0"].weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from tests.oracles.dsg import pooled_dsg
 from tests.oracles.tables import pooled, random_job, random_tables, run
 
 from colonnade.arrays import Floats
-from colonnade.baselines.svc import median_bandwidth
+from colonnade.baselines.svc import bandwidth_and_penalty
 from colonnade.conversations.kernel.setup import layout_of
 from colonnade.data.table import Table
 from colonnade.errors import DataError, JobError
 from colonnade.job import job_from
 from colonnade.job.plan import Facts
-from colonnade.losses import LOSSES
+from colonnade.losses import LOSSES, with_weights
 from colonnade.privacy import labels
 from colonnade.run.federate import Finished, Tables, federate, run_tables
 from colonnade.run.resolve import compose, resolve
@@ -48,7 +49,7 @@ def model(done: Finished) -> tuple[Floats, Floats, Floats]:
     return np.hstack(omega), np.concatenate(b), np.concatenate(alpha)
 
 
-def oracle(done: Finished, setting: Tables) -> Floats:
+def oracle(done: Finished, setting: Tables, weight: Floats | None = None) -> Floats:
     """The same rows and features on pooled columns."""
     omega, b, _ = model(done)
     X, y = pooled(setting)
@@ -67,6 +68,7 @@ def oracle(done: Finished, setting: Tables) -> Floats:
         seed=done.job.seed,
         falling=kernel.step == "falling",
         momentum=kernel.momentum,
+        weight=weight,
     )
 
 
@@ -131,6 +133,89 @@ def test_several_classes_have_a_coefficient_each() -> None:
     *_, alpha = model(done)
     assert alpha.shape == (40, 3)
     np.testing.assert_allclose(alpha, oracle(done, setting), atol=FIXED_POINT)
+
+
+def weighing(setting: Tables, weight: Floats) -> Tables:
+    """The same rows, which count as much as these weights at the label holders."""
+    tables = {
+        name: table if table.y is None else replace(table, weight=weight)
+        for name, table in setting.train.items()
+    }
+    return replace(setting, train=tables)
+
+
+@pytest.mark.parametrize("algorithm", ["fdskl", "fdskl-capped"])
+@pytest.mark.parametrize("loss", ["smooth_hinge", "squared", "softmax"])
+def test_weighted_rows_are_those_of_the_weighted_pooled_algorithm(loss: str, algorithm: str) -> None:
+    if loss == "softmax":
+        setting = classes_setting()
+    else:
+        setting = random_tables(parties=3, active=2, rows=60, regression=loss == "squared")
+    weight = np.random.default_rng(6).integers(0, 4, 60).astype(np.float64)
+    weight /= weight.mean()
+    capped = {"features": 40} if algorithm == "fdskl-capped" else {}
+    done = run(
+        weighing(setting, weight),
+        algorithm,
+        train={"loss": loss, "epochs": 4, "step": 0.1, "batch": 8, "l2": 1e-2, "tolerance": 0.0},
+        kernel={"block": 4, "bits": 32, **capped},
+    )
+    *_, alpha = model(done)
+    np.testing.assert_allclose(alpha, oracle(done, setting, weight), atol=FIXED_POINT)
+    assert np.abs(alpha - oracle(done, setting)).max() > 1e-4  # the weights matter
+
+
+@pytest.mark.parametrize("algorithm", ["fdskl", "fdskl-capped"])
+def test_a_row_of_weight_two_is_a_row_that_comes_twice(algorithm: str) -> None:
+    """All rows are one batch; then only sums over rows matter."""
+    setting = random_tables(parties=3, active=2, rows=30)
+    times = np.random.default_rng(7).integers(0, 3, 30)
+    weighed = weighing(setting, times / times.mean())
+    again = np.repeat(np.arange(30), times)
+    repeated = replace(setting, train={name: table.take(again) for name, table in setting.train.items()})
+    capped = {"features": 24} if algorithm == "fdskl-capped" else {}
+    once, twice = (
+        run(
+            tables,
+            algorithm,
+            train={"batch": 64, "epochs": 20, "l2": 1e-2, "step": 1.0, "tolerance": 0.0},
+            kernel={"block": 4, "sigma": 3.0, "bits": 32, **capped},
+        )
+        for tables in (weighed, repeated)
+    )
+    for ours, theirs in zip(model(once), model(twice), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-7)
+    assert once.result.metrics["train_loss"] == pytest.approx(twice.result.metrics["train_loss"], abs=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("algorithm", ["fdskl", "fdskl-capped", "pp-svmv"])
+def test_bandwidth_and_penalty_are_those_that_pooled_rows_choose(algorithm: str, weighted: bool) -> None:
+    """There are fewer rows than a sample may have, so the sample is all of them whoever draws it."""
+    setting = ring(rows=300, test_rows=30)
+    X, y = pooled(setting)
+    if weighted:
+        weight = np.where(y > 0, 1.8, 0.2) * (len(y) / np.where(y > 0, 1.8, 0.2).sum())
+        setting, y = weighing(setting, weight), with_weights(y, weight)
+    sections: dict[str, Any] = {} if algorithm != "fdskl-capped" else {"kernel": {"features": 64}}
+    done = run(setting, algorithm, train={"loss": "smooth_hinge", "epochs": 1}, **sections)
+    sigma, l2 = bandwidth_and_penalty(X, y, LOSSES["smooth_hinge"])
+    assert done.result.chosen == pytest.approx({"sigma": sigma, "l2": l2})
+    assert l2 * len(y) < 1.0  # a ring without noise
+
+
+def test_a_given_penalty_is_taken_and_fewer_distances_are_asked_for() -> None:
+    setting = ring(rows=300, test_rows=30)
+
+    def ran(**train: Any) -> Finished:
+        kernel = {"features": 16, "block": 16, "sigma": 2.0}
+        return run(setting, "fdskl-capped", train={"epochs": 1, **train}, kernel=kernel)
+
+    given, chosen = ran(l2=1e-3), ran()
+    assert given.result.chosen == {"sigma": 2.0, "l2": 1e-3}
+    assert chosen.result.cost.bytes_sent - given.result.cost.bytes_sent > 3 * 8 * (300 * 299 // 2 - 1024)
+    assert any("train.l2" in note for note in chosen.result.privacy.notes)
+    assert not any("train.l2" in note for note in given.result.privacy.notes)
 
 
 def test_three_species_and_a_number_are_learnt_with_default_settings() -> None:
@@ -209,7 +294,7 @@ def test_the_chosen_bandwidth_is_that_of_the_pooled_rows() -> None:
             Tables("plane", tables, None, ("party0",)), kernel={"features": 4000, "fraction": "auto"}
         )
         omega, *_ = model(done)
-        chosen.append(median_bandwidth(X, y, "auto", seed=0))
+        chosen.append(bandwidth_and_penalty(X, y, LOSSES["smooth_hinge"], l2=1e-2)[0])
         assert 1 / omega.std() == pytest.approx(chosen[-1], rel=0.05)
     assert chosen[0] > 1.5 * chosen[1]
 
@@ -280,7 +365,7 @@ def test_every_round_of_the_paper_s_algorithm_brings_features() -> None:
 def test_sixteen_bits_are_as_good_as_thirty_two() -> None:
     """The angle is off by a few parts in 10,000 of a turn, which is far below what features leave open."""
     setting = ring(rows=400, test_rows=400)
-    train = {"loss": "smooth_hinge", "batch": 64, "epochs": 15, "step": "auto"}
+    train = {"loss": "smooth_hinge", "batch": 64, "epochs": 15, "step": "auto", "l2": 1e-4}
     kernel = {"features": 256, "block": 16, "fraction": 0.6}
     coarse, fine = (
         run(setting, "fdskl-capped", train=train, kernel={**kernel, "bits": bits}) for bits in (16, 32)
@@ -330,8 +415,8 @@ def test_private_and_shared_directions_give_the_same_errors() -> None:
                 setting,
                 "fdskl-capped",
                 seed=seed,
-                train={"loss": "smooth_hinge", "batch": 64, "epochs": 15, "step": "auto"},
-                kernel={"omega": omega, "features": 256, "block": 16},
+                train={"loss": "smooth_hinge", "batch": 64, "epochs": 15, "step": "auto", "l2": 1e-4},
+                kernel={"omega": omega, "features": 256, "block": 16, "fraction": 0.6},
             )
             for seed in range(10)
         ]
@@ -368,7 +453,7 @@ def test_bytes_are_what_the_formula_says(active: int, fraction: Any) -> None:
     done = run(
         setting,
         "fdskl-capped",
-        train={"batch": B, "epochs": epochs, "loss": "logistic"},
+        train={"batch": B, "epochs": epochs, "loss": "logistic", "l2": 1e-4},
         kernel={"block": 16, "features": D, "fraction": fraction},
     )
     projections = 2 * (q - 1) * n * D  # 16 bits each

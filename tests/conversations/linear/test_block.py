@@ -82,7 +82,7 @@ def test_forgotten_epochs_come_back_the_same() -> None:
     block.w[:] = 1.0
     before = block.scores(schedule.round(0))
     block.scores(schedule.round(4))
-    block.forget_before(2)
+    block.keep([2])
     np.testing.assert_array_equal(block.scores(schedule.round(0)), before)
 
 
@@ -90,7 +90,7 @@ def test_forgotten_epochs_come_back_the_same() -> None:
 def test_rows_are_copied_once_unless_they_are_shuffled_anew(reshuffle: bool) -> None:
     block = Block(np.eye(6), Schedule(6, 4, 3, 0, ("a",), reshuffle), Sgd(), Penalty(REGULARIZERS["l2"], 0.0))
     _, first = block.rows(0)
-    block.forget_before(2)
+    block.keep([2])
     _, third = block.rows(2)
     assert (first is third) is not reshuffle
 

@@ -94,5 +94,5 @@ BOOST = Conversation(
     understands=frozenset({"train.loss", "trees.keys"}),
     usual_batch=lambda job, preset, rows: rows,
     space=space,
-    traits=frozenset({"counts-classes", "server", "no-sum", "blind-labels", "blind-by-itself"}),
+    traits=frozenset({"takes-gaps", "counts-classes", "server", "no-sum", "blind-labels", "blind-by-itself"}),
 )

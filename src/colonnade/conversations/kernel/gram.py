@@ -53,10 +53,11 @@ def check_memory(rows: int, available: float | None = None) -> None:
 
 
 class GramSettings(Section, frozen=True):
-    """The part of a plan that only this conversation has: how its bandwidth is chosen."""
+    """The part of a plan that only this conversation has: how its bandwidth and penalty are chosen."""
 
     sigma: float | Literal["median"]
     fraction: float | Literal["auto"]
+    chosen_l2: bool
 
 
 async def converse(context: Context[GramSettings]) -> Outcome:
@@ -75,8 +76,8 @@ async def converse(context: Context[GramSettings]) -> Outcome:
     check_memory(context.train.rows)
     gram = await _collect(context, X, X, Topic.TRAIN)
     squares = gram.diagonal().copy()
-    sigma = _bandwidth(context, gram, squares)
-    C = trade_off(context.train.rows, context.plan.objective.l2)
+    sigma, l2 = _bandwidth_and_penalty(context, gram, squares)
+    C = trade_off(context.train.rows, l2)
     kernel = _gaussian(gram, squares, squares, sigma)
     y, weight = context.label_holder.labels, weights_of(context.label_holder.y)
     # rows that weigh nothing are left out here: SVC would do it too, but forgets them in a kernel it is given
@@ -92,17 +93,32 @@ async def converse(context: Context[GramSettings]) -> Outcome:
         z.append(machine.decision_function(_gaussian(crossed, own, squares, sigma)[:, used]))
     evaluation.scribe.record(z, 0.0, context.net.meter.bytes(), when, Mark(1, 1, final=True))
     weights = {"dual": machine.dual_coef_, "support": np.arange(len(y))[used][machine.support_] * 1.0}
-    return Outcome(weights=weights, step=0.0, rounds=1, updates=1, evaluation=evaluation)
+    return Outcome(
+        weights=weights,
+        step=0.0,
+        rounds=1,
+        updates=1,
+        evaluation=evaluation,
+        chosen={"sigma": sigma, "l2": l2},
+    )
 
 
-def _bandwidth(context: Context[GramSettings], gram: Floats, squares: Floats) -> float:
-    """The bandwidth, found as in `setup.agree` but from the matrix that is here already."""
-    settings, y = context.plan.settings, context.label_holder.labels
-    rng = np.random.default_rng(context.plan.seed)
-    sample = Sample.draw(rng, len(y), KERNELS["gaussian"], settings.sigma, settings.fraction)
+def _bandwidth_and_penalty(
+    context: Context[GramSettings], gram: Floats, squares: Floats
+) -> tuple[float, float]:
+    """Bandwidth and lambda, found as in `setup.agree` but from the matrix that is here already."""
+    plan, y = context.plan, context.label_holder.y
+    settings, classes = plan.settings, plan.objective.classes or 1
+    rng = np.random.default_rng(plan.seed)
+    sample = Sample.draw(
+        rng, len(y), KERNELS["gaussian"], settings.sigma, settings.fraction, penalty=settings.chosen_l2
+    )
     a, b = sample.pairs
     distance = np.maximum(squares[a] + squares[b] - 2 * gram[a, b], 0.0)
-    return sample.bandwidth(distance, y) or 1.0
+    sigma = sample.bandwidth(distance, y, classes) or 1.0
+    if not settings.chosen_l2:
+        return sigma, plan.objective.l2
+    return sigma, sample.penalty(distance, sigma, y, context.loss, classes)
 
 
 def _gaussian(gram: Floats, left: Floats, right: Floats, sigma: float) -> Floats:

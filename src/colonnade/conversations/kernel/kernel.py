@@ -55,6 +55,7 @@ async def converse(context: Context[KernelSettings]) -> Outcome:
     return Outcome(
         weights=dict(conversation.share.arrays()),
         step=conversation.gamma,
+        chosen={"sigma": agreed.sigma, "l2": agreed.l2},
         rounds=window.base,
         updates=conversation.state.updates,
         evaluation=conversation.evaluation,
@@ -107,7 +108,7 @@ class KernelConversation:
 
     @property
     def l2(self) -> float:
-        return self.context.plan.objective.l2
+        return self.agreed.l2
 
     @property
     def momentum(self) -> float:

@@ -20,6 +20,7 @@ from colonnade.job.plan import Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.losses import LOSSES, mean_loss
+from colonnade.models.bandwidth import ROWS
 
 if TYPE_CHECKING:  # it needs the rest of a pooled fit, which a party does not
     from colonnade.baselines.dsg import DsgFit
@@ -101,6 +102,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> KernelSettings
         omega=asked.omega,
         bits=asked.bits,
         cache=asked.cache,
+        chosen_l2=job.train.l2 == "auto",
     )
 
 
@@ -125,7 +127,9 @@ def _growing(asked: Kernel, rows: int, rounds: int) -> tuple[int, int]:
 
 def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:
     """The settings of pp-svmv."""
-    return GramSettings(sigma=job.kernel.sigma, fraction=job.kernel.fraction)
+    return GramSettings(
+        sigma=job.kernel.sigma, fraction=job.kernel.fraction, chosen_l2=job.train.l2 == "auto"
+    )
 
 
 def pooled(plan: Plan[KernelSettings], columns: AllColumns) -> Pooled:
@@ -145,7 +149,7 @@ def pooled_fit(plan: Plan[KernelSettings], X: Matrix, y: Floats) -> DsgFit:
         batch=pace.batch,
         step=pace.step,
         epochs=pace.epochs,
-        l2=plan.objective.l2,
+        l2="auto" if settings.chosen_l2 else plan.objective.l2,
         classes=plan.objective.classes or None,
     )
     kernel_section = DsgKernel(
@@ -163,14 +167,21 @@ def pooled_fit(plan: Plan[KernelSettings], X: Matrix, y: Floats) -> DsgFit:
 
 def pooled_svc(plan: Plan[GramSettings], columns: AllColumns) -> Pooled:
     """Train scikit-learn's SVC on pooled data."""
-    from colonnade.baselines.svc import fit_svc, median_bandwidth, trade_off
+    from colonnade.baselines.svc import bandwidth_and_penalty, fit_svc, trade_off
 
     loss, (X, y) = LOSSES[plan.objective.loss], columns.pooled()
     gram.check_memory(len(y))
-    sigma, fraction = plan.settings.sigma, plan.settings.fraction
-    if sigma == "median":
-        sigma = median_bandwidth(X, y, fraction, plan.seed)
-    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), plan.objective.l2))
+    settings = plan.settings
+    sigma, l2 = bandwidth_and_penalty(
+        X,
+        y,
+        loss,
+        sigma=settings.sigma,
+        fraction=settings.fraction,
+        l2="auto" if settings.chosen_l2 else plan.objective.l2,
+        seed=plan.seed,
+    )
+    fit = fit_svc(X, y, sigma=sigma, C=trade_off(len(y), l2))
     train_loss = mean_loss(loss, fit.decision_function(X), y)
     return columns.measured(loss, fit.decision_function, train_loss, 0.0)
 
@@ -188,6 +199,12 @@ def space(job: Job, preset: Preset) -> Space:
 def notes(plan: Plan[KernelSettings]) -> list[str]:
     """What a kernel run gives away, in words."""
     found = ["the active parties learn how alike two rows are, from projections on their random features"]
+    settings = plan.settings
+    if settings.chosen_l2 or (settings.sigma == "median" and settings.fraction == "auto"):
+        found.append(
+            f"{plan.evaluator} learns the distances of {ROWS} sampled rows from each other, which choose "
+            "bandwidth and penalty; numbers for kernel.fraction and train.l2 spare them"
+        )
     if plan.settings.omega == "shared":
         found.append(
             "omega = 'shared': everybody can draw all directions, so an active party with as many features "

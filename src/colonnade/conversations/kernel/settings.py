@@ -22,4 +22,5 @@ class KernelSettings(Section, frozen=True):
     momentum: float
     omega: Literal["private", "shared"]
     bits: Literal[16, 32]
+    chosen_l2: bool  # lambda is chosen with the bandwidth; else it is the objective's
     cache: bool

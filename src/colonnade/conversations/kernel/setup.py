@@ -3,10 +3,12 @@
 Feature block j belongs to the active party that dominates round j. Its directions are drawn by every
 party for its own columns; its offset b is drawn by one other party, pinned for good, since a feature whose
 offset changes between calls is another feature. The bandwidth is a fraction of the median distance
-between sampled rows (`colonnade.models.bandwidth`).
+between sampled rows (`colonnade.models.bandwidth`), and the penalty is chosen on the same rows
+(`colonnade.models.penalty`).
 
 What each side learns: the evaluator learns the distance over all columns of every two of about a thousand
-sampled rows, or of as many pairs if the fraction is given; every party learns the bandwidth. With
+sampled rows, or of as many pairs if bandwidth (or fraction) and penalty are given; every party learns the
+bandwidth and the penalty. With
 `omega = "shared"` every party can draw everybody's directions, so the owner of as many features as the
 others have columns solves for their columns (`colonnade.attacks.linear_system`); with private directions it
 cannot.
@@ -99,6 +101,7 @@ class Agreed:
     sigma: float
     spread: float  # a bound on the largest eigenvalue of the kernel
     classes: int  # scores per row
+    l2: float
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -107,25 +110,32 @@ class Agreed:
 
 
 async def agree(context: Context[KernelSettings]) -> Agreed:
-    """Agree on the bandwidth (from distances of sampled rows, unless given) and the number of classes."""
+    """Agree on bandwidth and penalty, from distances of sampled rows, and on the number of classes."""
     plan, kernel = context.plan, KERNELS[context.plan.settings.kind]
     tag, root = tag_of(Topic.TUNE, 0), context.evaluator
     rng = np.random.default_rng([plan.seed, SAMPLE])
-    sample = Sample.draw(rng, context.train.rows, kernel, plan.settings.sigma, plan.settings.fraction)
+    settings = plan.settings
+    sample = Sample.draw(
+        rng, context.train.rows, kernel, settings.sigma, settings.fraction, penalty=settings.chosen_l2
+    )
     piece = sample.distances(context.train.X)
     if context.me != root:
         await context.sum.give(piece, root=root, tag=tag)
-        sigma, eigenvalue, classes = (await context.net.recv(Announce, root, tag)).values
-        return Agreed(float(sigma), float(eigenvalue), int(classes))
+        sigma, eigenvalue, classes, l2 = (await context.net.recv(Announce, root, tag)).values
+        return Agreed(float(sigma), float(eigenvalue), int(classes), float(l2))
     total = await context.sum.collect(piece, tag=tag)
     distance = np.maximum(total, 0.0)  # rounding can take a 0 below it
     classes = plan.objective.classes or 1
-    found = sample.bandwidth(distance, context.label_holder.labels, classes)
+    y = context.label_holder.y
+    found = sample.bandwidth(distance, y, classes)
     if found is None:
         raise DataError("the sampled rows are all alike, so no bandwidth fits them; set kernel.sigma")
     eigenvalue = spread(kernel, distance, found)
-    await context.net.broadcast(Announce(tag, np.array([found, eigenvalue, float(classes)])))
-    return Agreed(found, eigenvalue, classes)
+    l2 = plan.objective.l2
+    if settings.chosen_l2:
+        l2 = sample.penalty(distance, found, y, context.loss, classes)
+    await context.net.broadcast(Announce(tag, np.array([found, eigenvalue, float(classes), l2])))
+    return Agreed(found, eigenvalue, classes, l2)
 
 
 def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agreed, delay: int) -> float:

@@ -2,8 +2,11 @@
 
 A round: every party sends its share of the scores of the round's rows into the secure sum, whose root is
 the round's dominator; the dominator computes theta = dL/dz and sends it to all; every party steps on its
-own block. Rounds overlap: all parties know the schedule, so shares are pushed up to `ahead` rounds before
-their turn and nobody waits to be asked. With `ahead` = 1 the same code is the synchronous algorithm.
+own block. All parties know every dominator's rounds, so shares are pushed ahead and nobody waits to be asked.
+
+Every dominator launches rounds at its own pace, a part of `ahead` of them at a time (`tickets`). With
+`ahead` = 1, or one H over all blocks, dominators take turns instead (`window`), and with `ahead` = 1 the same
+code is the synchronous algorithm.
 
 What each side learns: a dominator learns the total score of its rows; every party learns theta of every
 row, and with it, for the logistic loss, the label and the total score (docs/threat-model.md).
@@ -12,23 +15,39 @@ row, and with it, for the logistic loss, the label and the total score (docs/thr
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
+
+import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Marks, heed_stop, measure_at_marks
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.trainer import Trainer, training
+from colonnade.conversations.linear.workers import Urgency, Workers
 from colonnade.conversations.schedule import Round
+from colonnade.conversations.tickets import Tickets
+from colonnade.conversations.window import Window
+from colonnade.errors import ProtocolError
+from colonnade.job.plan import Plan
 from colonnade.messages import Backward, Topic, tag_of
 
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the party's block through the backward conversation."""
-    with training(context, context.plan.label_holders) as trainer:
+    with training(context, context.plan.label_holders, own_pace=own_pace(context.plan)) as trainer:
         await trainer.tune()
         await BackwardConversation(context, trainer).run()
     return trainer.outcome()
+
+
+def own_pace(plan: Plan[LinearSettings]) -> bool:
+    """Whether dominators launch rounds each at its own pace; or else they take turns.
+
+    One batch at a time is one order of batches, and so is what one H over all blocks needs.
+    """
+    return plan.pace.ahead > 1 and len(plan.label_holders) > 1 and plan.settings.pairs != "joint"
 
 
 @dataclass
@@ -43,8 +62,11 @@ class BackwardConversation:
         self.net, self.sum = self.context.net, self.context.sum
         self.schedule, self.window = self.trainer.schedule, self.trainer.window
         # a thread is given work only when it is free: by then more rounds are open and more thetas have come
-        self.idle_threads = asyncio.Semaphore(plan.pace.threads)
+        self.workers = Workers(plan.pace.threads)
         self.joined = plan.network.join
+        self.waiting: list[tuple[Round, Floats]] = []  # thetas of others that nobody has stepped on yet
+        self.arrived = asyncio.Event()
+        self.unapplied: set[int] = set()  # rounds whose theta is here
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
@@ -54,8 +76,7 @@ class BackwardConversation:
             work.append(self.dominate())
         if set(dominators) - {me}:
             work.append(self.collaborate())
-        if self.context.may_end_early and me != self.context.evaluator:
-            work.append(heed_stop(self.net, self.window))
+        work += self._ending()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
@@ -63,74 +84,151 @@ class BackwardConversation:
             pushing, _measuring, *others = tasks
             for task in (pushing, *others):
                 task.cancel()
+        if isinstance(self.window, Tickets):
+            for number in self.window.strays():
+                await self.sum.drop(tag_of(Topic.TRAIN, number))
+
+    def _ending(self) -> list[Coroutine[None, None, None]]:
+        """What tells this party where the run pauses or ends, or tells the others."""
+        evaluator = self.context.evaluator
+        match self.window:
+            case Tickets() as tickets if self.net.me == evaluator:
+                return [tickets.announce(self.net)]
+            case Tickets() as tickets:
+                return [tickets.heed(self.net, evaluator)]
+            case Window() as window if self.context.may_end_early and self.net.me != evaluator:
+                return [heed_stop(self.net, window)]
+            case _:
+                return []
 
     async def push(self) -> None:
-        """Send shares of other dominators' rounds as early as the window allows (Algorithm 1)."""
-        number = 0
-        while number < self.schedule.rounds:
-            if self.schedule.dominator(number) == self.net.me:
-                number += 1
-                continue
-            if not await self.window.opens(number, self.trainer.staleness):
-                return
-            async with self.idle_threads:
-                batches = [self.schedule.round(number)]
-                number += 1
-                # every round that may begin now: one product serves them all
-                while self.joined and self.window.open_to(number, self.trainer.staleness):
-                    batch = self.schedule.round(number)
-                    if batch.epoch != batches[0].epoch or self.schedule.dominator(number) == self.net.me:
-                        break
-                    batches.append(batch)
-                    number += 1
-                shares = await self.trainer.scores(batches)
+        """Send shares of other dominators' rounds as early as these may begin (Algorithm 1)."""
+        lists = self.schedule.given(self.net.me)
+        upcoming = {place: next(numbers) for place, numbers in enumerate(lists)}
+        while upcoming := {p: number for p, number in upcoming.items() if not self.window.past(number)}:
+            extra = self.trainer.staleness
+            await self.window.any_opens(list(upcoming.values()), extra)
+            async with self.workers.one(Urgency.SHARES):
+                batches: list[Round] = []
+                # every round that may begin now, of whoever is behind first: one call serves them all
+                for place in sorted(upcoming, key=upcoming.__getitem__):
+                    while (self.joined or not batches) and self.window.open_to(upcoming[place], extra):
+                        batches.append(self.schedule.round(upcoming[place]))
+                        upcoming[place] = next(lists[place])
+                shares = await self.trainer.scores(batches) if batches else []
             for batch, share in zip(batches, shares, strict=True):
                 root = self.schedule.dominator(batch.number)
                 await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
 
     async def dominate(self) -> None:
         """Sum the scores of the own rounds, send theta to all, step (Algorithm 2, on a label holder)."""
-        for number in range(self.schedule.rounds):
-            if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
-                continue
+        share: Floats | None = None
+        for number in self.schedule.led(self.net.me):
             tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
-            async with self.idle_threads:
-                (share,) = await self.trainer.scores([batch])
+            if share is None:
+                if not await self.window.opens(number):
+                    return
+                async with self.workers.one(Urgency.OWN_ROUND):
+                    (share,) = await self.trainer.scores([batch])
             z = await self.sum.collect(share, tag=tag)
-            theta = self.trainer.reply(batch, z)
-            await self.net.spread(Backward(tag, theta))
-            await self.update([(batch, theta)])
+            theta, seen = self.trainer.reply(batch, z), self.seen
+            self.trainer.tally.launched += 1
+            await self.net.spread(Backward(tag, theta, seen))
+            self.hear(number, seen)
+            await self.window.due(number)
+            share = await self.step_on((batch, theta))
+
+    async def step_on(self, own: tuple[Round, Floats]) -> Floats | None:
+        """Step on the theta of an own round; returns the share of the next one, if that may begin now."""
+        if self.in_order:
+            await self.update([own])
+            return None
+        async with self.workers.one(Urgency.OWN_ROUND if self.joined else Urgency.THETAS):
+            await self._apply([own, *self._taken()])
+            number = own[0].number + len(self.schedule.dominators)
+            if not self.window.open_to(number):
+                return None
+            (share,) = await self.trainer.scores([self.schedule.round(number)])
+            return share
 
     async def collaborate(self) -> None:
         """Step on others' thetas (Algorithm 3, on every party); thetas that wait together are one update."""
         async with asyncio.TaskGroup() as updates:
-            async for waiting in self.net.stream(Backward):
-                if self.in_order or not self.joined:
-                    # each waits for its turn, while later ones keep arriving
-                    for theta in self._thetas(waiting):
-                        updates.create_task(self.update([theta]))
+            for _ in range(self.context.plan.pace.threads):
+                updates.create_task(self.work_off())
+            async for messages in self.net.stream(Backward):
+                thetas = self._thetas(messages)
+                for batch, _ in thetas:
+                    await self.window.due(batch.number)
+                if self.joined and not self.in_order:
+                    self.waiting += thetas
+                    self.arrived.set()
                     continue
-                await self.idle_threads.acquire()
-                if self.net.waits(Backward):
-                    waiting += await self.net.drain(Backward)
-                if self.context.plan.pace.threads == 1:
-                    await self.trainer.update(self._thetas(waiting))
-                    self.idle_threads.release()
-                else:
-                    update = updates.create_task(self.trainer.update(self._thetas(waiting)))
-                    update.add_done_callback(lambda _: self.idle_threads.release())
+                # each waits for its turn, while later ones keep arriving
+                for theta in thetas:
+                    updates.create_task(self.update([theta]))
+
+    async def work_off(self) -> None:
+        """Step on whatever thetas wait, whenever a thread has nothing more urgent to do."""
+        while True:
+            await self.arrived.wait()
+            async with self.workers.one(Urgency.THETAS):
+                self.arrived.clear()
+                if thetas := self._taken():
+                    await self._apply(thetas)
+
+    def _taken(self) -> list[tuple[Round, Floats]]:
+        """All thetas that wait, which now are the caller's to step on."""
+        thetas, self.waiting = self.waiting, []
+        return thetas
 
     def _thetas(self, waiting: list[tuple[str, Backward]]) -> list[tuple[Round, Floats]]:
+        """The thetas of some messages, and their rounds; an error if one is not what its sender may send."""
+        for sender, message in waiting:
+            self._check(sender, message)
+            self.hear(message.tag, message.seen)
         return [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
+
+    def _check(self, sender: str, message: Backward) -> None:
+        number, theta = message.tag, message.theta
+        if number < 0 or self.schedule.dominator(number) != sender:
+            raise ProtocolError(f"{sender} sent theta of round {number}, which it does not dominate")
+        if number in self.unapplied or not self.window.expects(number):
+            raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
+        due = (self.schedule.round(number).size, *self.trainer.block.w.shape[1:])
+        if theta.dtype != np.float64 or (theta.shape != due and not self.in_order):
+            raise ProtocolError(
+                f"{sender} sent {theta.shape} {theta.dtype} values as theta of round {number}; "
+                f"{due} float64 were due"
+            )
+        if not np.isfinite(theta).all():
+            raise ProtocolError(f"{sender} sent theta of round {number} that is not finite")
+        if len(message.seen) != len(self.seen) or min(message.seen, default=0) < 0:
+            raise ProtocolError(f"{sender} sent {message.seen} with theta of round {number}")
+
+    @property
+    def seen(self) -> list[int]:
+        """How many rounds of every dominator are finished here, where each has its own pace."""
+        return self.window.done if isinstance(self.window, Tickets) else []
+
+    def hear(self, number: int, seen: list[int]) -> None:
+        """Note that theta of a round is here."""
+        self.unapplied.add(number)
+        if isinstance(self.window, Tickets):
+            self.window.heard(number, seen)
 
     async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
         """Step on thetas when a thread is free or, with one H over all blocks, when their round is due."""
         if self.in_order:
             await self.window.reaches(thetas[0][0].number)
-            await self.trainer.update(thetas)
+            await self._apply(thetas)
         else:
-            async with self.idle_threads:
-                await self.trainer.update(thetas)
+            async with self.workers.one(Urgency.THETAS):
+                await self._apply(thetas)
+
+    async def _apply(self, thetas: list[tuple[Round, Floats]]) -> None:
+        await self.trainer.update(thetas)
+        self.unapplied.difference_update(batch.number for batch, _ in thetas)
 
     @property
     def in_order(self) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,7 +45,7 @@ class Block:
         self._shuffled: dict[int, tuple[Rows, RowKernels]] = {}
 
     def rows(self, epoch: int) -> tuple[Rows, RowKernels]:
-        """The order of an epoch, and the block's rows in that order; kept until `forget_before`."""
+        """The order of an epoch, and the block's rows in that order; dropped by `keep`."""
         shuffle = self._schedule.shuffle(epoch)
         known = self._shuffled.get(shuffle)
         if known is None:
@@ -54,10 +53,10 @@ class Block:
             known = self._shuffled[shuffle] = (order, rows_of(self.X, order))
         return known
 
-    def forget_before(self, epoch: int) -> None:
-        """Drop the copies of rows that only earlier epochs need."""
-        shuffle = self._schedule.shuffle(epoch)
-        for old in [known for known in self._shuffled if known < shuffle]:
+    def keep(self, epochs: Iterable[int]) -> None:
+        """Drop the copies of rows that none of these epochs needs."""
+        needed = {self._schedule.shuffle(epoch) for epoch in epochs}
+        for old in [known for known in self._shuffled if known not in needed]:
             self._shuffled.pop(old, None)
 
     def scores(self, batch: Round) -> Floats:
@@ -65,14 +64,25 @@ class Block:
         _, rows = self.rows(batch.epoch)
         return rows.scores(batch.start, batch.end, self.w)
 
+    def joined_scores(self, batches: Sequence[Round]) -> list[Floats]:
+        """The same for several batches; neighbouring ones are one product."""
+        shares: dict[int, Floats] = {}
+        for run in neighbours(batches):
+            joined = self.scores(run[0]._replace(end=run[-1].end))
+            for batch in run:
+                shares[batch.number] = joined[batch.start - run[0].start : batch.end - run[0].start]
+        return [shares[batch.number] for batch in batches]
+
     def estimate(self, thetas: Thetas) -> Floats:
         """The sum of the batches' gradient estimates; consecutive batches are one matrix product."""
         v = self.penalty.gradient(self.w, times=len(thetas))
-        for run in _alike(thetas):
-            first, last = run[0][0], run[-1][0]
+        replies = {batch.number: theta for batch, theta in thetas}
+        for run in neighbours([batch for batch, _ in thetas], alike=True):
+            first, last = run[0], run[-1]
             order, rows = self.rows(first.epoch)
             which = order[first.start : last.end]
-            theta = run[0][1] if len(run) == 1 else np.concatenate([theta for _, theta in run])
+            parts = [replies[batch.number] for batch in run]
+            theta = parts[0] if len(parts) == 1 else np.concatenate(parts)
             with self._memory:
                 news = self.estimator.news(which, theta)
             gradient = rows.gradient(first.start, last.end, news)
@@ -94,20 +104,24 @@ class Block:
         return sum(self.rows(batch.epoch)[1].values(batch.start, batch.end) for batch in batches)
 
 
-def _alike(thetas: Thetas) -> list[list[tuple[Round, Floats]]]:
-    """Group the thetas into runs of neighbouring batches of the same epoch and size.
+def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Round]]:
+    """Group batches into runs whose rows follow each other in one epoch, and that are `alike` in size.
 
     >>> rounds = [Round(4, 0, 40, 50), Round(5, 0, 50, 60), Round(7, 0, 70, 80), Round(8, 1, 0, 10)]
-    >>> [[batch.number for batch, _ in run] for run in _alike([(r, np.zeros(1)) for r in rounds])]
+    >>> [[batch.number for batch in run] for run in neighbours(rounds)]
     [[4, 5], [7], [8]]
+    >>> len(neighbours([Round(0, 0, 0, 5), Round(3, 0, 5, 9)], alike=True))
+    2
     """
-    if len(thetas) == 1:
-        return [list(thetas)]
-    ordered = sorted(thetas, key=lambda pair: pair[0].number)
-    runs = itertools.groupby(
-        enumerate(ordered), key=lambda item: (item[1][0].epoch, item[1][0].size, item[1][0].number - item[0])
-    )
-    return [[pair for _, pair in run] for _, run in runs]
+    runs: list[list[Round]] = []
+    for batch in sorted(batches, key=lambda each: (each.epoch, each.start, each.number)):
+        last = runs[-1][-1] if runs else None
+        follows = last is not None and (last.epoch, last.end) == (batch.epoch, batch.start)
+        if last is not None and follows and (not alike or last.size == batch.size):
+            runs[-1].append(batch)
+        else:
+            runs.append([batch])
+    return runs
 
 
 @dataclass

@@ -8,7 +8,7 @@ fast party makes more steps than a slow one. In the synchronous schedule all do 
 
 Delays are bounded where the job says so (`max_delay`): then no party makes an update while it is more than
 `lead` rounds ahead of the slowest. With m label holders, `ahead` batches in flight and a lead of d a batch
-is at most (ahead - 1) + (m - 1) (ahead + 1 + 2 d) updates late (`record.lead_of`).
+is at most (ahead - 1) + (m - 1) (ahead + 1 + 2 d) updates late (`delay_bound`).
 
 Work comes in stints: as many updates as all label holders make in one pass over the rows. At the end of
 a stint everybody finishes the update it is at, the model is measured, and whatever needs all parties at
@@ -30,17 +30,34 @@ from typing import TypeVar
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.evaluate import Mark
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.trainer import Trainer, training
 from colonnade.conversations.schedule import Round
+from colonnade.conversations.tickets import UNBOUNDED
 from colonnade.errors import SumError
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
 
 NOTHING = np.zeros(0)
 
 T = TypeVar("T")
+
+
+def delay_bound(ahead: int, label_holders: int, lead: int) -> int | None:
+    """The most updates that a batch can be late if nobody is over `lead` rounds ahead; None: no bound.
+
+    From the moment that a party asks for a batch to the moment that it steps on it, it makes ahead - 1 other
+    steps of its own. Another party was at most lead + 1 rounds behind at the first moment and is at most
+    lead + 1 ahead at the second, and the own rounds between.
+
+    >>> delay_bound(1, 3, 0), delay_bound(2, 1, UNBOUNDED), delay_bound(1, 3, UNBOUNDED)
+    (4, 1, None)
+    """
+    others = label_holders - 1
+    if others and lead >= UNBOUNDED:
+        return None
+    return (ahead - 1) + (others * (ahead + 1 + 2 * lead) if others else 0)
 
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
@@ -52,7 +69,9 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
         conversation = PullConversation(context, trainer)
         trainer.steps.progress = conversation.progress
         await conversation.run()
-    return trainer.outcome(conversation.rounds, ended_early=conversation.state.ended_early)
+    return trainer.outcome(
+        conversation.rounds, ended_early=conversation.state.ended_early, lateness=conversation.lateness
+    )
 
 
 @dataclass
@@ -89,6 +108,15 @@ class PullConversation:
     def rounds(self) -> int:
         """Secure sums for all label holders together, up to the end of this stint."""
         return self.trainer.rounds((self.state.stint + 1) * self.timetable.per_epoch, len(self.pullers))
+
+    @property
+    def lateness(self) -> Lateness:
+        """The bound of delays, and the longest: theta is used where it is computed, so tau_2 is nothing."""
+        pace, lead = self.context.plan.pace, self.context.plan.settings.lead
+        latest = max(self.trainer.steps.delays.counts, default=0)
+        if pace.schedule == "sync":
+            return Lateness(0, latest, 0)
+        return Lateness(delay_bound(pace.ahead, len(self.pullers), lead), latest, 0)
 
     def progress(self) -> float:
         """The part of the run's updates that is done, from 0 to 1."""
@@ -189,9 +217,10 @@ class PullConversation:
         await self.trainer.apply([(batch, theta)])
         self.trainer.steps.delays.apply(batch.number, sum(self.state.known.values()))
         self.trainer.tally.updates += 1
+        self.trainer.tally.launched += 1
         self.state.done += 1
         self.state.known[self.net.me] = self.state.done
-        self.trainer.block.forget_before(min(self.state.known.values()) // self.timetable.per_epoch - 1)
+        self.trainer.block.keep(self.epochs())
 
     async def serve(self) -> None:
         """Send the own shares of the batches that others ask for, until cancelled."""
@@ -251,6 +280,12 @@ class PullConversation:
         """The batch of a puller's own round: all share an epoch's order, and each begins elsewhere in it."""
         offset = self.pullers.index(puller) * self.timetable.per_epoch // len(self.pullers)
         return self.schedule.round(number, offset)
+
+    def epochs(self) -> set[int]:
+        """The passes that label holders are in, or come to next."""
+        ahead, per_epoch = self.context.plan.pace.ahead, self.timetable.per_epoch
+        ends = [known + more for known in self.state.known.values() for more in (0, ahead)]
+        return {number // per_epoch for number in ends}
 
     async def measure(self) -> bool:
         """Measure the model after this stint, if it is due; returns whether the run is over."""

@@ -15,9 +15,10 @@ from colonnade.conversations.blind.predict import together as blind_together
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.linear import backward, pull
-from colonnade.conversations.linear.settings import UNBOUNDED, LinearSettings, Pairs
+from colonnade.conversations.linear.settings import LinearSettings, Pairs
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, Scorer, SummedPart
+from colonnade.conversations.tickets import UNBOUNDED, each_ahead, lead_within
 from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
 from colonnade.job import Job
@@ -124,7 +125,23 @@ def space(job: Job, preset: Preset) -> Space:
 
 def backward_ahead(job: Job, label_holders: int) -> int:
     """Batches in flight: what the job says, or one for every dominator, as in the paper."""
-    return check_delay(job.train.ahead or label_holders, job.train.max_delay)
+    ahead = job.train.ahead or label_holders
+    if takes_turns(job, ahead, label_holders):
+        return check_delay(ahead, job.train.max_delay)
+    backward_lead(job, ahead, label_holders)
+    return ahead
+
+
+def takes_turns(job: Job, ahead: int, label_holders: int) -> bool:
+    """Whether dominators take turns: there is one, or one batch, or one H that needs one order of rounds."""
+    joint = job.train.direction == "lbfgs" and job.direction.pairs in (None, "joint")
+    return ahead == 1 or label_holders == 1 or joint
+
+
+def backward_lead(job: Job, ahead: int, label_holders: int) -> int:
+    """How many rounds a dominator may launch between two of another, so that `max_delay` is kept."""
+    own = each_ahead(ahead, label_holders)
+    return lead_within(label_holders, own, job.train.stale or 0, job.train.max_delay)
 
 
 def pull_ahead(job: Job, label_holders: int) -> int:
@@ -137,15 +154,11 @@ def pull_ahead(job: Job, label_holders: int) -> int:
 def lead_of(ahead: int, label_holders: int, max_delay: int | None) -> int:
     """How many rounds a party may be ahead of the slowest, so that no batch is over `max_delay` updates late.
 
-    From the moment that a party asks for a batch to the moment that it steps on it, it makes ahead - 1 other
-    steps of its own. Another party was at most d + 1 rounds behind at the first moment and is at most d + 1
-    ahead at the second, and the own rounds between: (ahead - 1) + (m - 1) (ahead + 1 + 2 d) updates at most.
-
     >>> lead_of(1, 3, 4), lead_of(1, 3, 12), lead_of(2, 1, 1)
     (0, 2, 4611686018427387904)
     """
     others = label_holders - 1
-    least = (ahead - 1) + others * (ahead + 1)
+    least = pull.delay_bound(ahead, label_holders, 0) or 0
     if max_delay is None:
         return UNBOUNDED
     if max_delay < least:
@@ -192,7 +205,10 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
             "direction.pairs = 'hvp': a party without the label cannot tell the curvature from theta where "
             "rows have weights or the loss is 'poisson'; use 'joint' or 'batch'"
         )
-    return chosen
+    holders = len(facts.label_holders)
+    if pace.schedule == "sync" or takes_turns(job, pace.ahead, holders):
+        return chosen
+    return msgspec.structs.replace(chosen, lead=backward_lead(job, pace.ahead, holders))
 
 
 def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:

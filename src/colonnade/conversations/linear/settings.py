@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from colonnade.conversations.tickets import UNBOUNDED
 from colonnade.job import Section
 from colonnade.job.presets import EstimatorName
 
 Pairs = Literal["none", "joint", "hvp", "batch", "paper"]
-UNBOUNDED = 2**62
 
 
 class FullSettings(Section, frozen=True):
@@ -23,7 +23,8 @@ class LinearSettings(Section, frozen=True):
     `pairs` is where a quasi-Newton direction has its curvature from ("none": steps go along the gradient),
     `pair_every` how many rounds lie between two pairs, and `memory` how many are kept. `stale` is how many
     rounds beyond the window a party may score while it is behind. `lead` is how many rounds a party that
-    pulls for itself may be ahead of the slowest.
+    pulls for itself may be ahead of the slowest or, in the backward conversation, how many a dominator may
+    launch between two of another.
     """
 
     estimator: EstimatorName

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.schedule import Schedule
-from colonnade.conversations.window import Window
+from colonnade.conversations.window import Pacing
 from colonnade.job.plan import Plan
 from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
 
@@ -19,7 +19,7 @@ class StepSizes:
 
     plan: Plan[LinearSettings]
     schedule: Schedule
-    window: Window
+    window: Pacing
     delays: Delays
     progress: Callable[[], float]  # the part of the run's updates that is done
     smoothness: Smoothness | None = None  # how steep the objective is, once it is measured

@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.conversations.linear.block import Block, Delays, Thetas
@@ -27,8 +27,9 @@ from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.linear.tune import SAMPLE, Tuner
-from colonnade.conversations.schedule import Round, Schedule
-from colonnade.conversations.window import Window
+from colonnade.conversations.schedule import OwnPasses, Round, Schedule
+from colonnade.conversations.tickets import Tickets, each_ahead
+from colonnade.conversations.window import Pacing, Window
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import ESTIMATORS, Svrg
@@ -42,6 +43,7 @@ class Tally:
     """Counts of what a party has done so far."""
 
     updates: int = 0
+    launched: int = 0  # own rounds, at a label holder
     snapshots: int = 0  # tags of snapshots that are used
     exchanged: Counter[int] = field(default_factory=Counter)  # secure sums of the pause before a round
     behind: bool = False  # whether others finish rounds faster than this party takes them in
@@ -57,7 +59,7 @@ class Trainer:
     context: Context[LinearSettings]
     timetable: Timetable
     schedule: Schedule
-    window: Window
+    window: Pacing
     block: Block
     steps: StepSizes
     evaluation: Evaluation
@@ -70,16 +72,16 @@ class Trainer:
     # -- rounds -------------------------------------------------------------------------------------
 
     async def scores(self, batches: Sequence[Round]) -> list[Floats]:
-        """The block's shares of the scores of neighbouring rounds, computed as one product.
+        """The block's shares of the scores of some rounds, computed at once.
 
         The update count of the weights is noted, so that the delay is known when theta comes.
         """
-        first, last = batches[0], batches[-1]
-        joined = await self.share(Round(first.number, first.epoch, first.start, last.end))
-        delays, finished = self.steps.delays, self.window.state.finished
+        if self.context.plan.network.charge_forward:
+            await self.charge(batches)
+        shares = await self.compute(self.block.joined_scores, batches)
         for batch in batches:
-            delays.read(batch.number, finished)
-        shares = [joined[batch.start - first.start : batch.end - first.start] for batch in batches]
+            self.steps.delays.read(batch.number, self.window.finished)
+            self.window.read(batch.number)
         if self.joint is None:
             return shares
         return [self.joint.load(batch, share) for batch, share in zip(batches, shares, strict=True)]
@@ -114,15 +116,15 @@ class Trainer:
 
     async def _finished(self, numbers: Sequence[int]) -> None:
         """Count the updates and their delays, and move the window."""
-        delays, reached = self.steps.delays, self.window.state
+        delays, window = self.steps.delays, self.window
         for number in numbers:
-            delays.apply(number, reached.finished)
+            delays.apply(number, window.finished)
         self.tally.updates += len(numbers)
-        epoch = reached.base // self.schedule.per_epoch
-        self.window.finish(numbers)
-        if (now := reached.base // self.schedule.per_epoch) > epoch:
+        epoch = window.base // self.schedule.per_epoch
+        window.finish(numbers)
+        if window.base // self.schedule.per_epoch > epoch:
             delays.turn()
-            self.block.forget_before(now)
+            self.block.keep(self.schedule.epochs_of(window.numbers()))
             # a party that never has to wait for another must still let `measure` see these weights
             await asyncio.sleep(0)
 
@@ -267,13 +269,20 @@ class Trainer:
             scores.append(rows_of(test.X).scores(0, test.rows, self.block.w))
         return scores
 
-    def outcome(self, rounds: int | None = None, *, ended_early: bool | None = None) -> Outcome:
+    def outcome(
+        self,
+        rounds: int | None = None,
+        *,
+        ended_early: bool | None = None,
+        lateness: Lateness | None = None,
+    ) -> Outcome:
         """What this party returns.
 
-        `rounds` are all secure sums, `ended_early` is whether the run did so, where the window does not know.
+        `rounds` are all secure sums, `ended_early` is whether the run did so, and `lateness` what bounds its
+        delays, where the window does not know.
         """
         if ended_early is None:
-            ended_early = self.window.state.stop < self.schedule.rounds
+            ended_early = self.window.stop < self.schedule.rounds
         plain = self.curvature is None and self.joint is None
         return Outcome(
             weights={"w": self.block.w},
@@ -282,8 +291,18 @@ class Trainer:
             updates=self.tally.updates,
             evaluation=self.evaluation,
             delays=self.steps.delays.counts,
+            launched=self.tally.launched,
+            lateness=lateness or self.lateness(),
             converged=ended_early if self.context.plan.pace.open else None,
         )
+
+    def lateness(self) -> Lateness:
+        """The bound of delays that was kept, and the two parts of a delay where they are known."""
+        match self.window:
+            case Tickets(state=state, delay_bound=bound):
+                return Lateness(bound, state.tau_1, state.tau_2)
+            case _:
+                return Lateness(self.window.delay_bound)
 
     # -- computing ----------------------------------------------------------------------------------
 
@@ -318,8 +337,13 @@ class Trainer:
 
 
 @contextmanager
-def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> Iterator[Trainer]:
-    """Yield a party's trainer as the plan says; its worker threads end with the context."""
+def training(
+    context: Context[LinearSettings], dominators: tuple[str, ...], *, own_pace: bool = False
+) -> Iterator[Trainer]:
+    """Yield a party's trainer as the plan says; its worker threads end with the context.
+
+    Dominators take turns, or launch rounds each at its own pace.
+    """
     pace, settings = context.plan.pace, context.plan.settings
     rows, joint = context.train.rows, settings.pairs == "joint"
     timetable = Timetable.of(
@@ -329,15 +353,26 @@ def training(context: Context[LinearSettings], dominators: tuple[str, ...]) -> I
         tune=pace.step == "auto" or joint,
         pair_every=settings.pair_every if settings.pairs == "batch" else None,
     )
-    schedule = Schedule(rows, pace.batch, timetable.epochs, context.plan.seed, dominators, settings.reshuffle)
-    window = Window(pace.ahead, schedule.rounds, timetable.gates)
+    kind = OwnPasses if own_pace else Schedule
+    schedule = kind(rows, pace.batch, timetable.epochs, context.plan.seed, dominators, settings.reshuffle)
+    window: Pacing = Window(pace.ahead, schedule.rounds, timetable.gates)
+    if own_pace:
+        window = Tickets(
+            len(dominators),
+            each_ahead(pace.ahead, len(dominators)),
+            schedule.rounds,
+            timetable.gates,
+            keeper=context.me == context.evaluator,
+            stale=settings.stale,
+            lead=settings.lead,
+        )
     block = block_of(context, schedule)
     sample = schedule.order(0)
     steps = StepSizes(
         plan=context.plan,
         schedule=schedule,
         window=window,
-        delays=Delays(pace.ahead - 1),  # k rounds under way are, on average, no later than that
+        delays=Delays(window.ahead - 1),  # k rounds under way are, on average, no later than that
         progress=lambda: min(1.0, window.finished / schedule.rounds),
     )
     with _workers(pace.threads, virtual=context.net.clock.virtual) as pool:

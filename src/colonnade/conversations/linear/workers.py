@@ -1,0 +1,63 @@
+"""Hands out a party's threads: of all that wait for one, the most urgent first.
+
+Shares for others come first, since everybody waits for them; a dominator's own round comes next, and takes
+along whatever thetas of others wait; what is left are thetas that nobody else takes. Each party's windows
+bound how much of the first there is, so that nothing waits for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import IntEnum
+
+
+class Urgency(IntEnum):
+    """What comes first: the smaller number."""
+
+    SHARES = 0
+    OWN_ROUND = 1
+    THETAS = 2
+
+
+class Workers:
+    """So many threads; who asks for one gets it in the order of urgency, and of asking."""
+
+    def __init__(self, threads: int) -> None:
+        self._free = threads
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._asked = itertools.count()
+
+    @asynccontextmanager
+    async def one(self, urgency: Urgency) -> AsyncIterator[None]:
+        """A thread, for as long as the context lasts."""
+        await self._acquire(urgency)
+        try:
+            yield
+        finally:
+            self._free += 1
+            # not at once: whoever gives it back may have something more urgent to do next
+            asyncio.get_running_loop().call_soon(self._grant)
+
+    async def _acquire(self, urgency: Urgency) -> None:
+        future = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (urgency, next(self._asked), future))
+        if len(self._waiting) == 1:
+            self._grant()
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():  # it was granted in the same moment
+                self._free += 1
+                self._grant()
+            raise
+
+    def _grant(self) -> None:
+        while self._free and self._waiting:
+            *_, future = heapq.heappop(self._waiting)
+            if not future.done():
+                self._free -= 1
+                future.set_result(None)

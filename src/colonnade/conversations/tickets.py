@@ -1,0 +1,338 @@
+"""Dominators that launch rounds at their own pace: a window for each, and one party whose shares are tickets.
+
+Every dominator passes over the rows for itself (`schedule.OwnPasses`). Every party sends it shares without
+being asked, as far as the dominator's own window allows: `ahead` rounds beyond those of this dominator that
+are finished here. Nobody waits for another dominator, and a fast one launches more rounds than a slow one.
+
+A sum needs the share of every party. So one party, the keeper, decides how many rounds there are, and
+needs no word for it: a round exists once the keeper has given its share. The keeper gives as many shares as
+the run has rounds until the next pause, to whichever dominator is ready, and then tells all how many rounds
+of each dominator that makes (`messages.Enough`). Everybody finishes these, and all stand at one point. Shares
+that others have sent beyond it are used after the pause; after the end nobody needs them. A party that is
+still busy with the pause leaves thetas from beyond it for later.
+
+Delays are bounded where the job says so: the keeper gives a dominator at most `lead` shares between two
+thetas of any other. Nobody waits for ever: if i waits for j, then i was given a share after j's last theta,
+so whoever has been waiting longest has nobody to wait for. Say that a party gives its shares b rounds of a
+dominator ahead (b is `ahead`, or `ahead` + `stale`) and reads its weights for a round of dominator j. Until
+it applies the round's theta,
+- it applies at most 2 (b - 1) other thetas of j;
+- of another dominator, the keeper has given at most 2 b shares of rounds that this party has not applied yet,
+  and meanwhile it gives at most `lead` between any two of the 2 b + 1 thetas of j that it sees.
+With m dominators that is 2 (b - 1) + (m - 1) (2 b + (2 b + 1) lead) updates (`bound`). The two delays of the
+theorems have the same bound: tau_1 counts the updates that the dominator had made when it computed theta and
+this party had not when it read its weights, tau_2 those that this party has made and the dominator had not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from colonnade.conversations.window import Conditions, Window, WindowState
+from colonnade.errors import JobError, ProtocolError
+from colonnade.messages import Enough
+from colonnade.net.network import Network
+
+UNBOUNDED = 2**62
+
+
+def each_ahead(ahead: int, dominators: int) -> int:
+    """The rounds that every dominator has in flight, of `ahead` in all: its equal part, at least one.
+
+    >>> each_ahead(6, 3), each_ahead(7, 3), each_ahead(1, 3)
+    (2, 3, 1)
+    """
+    return -(-ahead // dominators)
+
+
+def bound(dominators: int, ahead: int, stale: int, lead: int) -> int | None:
+    """The most updates that a theta can be late, with so many batches in flight each; None: no bound.
+
+    >>> bound(1, 4, 0, UNBOUNDED), bound(3, 1, 0, 1), bound(3, 1, 0, UNBOUNDED)
+    (6, 10, None)
+    """
+    others, b = dominators - 1, ahead + stale
+    if others and lead >= UNBOUNDED:
+        return None
+    return 2 * (b - 1) + (others * (2 * b + (2 * b + 1) * lead) if others else 0)
+
+
+def lead_within(dominators: int, ahead: int, stale: int, max_delay: int | None) -> int:
+    """How many shares a dominator gets between two thetas of another, so that `max_delay` is kept.
+
+    >>> lead_within(3, 1, 0, 10), lead_within(3, 1, 0, 30), lead_within(3, 1, 0, None) == UNBOUNDED
+    (1, 4, True)
+    """
+    if max_delay is None:
+        return UNBOUNDED
+    none, one = (bound(dominators, ahead, stale, lead) or 0 for lead in (0, 1))
+    if max_delay < one:
+        raise JobError(
+            f"train.max_delay: {dominators} dominators at their own pace, each with {ahead} batches in flight"
+            f"{f' and {stale} stale ones' if stale else ''}, can be {one} updates late at the least, over "
+            f"max_delay = {max_delay}; set max_delay = {one}, or ahead = 1, which is one batch at a time"
+        )
+    return (max_delay - none) // (one - none) if one > none else UNBOUNDED
+
+
+@dataclass
+class TicketsState:
+    """How far a party is with every dominator's rounds, and where the run pauses or ends."""
+
+    limits: list[int]  # rounds of all dominators until every pause, and until the end
+    windows: list[WindowState]
+    marks: list[list[int]]  # for every dominator: the rounds of each that were begun at its last theta
+    leg: int = 0  # pauses so far
+    closed: list[list[int]] = field(default_factory=list)  # for every leg: the rounds of each until its end
+    told: int = 0  # legs whose end the keeper has told all
+    last: int | None = None  # the leg that is the last
+    ending: bool = False  # the run is to end as soon as it can
+    read: dict[int, list[int]] = field(default_factory=dict)  # what was finished when weights were read
+    seen: dict[int, Sequence[int]] = field(default_factory=dict)  # what was, at the dominator, with its theta
+    tau_1: int = 0
+    tau_2: int = 0
+
+
+class Tickets:
+    """Decides which rounds of which dominator one party may begin, and counts those that it has finished.
+
+    Round k of dominator j, of m, has the number k m + j.
+    """
+
+    def __init__(
+        self,
+        dominators: int,
+        ahead: int,
+        rounds: int,
+        gates: Iterable[int] = (),
+        *,
+        keeper: bool = False,
+        stale: int = 0,
+        lead: int = UNBOUNDED,
+    ) -> None:
+        self.own_ahead, self.keeper, self.lead = ahead, keeper, lead
+        self.delay_bound = bound(dominators, ahead, stale, lead)
+        self.windows = [Window(ahead, UNBOUNDED) for _ in range(dominators)]
+        marks = [[0] * dominators for _ in range(dominators)]
+        limits = [*sorted(set(gates)), rounds]
+        self.state = TicketsState(limits, [window.state for window in self.windows], marks)
+        self._conditions = Conditions()
+
+    # -- how far it is ------------------------------------------------------------------------------
+
+    @property
+    def ahead(self) -> int:
+        """The most rounds in flight, of all dominators together."""
+        return self.own_ahead * len(self.windows)
+
+    @property
+    def done(self) -> list[int]:
+        """How many rounds of every dominator are finished."""
+        return [window.finished for window in self.windows]
+
+    @property
+    def finished(self) -> int:
+        """How many rounds are finished."""
+        return sum(self.done)
+
+    @property
+    def base(self) -> int:
+        """How many rounds are finished, without those that have overtaken others."""
+        return sum(window.base for window in self.windows)
+
+    @property
+    def stop(self) -> int:
+        """How many rounds the run has."""
+        state = self.state
+        return state.limits[-1] if state.last is None else sum(state.closed[state.last])
+
+    def numbers(self) -> Iterable[int]:
+        """The rounds at both ends of what is in flight, for every dominator."""
+        m = len(self.windows)
+        return [own * m + j for j, window in enumerate(self.windows) for own in window.numbers()]
+
+    # -- beginning and finishing rounds -------------------------------------------------------------
+
+    def past(self, number: int) -> bool:
+        """Whether the round is not to be computed any more."""
+        own, window, _ = self._of(number)
+        return window.past(own)
+
+    def expects(self, number: int) -> bool:
+        """Whether the round is begun here and not finished."""
+        own, window, _ = self._of(number)
+        return window.expects(own)
+
+    async def opens(self, number: int, extra: int = 0) -> bool:
+        """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
+        await self.any_opens([number], extra)
+        return self.open_to(number, extra)
+
+    async def any_opens(self, numbers: list[int], extra: int = 0) -> None:
+        """Wait until one of these rounds may begin, or is not to be computed any more."""
+        await self._conditions.until(
+            lambda: any(self._may_begin(number, extra) or self.past(number) for number in numbers)
+        )
+
+    def open_to(self, number: int, extra: int = 0) -> bool:
+        """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
+        own, window, _ = self._of(number)
+        if not self._may_begin(number, extra) or not window.open_to(own, extra):
+            return False
+        self._close_if_full()
+        return True
+
+    def read(self, number: int) -> None:
+        """Note that the weights are read for a round."""
+        self.state.read[number] = self.done
+
+    def heard(self, number: int, seen: Sequence[int]) -> None:
+        """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
+        self.state.seen[number] = seen
+
+    def finish(self, numbers: Iterable[int]) -> None:
+        """Mark rounds as finished."""
+        done = self.done
+        for number in numbers:
+            own, window, index = self._of(number)
+            self._measure(number, done)
+            window.finish([own])
+            self.state.marks[index] = [each.begun for each in self.windows]
+        self._conditions.wake()
+
+    def _measure(self, number: int, done: list[int]) -> None:
+        """Note the two delays of a round that is finished now: tau_1 and tau_2."""
+        state = self.state
+        read, seen = state.read.pop(number), state.seen.pop(number)
+        state.tau_1 = max(state.tau_1, _more(seen, read))
+        state.tau_2 = max(state.tau_2, _more(done, seen))
+
+    def _of(self, number: int) -> tuple[int, Window, int]:
+        own, index = divmod(number, len(self.windows))
+        return own, self.windows[index], index
+
+    def _may_begin(self, number: int, extra: int) -> bool:
+        own, window, index = self._of(number)
+        return window.may_begin(own, extra) and (not self.keeper or self._has_ticket(index))
+
+    def _has_ticket(self, index: int) -> bool:
+        """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta.
+
+        A slow dominator has fewer in hand than a fast one, or at a pause all would wait for it to use them.
+        """
+        state, window = self.state, self.windows[index]
+        if state.leg < len(state.closed):
+            return False
+        in_hand, fastest = window.begun - window.finished, max(self.done)
+        if in_hand and in_hand * fastest > self.own_ahead * window.finished:
+            return False
+        leads = (window.begun - mark[index] for other, mark in enumerate(state.marks) if other != index)
+        return all(lead < self.lead for lead in leads)
+
+    def is_due(self, number: int) -> bool:
+        """Whether theta of a round may be applied now: one from beyond a pause waits for its end here.
+
+        All parties take part in a pause, so nothing from beyond it can come before this party has begun it.
+        """
+        own, _, index = self._of(number)
+        state = self.state
+        return state.leg >= len(state.closed) or own < state.closed[state.leg][index]
+
+    async def due(self, number: int) -> None:
+        """Wait until theta of a round may be applied."""
+        await self._conditions.until(lambda: self.is_due(number))
+
+    # -- pauses and the end -------------------------------------------------------------------------
+
+    def _close_if_full(self) -> None:
+        """End the leg, at the keeper, once shares of all its rounds are given, or the run is to end."""
+        state = self.state
+        if not self.keeper or state.leg < len(state.closed):
+            return
+        begun = [window.begun for window in self.windows]
+        if state.ending or sum(begun) >= state.limits[state.leg]:
+            self.close(state.leg, begun, last=state.ending or state.leg == len(state.limits) - 1)
+
+    def close(self, leg: int, counts: Sequence[int], *, last: bool) -> None:
+        """End a leg with so many rounds of every dominator, since the keeper says so."""
+        state = self.state
+        known = state.closed[-1] if state.closed else [0] * len(self.windows)
+        if leg != len(state.closed) or len(counts) != len(known) or state.last is not None:
+            raise ProtocolError(f"the end of leg {leg} with {len(counts)} numbers of rounds was not due")
+        if any(count < before for count, before in zip(counts, known, strict=True)):
+            raise ProtocolError(f"leg {leg} ends with fewer rounds than the one before: {list(counts)}")
+        state.closed.append(list(counts))
+        if last:
+            state.last = leg
+            for window, count in zip(self.windows, counts, strict=True):
+                window.stop_at(count)
+        self._conditions.wake()
+
+    async def announce(self, net: Network) -> None:
+        """Tell all how many rounds of every dominator each leg ends with; the keeper does."""
+        state = self.state
+        while state.last is None or state.told <= state.last:
+            await self._conditions.until(lambda: state.told < len(state.closed))
+            leg = state.told
+            await net.broadcast(Enough(leg, state.closed[leg], leg == state.last))
+            state.told += 1
+            self._conditions.wake()
+
+    async def heed(self, net: Network, keeper: str) -> None:
+        """End legs where the keeper says; for everybody else."""
+        async for waiting in net.stream(Enough, patient=True):
+            for sender, message in waiting:
+                if sender != keeper:
+                    raise ProtocolError(f"{sender} ended a leg of the run, which is for {keeper} to do")
+                self.close(message.tag, message.counts, last=message.last)
+
+    async def gates(self) -> AsyncIterator[int]:
+        """Yield every gate once all rounds before it are finished; asking for the next one lifts it."""
+        state = self.state
+        while True:
+            await self._conditions.until(self._at_the_end_of_a_leg)
+            if state.leg == state.last:
+                return
+            yield state.limits[state.leg]
+            state.leg += 1
+            self._close_if_full()
+            self._conditions.wake()
+
+    def _at_the_end_of_a_leg(self) -> bool:
+        state = self.state
+        if state.leg >= len(state.closed):
+            return False
+        return all(w.base >= count for w, count in zip(self.windows, state.closed[state.leg], strict=True))
+
+    async def reaches(self, number: int) -> bool:
+        """Wait until so many rounds are finished; False if the run stops before that."""
+        await self._conditions.until(lambda: self.base >= number or self._over())
+        return self.base >= number
+
+    async def ends(self) -> None:
+        """Wait until every round of the run is finished, and all know that they are."""
+        await self._conditions.until(self._over)
+
+    def _over(self) -> bool:
+        state = self.state
+        told = not self.keeper or state.told == len(state.closed)
+        return told and state.leg == state.last and self._at_the_end_of_a_leg()
+
+    async def end_early(self, net: Network) -> None:
+        """Give no more shares; only the keeper may. `announce` tells the others."""
+        self.state.ending = True
+        self._close_if_full()
+
+    def strays(self) -> list[int]:
+        """The rounds that were begun here and never took place, once the run is over."""
+        m, state = len(self.windows), self.state
+        counts = state.closed[state.last] if state.last is not None else self.done
+        return [
+            own * m + j for j, window in enumerate(self.windows) for own in range(counts[j], window.begun)
+        ]
+
+
+def _more(these: Sequence[int], those: Sequence[int]) -> int:
+    """How many rounds are among these and not among those."""
+    return sum(max(0, one - other) for one, other in zip(these, those, strict=True))

@@ -1,0 +1,161 @@
+"""What a coalition of parties can work out from the messages of products (`secure.product`).
+
+Every message is a polynomial in numbers that somebody knows: columns X, what is added t, parts of weights p
+and s, and words M, a, v, r. What a coalition's members know are constants to it; products of what they do not
+know are unknowns of their own. What is left are linear forms, and a number is learnt if it is a combination
+of them. That is exact for what linear algebra can do with the messages of some rounds; each number stands for
+a whole array, and the sum of scores is taken as an ideal one (`secure.coalitions` looks into it).
+
+Computed modulo a prime, with the members' numbers drawn at random: a wrong answer has a chance of 2^-50.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+PRIME = 2**61 - 1
+
+Monomial = tuple[str, ...]
+Polynomial = dict[Monomial, int]
+"""A sum of products of named numbers, each with its coefficient."""
+
+
+@dataclass(frozen=True)
+class Products:
+    """The messages of some rounds of a blind run: what every party knows by itself, and what it is sent.
+
+    `values` are the numbers that are worth something to somebody; all others are random words.
+    """
+
+    parties: tuple[str, ...]
+    values: tuple[str, ...]
+    knows: Mapping[str, frozenset[str]]
+    receives: Mapping[str, tuple[Polynomial, ...]]
+
+
+def product_messages(
+    asker: str, dealers: Mapping[str, str], rounds: int = 2, reused: frozenset[str] = frozenset()
+) -> Products:
+    """All messages of some rounds in which scores are asked for and something is added, for every owner.
+
+    `reused` are kinds of words (a, v, r) that do not change from one round to the next, as they must.
+    """
+    knows: dict[str, set[str]] = {party: set() for party in (asker, *dealers, *dealers.values())}
+    receives: dict[str, list[Polynomial]] = {party: [] for party in knows}
+    values: list[str] = []
+
+    def known(name: str, *parties: str) -> str:
+        for party in parties:
+            knows[party].add(name)
+        return name
+
+    def value(name: str, *parties: str) -> str:
+        values.append(name)
+        return known(name, *parties)
+
+    for k in range(rounds):
+        t = value(f"t{k}", asker)
+        total: Polynomial = {}
+        for owner, dealer in dealers.items():
+            X = value(f"X of {owner}", owner) if not k else f"X of {owner}"
+            M = known(f"M of {owner}", owner, dealer)
+            p = value(f"p{k} of {owner}", owner)
+            s = value(f"s{k} of {owner}", asker)
+            a, v, r = (f"{kind}{0 if kind in reused else k} of {owner}" for kind in "avr")
+            known(a, asker, dealer)
+            known(v, asker, dealer)
+            known(r, owner, dealer)
+            if not k:
+                receives[asker].append({(X,): 1, (M,): -1})
+            receives[owner] += [{(t,): 1, (a,): -1}, {(s,): 1, (v,): -1}]
+            receives[asker].append({_times(M, a): 1, (r,): 1})
+            total |= {_times(X, p): 1, _times(X, s): 1}
+        receives[asker].append(total)
+    return Products(
+        tuple(sorted(knows)),
+        tuple(values),
+        {party: frozenset(names) for party, names in knows.items()},
+        {party: tuple(forms) for party, forms in receives.items()},
+    )
+
+
+def _times(one: str, other: str) -> Monomial:
+    return (one, other) if one < other else (other, one)
+
+
+def learnt(products: Products, coalition: Iterable[str]) -> frozenset[str]:
+    """The values that a coalition works out, beside those that its members have by themselves.
+
+    >>> graph = product_messages("bank", {"shop": "telco", "telco": "shop"})
+    >>> [sorted(learnt(graph, {party})) for party in graph.parties]
+    [[], [], []]
+    >>> sorted(learnt(graph, {"bank", "telco"}))[:1]
+    ['X of shop']
+    """
+    members = frozenset(coalition)
+    own = frozenset[str]().union(*(products.knows[party] for party in members))
+    drawn = random.Random(0)  # noqa: S311  any numbers will do
+    constant = {name: drawn.randrange(1, PRIME) for name in sorted(own)}
+    rows: dict[Monomial, dict[Monomial, int]] = {}
+    for party in sorted(members):
+        for form in products.receives[party]:
+            _insert(rows, _reduced(form, constant), frozenset(products.values))
+    return frozenset(
+        name
+        for name in products.values
+        if name not in own and not _remainder(rows, {(name,): 1}, frozenset(products.values))
+    )
+
+
+def _reduced(form: Polynomial, constant: Mapping[str, int]) -> dict[Monomial, int]:
+    """A polynomial in what the coalition does not know; what it knows is a constant, and () the number 1."""
+    found: dict[Monomial, int] = {}
+    for monomial, coefficient in form.items():
+        left = tuple(name for name in monomial if name not in constant)
+        for name in monomial:
+            coefficient = coefficient * constant.get(name, 1) % PRIME
+        found[left] = (found.get(left, 0) + coefficient) % PRIME
+    found.pop((), None)
+    return {monomial: c for monomial, c in found.items() if c}
+
+
+def _lead(row: Mapping[Monomial, int], values: frozenset[str]) -> Monomial:
+    """What is eliminated first: whatever has a random word in it, then products, then single values."""
+    return max(row, key=lambda m: (any(name not in values for name in m), len(m), m))
+
+
+def _remainder(
+    rows: Mapping[Monomial, Mapping[Monomial, int]], row: dict[Monomial, int], values: frozenset[str]
+) -> dict[Monomial, int]:
+    """What is left of a form once all that the rows explain is taken away."""
+    done: dict[Monomial, int] = {}
+    while row:
+        lead = _lead(row, values)
+        if lead not in rows:
+            done[lead] = row.pop(lead)
+            continue
+        pivot, factor = rows[lead], row[lead] * pow(rows[lead][lead], -1, PRIME) % PRIME
+        row = {
+            m: c
+            for m in row.keys() | pivot.keys()
+            if (c := (row.get(m, 0) - factor * pivot.get(m, 0)) % PRIME)
+        }
+    return done
+
+
+def _insert(
+    rows: dict[Monomial, dict[Monomial, int]], row: dict[Monomial, int], values: frozenset[str]
+) -> None:
+    left = _remainder(rows, row, values)
+    if left:
+        rows[_lead(left, values)] = left
+
+
+def coalition_rows(products: Products, upto: int = 2) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """Every coalition of at most so many parties, and the values that it works out."""
+    for size in range(1, upto + 1):
+        for coalition in combinations(products.parties, size):
+            yield frozenset(coalition), learnt(products, coalition)
