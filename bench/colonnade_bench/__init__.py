@@ -10,5 +10,6 @@ BENCHES = {
     "czofo": "colonnade_bench.czofo.czofo",
     "defaults": "colonnade_bench.defaults.defaults",
     "fdskl": "colonnade_bench.kernel.fdskl",
+    "trees": "colonnade_bench.trees.trees",
     "vfb2": "colonnade_bench.linear.vfb2",
 }

@@ -1,6 +1,7 @@
 """Made-up rows for kernel machines: few and many columns, smooth and rough labels, noise, rare classes.
 
-Nothing in the program was tuned on them. A wave is a random smooth function of all columns that matter, and a
+How the penalty is chosen was decided by test errors on other draws of such rows.
+A wave is a random smooth function of all columns that matter, and a
 label says whether it is high; `noise` is added to the wave, `flipped` labels are wrong.
 """
 

@@ -83,7 +83,9 @@ def fit_dsg(
             here = values[rows]
             theta = loss.dz(state.scores(here), y[rows])
             state.step(here, theta, gamma_t, kernel, l2)
-    return DsgFit(drawn, state.alpha, l2, 0.5 * l2 * state.known * float(np.sum(state.alpha**2)))
+    # as in the conversation: a norm is there only once features are no longer added
+    norm = state.known * float(np.sum(state.alpha**2)) if features < per_epoch * train.epochs * block else 0.0
+    return DsgFit(drawn, state.alpha, l2, 0.5 * l2 * norm)
 
 
 @dataclass

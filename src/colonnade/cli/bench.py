@@ -19,6 +19,7 @@ BENCHES = {
     "czofo": "split networks: Tables 2-11 and Figures 2-8 of VFL-CZOFO's supplement",
     "defaults": "files, label and id and no other setting: beside a scikit-learn pipeline",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
+    "trees": "boosted trees: beside scikit-learn and XGBoost, cost and growth",
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }
 
@@ -29,9 +30,7 @@ BENCHES = {
 @click.option(
     "--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/bench-NAME]"
 )
-@click.option(
-    "--only", multiple=True, metavar="PART", help="Only this part (asysqn, czofo, defaults); may be repeated."
-)
+@click.option("--only", multiple=True, metavar="PART", help="Only this part of it; may be repeated.")
 @click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")

@@ -201,6 +201,19 @@ _TABLE = (
         for name, smoothing, two_sided, defaults, how in _CZOFO
     ),
     Preset(
+        "czofo-ef",
+        "ours: czofo with outputs in 2 bits, as changes against what the server has (error feedback)",
+        "VFL-CZOFO",
+        "cascade",
+        "async",
+        reply="deltas",
+        smoothing="gaussian",
+        forward_bits=2,
+        backward_bits=4,
+        forward_memory=True,
+        defaults=_MANY,
+    ),
+    Preset(
         "split",
         "split learning: synchronous, the server sends the gradient of every output",
         "VFL-CZOFO",

@@ -95,16 +95,16 @@ class Cuts:
         return Grid(np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64), self.gaps)
 
     def codes(self, X: Matrix) -> Codes:
-        """The bin of every value, [rows, columns]."""
+        """The bin of every value, [columns, rows]: a column lies in one piece."""
         columns = _Columns(X)
-        found = np.empty(X.shape, dtype=np.uint8)
+        found = np.empty(X.shape[::-1], dtype=np.uint8)
         for j, edges in enumerate(self.edges):
             values = columns[j]
             # a gap is beyond every edge: where the column has a bin for gaps, it comes next
             codes = np.searchsorted(edges, values, side="left")
             if self.gaps[j]:
                 codes[np.isnan(values)] = len(edges) + 1
-            found[:, j] = codes
+            found[j] = codes
         return found
 
 

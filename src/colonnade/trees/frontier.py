@@ -8,6 +8,7 @@ parent's less that. Children are numbered as their parents are, first all on the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -73,8 +74,8 @@ class Frontier:
         if not split.all():
             kept = self.within(split)
             rows, sides, counts = rows[kept], sides[kept], counts[split]
-        ends, running = np.cumsum(counts), np.append(0, np.cumsum(sides))
-        went = running[ends] - running[ends - counts]
+        ends = np.cumsum(counts).tolist()
+        went = np.array([np.count_nonzero(sides[a:b]) for a, b in pairwise([0, *ends])], dtype=np.int64)
         order = np.concatenate([np.flatnonzero(sides), np.flatnonzero(~sides)])  # faster than masks
         return rows.take(order), np.concatenate([went, counts - went])
 
@@ -91,7 +92,9 @@ class Frontier:
         ends = np.cumsum(counts)
         parts = [rows[ends[child] - counts[child] : ends[child]] for child in summed.tolist()]
         self.asked = self._sampled(np.concatenate([rows[:0], *parts]), counts[summed])
-        self.rows, self.counts = rows[np.repeat(stays, counts)], counts[stays]
+        self.rows, self.counts = rows, counts
+        if not stays.all():
+            self.rows, self.counts = rows[np.repeat(stays, counts)], counts[stays]
         return rows, counts
 
     def whole(self, parents: Words, sums: Words) -> Words:

@@ -48,7 +48,7 @@ class OwnColumns:
             self.splits.add(column, float(edges[last]), bool(level.gaps_left[node]))
         rows, counts = frontier.rows[frontier.within(mine)], frontier.counts[mine]
         columns = np.repeat(level.column[mine], counts)
-        code = self.all.codes.ravel().take(rows * self.grid.columns + columns)
+        code = self.all.codes.ravel().take(columns * self.all.codes.shape[1] + rows)
         left: Flags = code <= np.repeat(level.bin[mine], counts)
         if self.grid.gaps[level.column[mine]].any():
             gap = self.grid.gaps[columns] & (code == self.grid.ordered[columns])

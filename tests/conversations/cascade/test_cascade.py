@@ -65,20 +65,6 @@ def test_every_preset_comes_close_to_the_pooled_optimum_without_being_told_a_ste
     assert done.result.metrics["test_accuracy"] > done.result.pooled["test_accuracy"] - 0.02
 
 
-def test_the_automatic_step_of_a_black_box_is_near_that_of_a_model_one_can_look_into() -> None:
-    setting = random_tables(parties=3, active=1, rows=400)
-    models: dict[str, Any] = {
-        party: Function(lambda w, X: X @ w, table.width) for party, table in setting.train.items()
-    }
-    train = {"epochs": 1, "batch": 100, "step": "auto"}
-    known, unknown = (
-        run(tables, "synrevel-gau", train=train, cascade={"directions": 64}).result.step["party1"]
-        for tables in (setting, replace(setting, models=models))
-    )
-    # trace(G^2) is above the largest eigenvalue's square; blocks of four like columns: four times at most
-    assert 0.4 < unknown / known < 1.3
-
-
 def test_an_assumed_delay_shortens_the_step_as_the_theorem_has_it() -> None:
     setting = random_tables(parties=3, active=1, rows=160)
 

@@ -29,7 +29,7 @@ NETWORKS: dict[str, Any] = {
     "outputs": 4,
     "server": {"kind": "mlp", "hidden": [8]},
 }
-FRAMEWORKS = ("czofo", "czofo-central", "czofo-coord", "split", "vafl", "c-vfl")
+FRAMEWORKS = ("czofo", "czofo-central", "czofo-coord", "czofo-ef", "split", "vafl", "c-vfl")
 
 
 @pytest.fixture(autouse=True)

@@ -362,6 +362,18 @@ def test_every_round_of_the_paper_s_algorithm_brings_features() -> None:
     assert done.result.metrics["test_accuracy"] > 0.75
 
 
+def test_a_large_penalty_is_no_loss_of_the_paper_s_algorithm() -> None:
+    """A cosine has no norm in the kernel's space: what its coefficients add up to says nothing of f."""
+    setting = random_tables(parties=2, active=1, rows=100)
+    train = {"loss": "smooth_hinge", "step": "auto", "batch": 4, "l2": 0.01, "tolerance": 0.0}
+    done = run(setting, "fdskl", train={**train, "epochs": 8}, kernel={"sigma": 4.0, "block": 8})
+    omega, b, alpha = model(done)
+    X, y = pooled(setting)
+    scores = np.sqrt(2) * np.cos(X @ omega + b) @ alpha
+    loss = LOSSES["smooth_hinge"].value(scores, y).mean()
+    assert done.result.metrics["train_loss"] == pytest.approx(loss, abs=2e-3)
+
+
 def test_sixteen_bits_are_as_good_as_thirty_two() -> None:
     """The angle is off by a few parts in 10,000 of a turn, which is far below what features leave open."""
     setting = ring(rows=400, test_rows=400)

@@ -96,20 +96,19 @@ class BlindTeller:
             raise MalformedMessage(f"gradients of shape {message.words.shape} for {len(rows)} rows")
         order = self.streams.shared(dealer, ORDER, self.roles)
         codes = self.own.chosen.codes
-        width = codes.shape[1]
-        found = np.zeros((len(sampled), width), dtype=np.uint64)
-        spots = np.empty((width, len(rows)), dtype=np.uint8)
+        found = np.zeros((len(codes), len(sampled)), dtype=np.uint64)
+        spots = np.empty((len(codes), len(rows)), dtype=np.uint8)
         self._orders = []
-        for column in range(width):
+        for column in range(len(codes)):
             tag = tag_for_column(tree, column)
             heard = (await self.net.recv(Shuffled, dealer, tag)).words
             if heard.dtype != np.uint64 or heard.shape != rows.shape:
                 raise MalformedMessage(f"{dealer} dealt {heard.shape} words for {len(rows)} rows")
             mixed = order_of(order.words(tag, len(rows)))
-            self._orders.append(rows.take(mixed))
+            self._orders.append(mixed if sampled.all() else rows.take(mixed))
             # back in the order of rows, where sums are made as ever
-            found[self._orders[-1], column] = message.words.take(mixed) - heard
-            spots[column] = codes[:, column].take(self._orders[-1])
+            found[column, self._orders[-1]] = message.words.take(mixed) - heard
+            spots[column] = codes[column].take(self._orders[-1])
         self._spots = spots.ravel()
         return found
 
@@ -130,10 +129,13 @@ class BlindReader:
     streams: PairStreams
     rows: int = 0
     hide: Words = field(init=False)  # s_j, column after column
-    place: Numbers = field(init=False)  # in every column's order: the open node of a row
+    place: Numbers = field(
+        init=False
+    )  # in every column's order: the node of a row, by a number of this class
     bin: Numbers = field(init=False)  # and its bin among all
     bins: Counts = field(init=False)
-    moves: tuple[Numbers, Numbers] | None = None  # (node, side) -> node, and slot, of the next level
+    open: Counts = field(init=False)  # the open node of the tree that a number stands for; too large: none
+    moves: Numbers | None = None  # (number, side) -> number on the next level
     slots: int = 1
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
@@ -142,7 +144,7 @@ class BlindReader:
         drawn = [hide.words(tag_for_column(tree, column), self.rows) for column in range(len(bins))]
         self.hide = np.concatenate([words[:0], *drawn])
         self.place = np.zeros(len(self.hide), dtype=np.uint8)
-        self.moves, self.slots = None, 1
+        self.open, self.moves, self.slots = np.zeros(1, dtype=np.int64), None, 1
         r = self.streams.shared(dealer, GRADIENTS, self.roles).once(tag_for_column(tree, 0), self.rows)
         return words + r
 
@@ -157,12 +159,10 @@ class BlindReader:
             if message.spots.dtype != np.uint8 or message.spots.shape != (-(-size // 8),):
                 raise MalformedMessage(f"{self.roles.owner} sent {message.spots.shape} bytes of sides")
             side = np.unpackbits(message.spots, count=size)
-            key = self.place + self.place + side
-            there, slot = self.moves
-            self.place, slots = looked_up(there, key), looked_up(slot, key)
-            summed = np.flatnonzero(slots != self.slots)
+            self.place = looked_up(self.moves, self.place + self.place + side)
+            summed = np.flatnonzero(self.place < self.slots)
             where = self.bin.take(summed)
-            where += slots.take(summed).astype(np.int32) * np.int32(total)
+            where += self.place.take(summed) * np.int32(total)
             add_up(found, where, self.hide.take(summed))
         sums: Words = message.sums - found.reshape(self.slots, total)
         return sums
@@ -172,13 +172,20 @@ class BlindReader:
         if pairs is None:
             raise RuntimeError("a frontier that was divided has pairs")
         self.slots = len(pairs.parent)
-        place, slot = np.full((nodes + 1, 2), frontier.open), np.full((nodes + 1, 2), self.slots)
-        number = np.where(level.stays, np.cumsum(level.stays) - 1, frontier.open).reshape(2, -1)
-        place[np.flatnonzero(level.split)] = number.T[:, ::-1]  # a side of 1 is left
-        slot[pairs.parent, pairs.left.astype(np.int64)] = np.arange(self.slots)
-        kind = np.uint8 if 2 * max(nodes, frontier.open) + 2 <= 256 else np.int32
+        # children have numbers of their own here: first those that are summed, so that one look-up will do
+        ranks = np.flatnonzero(np.isin(np.flatnonzero(level.split), pairs.parent))
+        left, right = ranks, ranks + int(level.split.sum())
+        summed, others = np.where(pairs.left, left, right), np.where(pairs.left, right, left)
+        order = np.concatenate([summed, others[level.stays[others]]])
+        number = np.full(len(level.stays), len(order))
+        number[order] = np.arange(len(order))
+        after = np.full((nodes + 1, 2), len(order))
+        after[np.flatnonzero(level.split)] = number.reshape(2, -1).T[:, ::-1]  # a side of 1 is left
+        kind = np.uint8 if 2 * max(len(self.open), len(order)) + 2 <= 256 else np.int32
+        self.moves = after[np.append(self.open, nodes)].ravel().astype(kind)
         self.place = self.place.astype(kind, copy=False)
-        self.moves = place.ravel().astype(kind), slot.ravel().astype(kind)
+        places = np.where(level.stays, np.cumsum(level.stays) - 1, frontier.open)
+        self.open = places[order]
 
     def _bins(self, codes: Codes) -> Numbers:
         """The bins of all rows in every column's order, counted through all columns; checked."""

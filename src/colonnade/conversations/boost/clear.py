@@ -37,7 +37,7 @@ class Teller(Protocol):
     """An owner's end of it."""
 
     async def words(self, tree: int, message: Gradients, sampled: Flags) -> Words:
-        """What a tree learns from: a word for every row, or one for every row and column."""
+        """What a tree learns from: a word for every row, or one for every column and row."""
         ...
 
     def spots(self) -> Numbers:

@@ -8,9 +8,9 @@ are summed through the server:
 
     step = 1 / (sum_m lambda_m + trace_m / K)
 
-For a linear block lambda_m is computed from its columns. For any other model and G = J'J / n, two random
-directions have E (u'Gv)^2 = trace(G^2) >= lambda_m^2, which is nearer than lambda_m <= trace_m. Models that
-are told gradients keep to the trace: nothing else would shorten their steps when networks bend more later on.
+For a linear block lambda_m is computed from its columns; of any other model only lambda_m <= trace_m is
+known. A nearer bound, sqrt(trace(G^2)) with G = J'J / n, can be had from the same directions, but networks
+bend more as they learn: with it runs on MNIST began faster and diverged in their second epoch.
 Where rows have weights, heavy ones are curved more, and the server says how much (`losses.Weighted`).
 
 AsyREVEL's Theorems 2 and 3 ask for a step that falls with the delay tau, 1 / (4 (tau + 1) L), beside one that
@@ -138,10 +138,6 @@ def curvature(context: Context[CascadeSettings], client: Client) -> tuple[float,
     mu = context.plan.settings.questions.mu
     u = rng.standard_normal((PROBES, model.parameters)).astype(client.w.dtype, copy=False)
     outputs = model.forward(np.concatenate([client.w[None], client.w + client.w.dtype.type(mu) * u]), X)
-    changes = ((outputs[1:] - outputs[0]) / mu).reshape(PROBES, -1).astype(np.float64)
-    gram = changes @ changes.T / len(rows)  # u_p' G u_q with G = J'J / n
-    trace = s * float(np.trace(gram)) / PROBES + penalty * model.parameters
-    if context.plan.settings.reply != "values":
-        return trace, trace
-    squares = float((gram**2).sum() - (np.diag(gram) ** 2).sum()) / (PROBES * (PROBES - 1))
-    return s * MARGIN * float(np.sqrt(squares)) + penalty, trace
+    changes = (outputs[1:] - outputs[0]) / mu
+    trace = s * float((changes**2).sum(axis=2).mean()) + penalty * model.parameters
+    return trace, trace

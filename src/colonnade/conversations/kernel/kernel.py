@@ -273,6 +273,11 @@ class KernelConversation:
         )
 
     def penalty(self) -> float:
-        """The own part of lambda / 2 ||f||^2, in the space that the features so far span."""
+        """The own part of lambda / 2 ||f||^2, in the space that the features so far span.
+
+        Where every round adds features there is nothing to measure: f is not in the kernel's space then.
+        """
+        if self.layout.growth == self.schedule.rounds:
+            return 0.0
         count = self.layout.block * min(max(1, self.window.base), self.layout.growth)
         return 0.5 * self.l2 * count * float(np.sum(self.state.alpha**2))

@@ -1,0 +1,113 @@
+"""The same columns, prepared once, for our trees over four parties and for others' trees on all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+
+from colonnade.data.table import Table
+from colonnade.job import job_from
+from colonnade.losses import LOSSES
+from colonnade.metrics import metrics_of
+from colonnade.run.federate import Tables, prepare, run_tables
+from colonnade.run.resolve import compose
+
+SETS = {
+    "uci-credit": "test_auc",
+    "givemesomecredit": "test_auc",
+    "a9a": "test_auc",
+    "cod-rna": "test_auc",
+    "phishing": "test_auc",
+    "digits": "test_accuracy",
+    "mnist": "test_accuracy",
+    "diabetes": "r2",
+}
+SLOW = {"mnist": 10}  # fewer rounds
+RATE, DEPTH, BINS = 0.1, 6, 255
+Quality = dict[str, float]
+
+
+def measured(name: str, *, rounds: int, quick: bool) -> dict[str, Quality]:
+    """The metrics of every way on the test rows of a data set."""
+    rounds = min(rounds, SLOW.get(name, rounds))
+    tables, loss = dealt(name, 2000 if quick else None)
+    found = {}
+    for algorithm in ("secureboost", "boosted-sum"):
+        done = run_tables(_job(algorithm, loss, rounds, tables), tables)
+        found[algorithm] = done.result.metrics
+        if algorithm == "secureboost":
+            found["pooled"] = done.result.pooled
+    found["scikit-learn"] = _others(_scikit_learn(loss, rounds), tables, loss)
+    if (model := _xgboost(loss, rounds)) is not None:
+        found["XGBoost"] = _others(model, tables, loss)
+    return found
+
+
+def dealt(name: str, most: int | None = None) -> tuple[Tables, str]:
+    """A data set's columns as trees take them, dealt to four parties; and the loss for its labels."""
+    plain = {"algorithm": "secureboost", "data": {"train": name, "parties": 4}, "secure": {"labels": "clear"}}
+    source, order = prepare(compose(job_from(plain)))
+    made = {party: data.prepare() for party, data in order.data.items()}
+    train = {party: _some(each.train, most) for party, each in made.items()}
+    test = {party: each.test for party, each in made.items() if each.test is not None}
+    return Tables(source.name, train, test, order.plan.label_holders), order.plan.objective.loss
+
+
+def _some(table: Table, most: int | None) -> Table:
+    return table if most is None else table.take(np.arange(min(most, table.rows)))
+
+
+def _job(algorithm: str, loss: str, rounds: int, tables: Tables) -> Any:
+    y = tables.train[tables.active[0]].y
+    classes = {"classes": int(y.max()) + 1} if loss == "softmax" and y is not None else {}
+    plain = {
+        "algorithm": algorithm,
+        "data": {"train": "dealt", "parties": len(tables.train)},
+        "secure": {"labels": "clear"},  # blind trees are the same, bit for bit
+        "train": {"epochs": rounds, "loss": loss, "evaluate_every": 0, **classes},
+        "trees": {"learning_rate": RATE, "max_depth": DEPTH, "max_bin": BINS},
+    }
+    return structs.replace(job_from(plain), compare=algorithm == "secureboost")
+
+
+def _pooled(tables: dict[str, Table], active: str) -> tuple[Any, Any]:
+    blocks = [t.X if isinstance(t.X, np.ndarray) else t.X.toarray() for t in tables.values()]
+    return np.hstack(blocks), tables[active].y
+
+
+def _others(model: Any, tables: Tables, loss: str) -> Quality:
+    """The metrics of another library's model."""
+    (X, y), (X_test, y_test) = (_pooled(part or {}, tables.active[0]) for part in (tables.train, tables.test))
+    model.fit(X, np.where(y > 0, 1, 0) if loss == "logistic" else y)
+    if loss == "squared":
+        z = model.predict(X_test)
+    else:
+        p = np.clip(model.predict_proba(X_test), 1e-12, 1)
+        z = np.log(p[:, 1] / p[:, 0]) if loss == "logistic" else np.log(p)
+    return metrics_of(LOSSES[loss], np.asarray(z, dtype=np.float64), y_test, 0.0)
+
+
+def _scikit_learn(loss: str, rounds: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingRegressor if loss == "squared" else HistGradientBoostingClassifier
+    return kind(
+        max_iter=rounds,
+        learning_rate=RATE,
+        max_depth=DEPTH,
+        max_leaf_nodes=None,
+        max_bins=BINS,
+        l2_regularization=1.0,
+        early_stopping=False,
+    )
+
+
+def _xgboost(loss: str, rounds: int) -> Any:
+    try:
+        import xgboost  # type: ignore[import-not-found, unused-ignore]  # no dependency: where it is there
+    except ImportError:
+        return None
+    kind = xgboost.XGBRegressor if loss == "squared" else xgboost.XGBClassifier
+    return kind(n_estimators=rounds, learning_rate=RATE, max_depth=DEPTH, max_bin=BINS, tree_method="hist")
