@@ -11,7 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from colonnade.attacks import joint_score, linear_system, split_labels, veiled, zeroth_order
+from colonnade.attacks import (
+    joint_score,
+    linear_system,
+    split_labels,
+    tree_columns,
+    tree_labels,
+    veiled,
+    zeroth_order,
+)
 from colonnade.attacks.case import Case, Guess, Labels
 from colonnade.attacks.theta import labels_from_theta
 from colonnade.conversations.cascade.client import Walk, passes_of
@@ -106,6 +114,16 @@ def _from_probes(case: Case) -> Labels:
     return Labels(zeroth_order.read_off(probe, case.again(probe), plan))
 
 
+def _sees_nodes(case: Case) -> bool:
+    return not case.holds_label and not case.plan.objective.classes
+
+
+def _reads_histograms(case: Case) -> bool:
+    plan = case.plan
+    whole = not plan.settings.additive and plan.settings.trees.colsample_bytree == 1
+    return case.party == plan.evaluator and plan.blind is None and len(plan.parties) > 1 and whole
+
+
 TOTALS = "totals of secure sums less its own part"
 JOINT = "columns from joint scores"
 CASCADE = ("cascade",)
@@ -156,6 +174,30 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(JOINT, "columns", TOTALS, ("backward",), _asks_blindly, veiled.columns_from_blind_rounds),
     Attack(JOINT, "columns", TOTALS, ("pull",), _told_totals, joint_score.columns_from_pulls),
     Attack(JOINT, "columns", TOTALS, ("full",), _evaluates, joint_score.columns_from_directions),
+    Attack(
+        name="labels from gradients of trees",
+        aim="labels",
+        sees="what it sums over its bins: g and h, or words that hide them",
+        on=("boost",),
+        by=lambda case: not case.holds_label,
+        guess=tree_labels.labels_from_gradients,
+    ),
+    Attack(
+        name="labels from nodes of trees",
+        aim="labels",
+        sees="which rows share a node",
+        on=("boost",),
+        by=_sees_nodes,
+        guess=tree_labels.labels_from_nodes,
+    ),
+    Attack(
+        name="columns from histograms",
+        aim="columns",
+        sees="sums of g and h over bins, which it reads in blind runs as well",
+        on=("boost",),
+        by=_reads_histograms,
+        guess=tree_columns.columns_from_histograms,
+    ),
     Attack(
         name="columns from angles",
         aim="columns",

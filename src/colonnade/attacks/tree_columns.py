@@ -1,0 +1,102 @@
+"""The others' columns from their histograms, which the label holder is sent for every node of every tree.
+
+A sum over a bin of a node is a linear equation: the label holder knows g and h of every row and which
+rows are in the node, and does not know which of them are in the bin. Added up over the bins of a column,
+each times its number, one equation is left: the sum of g times the number of the row's bin. Every node of
+every tree gives two, one of g and one of h. With as many as there are rows they have one solution; with
+fewer the shortest one is taken, which is near the truth in as many directions as there are equations.
+
+Sees: what the label holder says and hears in clear text, and the job. Where labels are blind the label holder
+reads the same histograms, bit for bit; the transcript alone does not show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from colonnade.arrays import Floats, Words
+from colonnade.attacks.case import Case, Columns
+from colonnade.conversations.boost.wire import flags_of, level_of, tag_for
+from colonnade.messages import Bins, Divide, Gradients, Histograms, Sides
+from colonnade.trees.bins import Grid
+from colonnade.trees.boosting import Sampling
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.gradients import parted, unpacked
+from colonnade.trees.own import joined_sides
+
+EQUATIONS = 1000  # at most: a matrix of all rows for each
+
+
+def columns_from_histograms(case: Case) -> Columns:
+    """The shortest solution of what all histograms say of every row's bins."""
+    asked: list[Floats] = []
+    told: dict[str, list[Floats]] = {}
+    for factors, sums in _equations(case):
+        asked += list(factors)
+        for party, each in sums.items():
+            told.setdefault(party, []).extend(each)
+        if len(asked) >= EQUATIONS:
+            break
+    A = np.array(asked)
+    length = np.linalg.norm(A, axis=1)
+    A, length = A[length > 0] / length[length > 0, None], length[length > 0]
+    gram = A @ A.T + 1e-6 * np.eye(len(A))
+    found = {}
+    for party, rows in told.items():
+        right = np.array(rows)[: len(asked)][np.linalg.norm(np.array(asked), axis=1) > 0] / length[:, None]
+        found[party] = A.T @ np.linalg.solve(gram, right)
+    return Columns(np.arange(case.rows), found)
+
+
+def _equations(case: Case) -> Iterator[tuple[Floats, dict[str, list[Floats]]]]:
+    """For every level of every tree: g and h of every slot's rows, [equations, rows]; all parties' sums."""
+    said, heard = case.transcript.said, case.transcript.heard
+    bins = [(who, m) for who, m in heard if isinstance(m, Bins)]
+    grids = {who: Grid(m.ordered.astype(np.int64), m.gaps.astype(bool)) for who, m in bins}
+    histograms = {(who, m.tag): m.sums for who, m in heard if isinstance(m, Histograms)}
+    words = {m.tag: m.words for _, m in said if isinstance(m, Gradients) and m.words.size}
+    sampling = Sampling(case.plan.settings.trees, case.plan.seed, case.rows)
+    for tree in range(len(words)):
+        sampled = sampling.rows_of(tree)
+        whole = np.zeros(case.rows, dtype=np.uint64)
+        whole[sampled] = unpacked(words[tag_for(tree)])
+        for tag, frontier in _levels(case, tree, sampled):
+            sums = {who: _numbered(histograms[who, tag], grid) for who, grid in grids.items()}
+            yield _factors(whole, frontier), sums
+
+
+def _factors(words: Words, frontier: Frontier) -> Floats:
+    """g, and then h, of the rows of every slot, 0 for all others."""
+    slots, rows = frontier.asked.slots, frontier.asked.rows
+    found = np.zeros((2, slots, len(words)))
+    slot = np.repeat(np.arange(slots), frontier.asked.counts)
+    found[0, slot, rows], found[1, slot, rows] = parted(words[rows])
+    return found.reshape(2 * slots, -1)
+
+
+def _numbered(sums: Words, grid: Grid) -> list[Floats]:
+    """The sums of every slot and column over bins, each times its number: of g, and then of h."""
+    number = np.arange(grid.total) - grid.start[grid.column]
+    both = [np.add.reduceat(part * number, grid.start, axis=1).astype(np.float64) for part in parted(sums)]
+    return [row for part in both for row in part]
+
+
+def _levels(case: Case, tree: int, sampled: np.ndarray) -> Iterator[tuple[int, Frontier]]:
+    """The tag and the frontier of every level of a tree whose histograms were sent."""
+    said = {m.tag: m for _, m in case.transcript.said if isinstance(m, Divide)}
+    sides = {(who, m.tag): m for who, m in case.transcript.heard if isinstance(m, Sides)}
+    sides |= {(case.party, m.tag): m for _, m in case.transcript.said if isinstance(m, Sides)}
+    frontier, depth = Frontier(sampled), 0
+    while (tag := tag_for(tree, depth)) in said:
+        yield tag, frontier
+        level = level_of(said[tag], frontier)
+        if level.last:
+            return
+        heard = []
+        for party in np.unique(level.party[level.split]).tolist():
+            rows = int(frontier.counts[level.party == party].sum())
+            heard.append((party, flags_of(sides[case.plan.parties[party], tag].left, rows)))
+        frontier.divide(level.split, joined_sides(heard, level, frontier), level.stays)
+        depth += 1

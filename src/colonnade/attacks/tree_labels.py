@@ -1,0 +1,122 @@
+"""Labels from what an owner of columns hears while trees grow: gradients, and which rows share a node.
+
+In clear text g = dL/dz of the first tree has the sign of the label. Where labels are blind the same words are
+uniformly random, and the attack, which takes them as they are, comes no further than guessing.
+
+Nodes are heard in any case, but for the last level of a tree. Trees split rows that differ in their labels,
+so rows that share nodes in many trees have like labels: the direction along which rows' nodes differ most is
+a guess at their score, without any label known. `with_known_labels` knows some, and asks a row's companions.
+
+Sees: what one owner hears, its own columns, and the job.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.arrays import Floats, Numbers, Rows
+from colonnade.attacks.case import Case, Labels
+from colonnade.conversations.boost.wire import flags_of, level_of, tag_for
+from colonnade.messages import Divide, Gradients, Sides
+from colonnade.trees.boosting import Sampling
+from colonnade.trees.frontier import Frontier
+from colonnade.trees.gradients import parted, unpacked
+from colonnade.trees.grow import Level
+from colonnade.trees.own import OwnColumns, joined_sides
+
+TREES = 20  # that the direction is taken from
+
+
+def labels_from_gradients(case: Case) -> Labels:
+    """The sign of g in every class's first tree, read as if it were sent in clear."""
+    plan = case.plan
+    classes, sampling = max(plan.objective.classes, 1), _sampling(case)
+    found = np.zeros((case.rows, classes))
+    met = np.zeros((case.rows, classes), dtype=bool)
+    for tree, words in _gradients(case).items():
+        rows = np.flatnonzero(sampling.rows_of(tree))
+        g = parted(unpacked(words) if words.dtype == np.uint32 else words)[0]
+        new = rows[~met[rows, tree % classes]]
+        found[new, tree % classes] = -g[~met[rows, tree % classes]]
+        met[new, tree % classes] = True
+    if not plan.objective.classes:
+        return Labels(found[:, 0])
+    return Labels(np.where(met.all(axis=1), found.argmax(axis=1), -1))
+
+
+def labels_from_nodes(case: Case) -> Labels:
+    """The place of every row along the direction in which the rows' nodes differ most."""
+    ways = nodes_seen(case)[:TREES]
+    if not ways:
+        return Labels(np.zeros(case.rows), oriented=False)
+    member = np.concatenate([_one_hot(way) for way in ways], axis=1)
+    member -= member.mean(axis=0)
+    # of rows by rows it would be a large matrix; of nodes by nodes it is small
+    line = np.linalg.eigh(member.T @ member)[1][:, -1]
+    along: Floats = member @ line
+    return Labels(along, oriented=False)
+
+
+def with_known_labels(ways: list[Numbers], known: Rows, y: Floats) -> Floats:
+    """A score for every row: the mean of known labels, each weighed by the nodes that both rows share."""
+    shared = sum((way[:, None] == way[known]).astype(np.float64) for way in ways)
+    weight = np.asarray(shared, dtype=np.float64) ** 2
+    score: Floats = (weight @ y[known]) / np.maximum(weight.sum(axis=1), 1e-12)
+    return score
+
+
+def nodes_seen(case: Case) -> list[Numbers]:
+    """For every tree that a party takes part in, the last node in which it saw each row, as a number."""
+    own = OwnColumns(case.own.X, _sampling(case), case.plan.parties.index(case.party))
+    divides = {m.tag: m for _, m in case.transcript.heard if isinstance(m, Divide)}
+    sides = {(who, m.tag): m for who, m in case.transcript.heard if isinstance(m, Sides)}
+    ways = []
+    for tree in _gradients(case):
+        frontier, depth = Frontier(own.sampling.rows_of(tree)), 0
+        way, tag = np.zeros(case.rows, dtype=np.int64), tag_for(tree)
+        while tag in divides:
+            level = level_of(divides[tag], frontier)
+            if level.last:
+                break
+            left = joined_sides(_heard(case, own, level, frontier, sides, tag), level, frontier)
+            way[frontier.rows] = 2 * way[frontier.rows] + 1 + left
+            frontier.divide(level.split, left, level.stays)
+            depth += 1
+            tag = tag_for(tree, depth)
+        ways.append(way)
+    return ways
+
+
+def _heard(
+    case: Case,
+    own: OwnColumns,
+    level: Level,
+    frontier: Frontier,
+    sides: dict[tuple[str, int], Sides],
+    tag: int,
+) -> list[tuple[int, Numbers]]:
+    """Every splitting party's sides: the own ones made again, the others as they were heard."""
+    found = []
+    for party in np.unique(level.party[level.split]).tolist():
+        if party == own.party:
+            found.append((party, own.left(level, frontier)))
+        else:
+            rows = int(frontier.counts[level.party == party].sum())
+            found.append((party, flags_of(sides[case.plan.parties[party], tag].left, rows)))
+    return found
+
+
+def _gradients(case: Case) -> dict[int, Numbers]:
+    """What a party was sent for every tree that it took part in, by the number of the tree."""
+    heard = [m for _, m in case.transcript.heard if isinstance(m, Gradients) and m.words.size]
+    return {(m.tag & (1 << 48) - 1) >> 8: m.words for m in heard}
+
+
+def _sampling(case: Case) -> Sampling:
+    return Sampling(case.plan.settings.trees, case.plan.seed, case.rows)
+
+
+def _one_hot(way: Numbers) -> Floats:
+    """A column for every node, 1 in its rows."""
+    _, code = np.unique(way, return_inverse=True)
+    return np.eye(int(code.max()) + 1)[code]
