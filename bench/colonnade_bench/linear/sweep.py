@@ -129,6 +129,7 @@ def final_loss(case: Case, algorithm: str, direction: str, seed: int, **train: A
             "world": "simulated",
             "seed": seed,
             "compare": False,
+            "secure": {"labels": "clear"},  # a quasi-Newton direction needs theta
             "data": {"train": case.name, "parties": len(tables.train), "active": len(tables.active)},
             "train": {"loss": case.loss, "direction": direction, **train},
         }
