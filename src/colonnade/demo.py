@@ -84,8 +84,8 @@ epochs = {EPOCHS}
 batch = 32
 l2 = 1e-3
 
-[use]
-loss_seen_by = "all"
+[secure]
+labels = "blind"         # nobody but the clinic learns a diagnosis, or what one follows from
 """
 _SETTINGS = """\
 name = "{party}"
@@ -106,7 +106,7 @@ id = "patient"
 algorithms = ["vfb2-sgd", "vfb2-svrg", "vfb2-saga"]
 min_rows = 100
 min_parties = 3
-accept = ["labels", "scores"]  # what this family of algorithms gives away, see docs/threat-model.md
+accept = ["scores"]  # what this family of algorithms gives away where labels are blind, see docs/blind.md
 """
 
 Tell = Callable[[Event], None]
@@ -307,7 +307,7 @@ def learnt(party: str) -> str:
     """What this run tells a department about the others' data, whether it looks or not."""
     if party == HOLDER:
         return "who is a patient of all four; each one's total score, so the sum of the other three's"
-    return "who is a patient of all four; theta of each, so the diagnosis and the total score"
+    return "who is a patient of all four; in the end the weights of its own columns, and no diagnosis"
 
 
 def _alone(train: Table, test: Table, job: Job) -> dict[str, float]:

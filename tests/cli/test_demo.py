@@ -26,7 +26,7 @@ def test_demo(tmp_path: Path) -> None:
         assert f"{party}/patients.csv" in done.stdout
     for name in ("report.html", "loss.png", "loss.svg"):
         assert (out / name).stat().st_size > 5000
-    for said in ("gives away the label", "clinic alone", "so the diagnosis", "try next", "40 new patients"):
+    for said in ("labels are blind", "clinic alone", "and no diagnosis", "try next", "40 new patients"):
         assert said in done.stdout
 
     ids = {}

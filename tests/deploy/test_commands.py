@@ -168,6 +168,7 @@ def test_commands_without_a_daemon_say_so(tmp_path: Path) -> None:
     job.write_text(
         'name = "repaid"\nalgorithm = "vfb2-svrg"\n[parties]\n'
         'bank = { data = "customers", label = true }\nshop = { data = "customers" }\n'
+        '[secure]\nlabels = "clear"\n'
     )
     for words in (
         ("train", str(job)),

@@ -33,6 +33,8 @@ shop = {{ data = "customers" }}
 [train]
 epochs = 6
 batch = 32
+[secure]
+labels = "clear"
 """
 ASK = 'accept = ["labels", "scores", "two-parties"]\napproval = "ask"\napproval_s = 60\n'
 

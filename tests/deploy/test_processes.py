@@ -42,6 +42,8 @@ categorical = ["SEX", "EDUCATION", "MARRIAGE"]
 epochs = 40
 batch = 64
 l2 = 3e-2
+[secure]
+labels = "clear"
 """
 
 

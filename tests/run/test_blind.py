@@ -11,6 +11,7 @@ from colonnade.job import Data, Job, Secure, job_from
 from colonnade.job.plan import Facts
 from colonnade.run.blind import blind_of, dealers_of, labels_of
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.run.resolve import compose
 
 
 def job(**secure: Any) -> Job:
@@ -48,6 +49,34 @@ def test_a_neutral_party_may_help_one_owner() -> None:
 def test_two_parties_are_told_the_ways_out() -> None:
     with pytest.raises(JobError, match=r"secure.helper, or set secure.labels = 'clear'"):
         blind_of(job(), CONVERSATIONS["backward"], facts(bank=3, shop=2))
+
+
+def test_labels_are_blind_where_a_job_does_not_say(usual_labels: None) -> None:
+    three = job_from({"algorithm": "vfb2-saga", "data": {"train": "x.csv", "parties": 3}})
+    assert compose(three).job.secure.labels == "blind"
+    alone = job_from({"algorithm": "vfb2-saga", "data": {"train": "x.csv", "parties": 1}})
+    assert compose(alone).job.secure.labels == "clear"
+    other = job_from({"algorithm": "lbfgs", "data": {"train": "x.csv", "parties": 3}})
+    assert compose(other).job.secure.labels is None
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        ({"data": {"train": "x.csv", "parties": 2}}, "two parties have no third one"),
+        ({"train": {"l1": 0.1}}, "in a blind run nobody knows one"),
+        ({"train": {"direction": "lbfgs"}}, "quasi-Newton"),
+        ({"secure": {"sum": "tree"}}, "use sum = 'masked'"),
+    ],
+)
+def test_where_that_does_not_work_a_job_must_say_clear(
+    sections: dict[str, Any], words: str, usual_labels: None
+) -> None:
+    plain = {"algorithm": "vfb2-saga", "data": {"train": "x.csv", "parties": 3}, **sections}
+    with pytest.raises(JobError, match=words):
+        compose(job_from(plain))
+    secure = {**plain.get("secure", {}), "labels": "clear"}
+    assert compose(job_from({**plain, "secure": secure})).job.secure.labels == "clear"
 
 
 def test_a_helper_must_be_there() -> None:

@@ -121,6 +121,7 @@ def _timed_work(
             "data": {"train": "breast-cancer", "parties": parties, "active": parties, "intercept": True},
             "train": terms | ({"ahead": 2} if algorithm == "asysqn-sgd" else {}),
             "network": {"speeds": straggler(s, parties), "work_ms": work_ms, "charge_forward": False},
+            "secure": {"labels": "clear"},
         }
     )
     cost = federate(job).result.cost

@@ -63,8 +63,8 @@ def first_order(bench: Bench, say: Say, *, quick: bool) -> None:
             claims.at_most(f"{name}, {how}, {trace.moments[-1].epoch} epochs: gap", 1e-8, trace.best)
     sgd = train(data, "vfb2-sgd", train={"batch": 32, "ahead": 1, "epochs": 12, "step": 0.5})
     claims.above("a9a, SGD, constant step 0.5, 12 epochs: gap stays", 1e-4, sgd.gaps[-1])
-    for delay, ahead in ((8, 5), (64, 33)):
-        terms = {"batch": 32, "ahead": ahead, "max_delay": delay, "epochs": 12 if delay == 8 else 30}
+    for delay, ahead in ((20, 6), (110, 33)):
+        terms = {"batch": 32, "ahead": ahead, "max_delay": delay, "epochs": 12 if delay == 20 else 30}
         trace = train(data, "vfb2-svrg", target=1e-3, train=terms)
         claims.at_most(f"a9a, SVRG, delay at most {delay}, automatic step: gap", 1e-3, trace.best)
         claims.at_most(f"a9a, SVRG, delay at most {delay}: largest rise an epoch", 2.0, _largest_rise(trace))

@@ -221,6 +221,7 @@ def train(
             "seed": seed,
             "data": {"train": problem.name, "parties": len(tables.train), "active": len(tables.active)},
             "train": {"loss": "logistic", "l2": L2, "tolerance": 0.0, **(train or {})},
+            "secure": {"labels": "clear"},  # as in the papers
             **sections,
         }
     )

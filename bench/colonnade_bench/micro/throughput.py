@@ -49,7 +49,7 @@ def job(batch: int, epochs: int, world: str, secure: str) -> Job:
             "compare": False,
             "data": {"train": "a9a", "parties": 8, "active": 3, "intercept": False},
             "train": {"epochs": epochs, "batch": batch, "step": STEP, "evaluate_every": 0, "tolerance": 0.0},
-            "secure": {"sum": secure},
+            "secure": {"sum": secure, "labels": "clear"},
         }
     )
 

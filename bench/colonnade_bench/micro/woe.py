@@ -47,7 +47,7 @@ def main() -> None:
     given = parser.parse_args()
     job = job_from(
         {
-            "algorithm": "vfb2-svrg",
+            "algorithm": "lbfgs",
             "world": given.world,
             "data": {"train": given.data, "parties": given.parties, "test_fraction": given.test_fraction},
         }

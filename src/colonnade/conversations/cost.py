@@ -1,4 +1,4 @@
-"""Lets time pass for computing: virtual time when simulated, the pause `network.work_ms` elsewhere."""
+"""Lets time pass for computing: virtual time when simulated, the work of `network.work_ms` elsewhere."""
 
 from __future__ import annotations
 

@@ -20,13 +20,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from colonnade.arrays import Arrays, Floats, Matrix, Rows
-from colonnade.conversations.context import NO_MODELS, GivenModels
+from colonnade.conversations.context import NO_MODELS, NO_STREAMS, GivenModels
 from colonnade.errors import NetworkError
 from colonnade.job import Job
 from colonnade.job.plan import Plan
 from colonnade.messages import Score, Topic, tag_of
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
+from colonnade.secure.streams import PairStreams
 
 CHUNK = 2**16  # rows that are scored at once
 _END = np.empty(0, dtype=np.int64)
@@ -102,6 +103,7 @@ class Session:
     secure: SecureSum
     asker: str
     scorer: Scorer
+    streams: PairStreams = NO_STREAMS
     _tags: int = 0
     _requests: int = 0
 

@@ -27,6 +27,7 @@ from colonnade.deploy.shares import Manifest, StoredShare
 from colonnade.deploy.terms import Contract, Scoring
 from colonnade.errors import DataError
 from colonnade.job.plan import Plan
+from colonnade.secure.streams import PairStreams
 
 T = TypeVar("T")
 
@@ -140,7 +141,8 @@ async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tup
     part = await asyncio.to_thread(scorer, session.settings, contract, plan, share.arrays, table.X)
     secrets = await session.party.join(session.train, digest)
     secure = session.party.secure_sum(session.train, secrets, trained.secure.sum)
-    return Session(session.train, secure, terms.asker, part), found.rows
+    streams = PairStreams(session.me, secrets)
+    return Session(session.train, secure, terms.asker, part, streams), found.rows
 
 
 def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:

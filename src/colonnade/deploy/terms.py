@@ -33,7 +33,8 @@ from colonnade.job import (
 )
 from colonnade.job.plan import Facts, Plan
 from colonnade.losses import LOSSES, Loss
-from colonnade.run.resolve import Composition, check_tree, compose, resolve
+from colonnade.run.blind import as_trained
+from colonnade.run.resolve import Composition, check_tree, compose, looked_up, resolve
 
 MOST_PARTIES = 8
 LONGEST_NAME = 100
@@ -142,7 +143,7 @@ class Contract:
     @staticmethod
     def of(terms: Terms) -> Contract:
         """The contract of terms that were checked before, as those of a stored share."""
-        return Contract(terms, compose(terms.job()))
+        return Contract(terms, looked_up(as_trained(terms.job())))
 
     @property
     def conversation(self) -> Conversation[Any]:
@@ -229,6 +230,8 @@ def check_terms(terms: Terms, where: str) -> Contract:
     check_models(terms.model, terms.parties, refuse)
     job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
     contract = Contract(terms, compose(job))
+    if contract.composition.job.secure.labels == "blind" and terms.use.loss_seen_by == "all":
+        refuse("use.loss_seen_by = 'all': the exact loss tells about labels what blind labels hide; drop it")
     _check_algorithm(contract, refuse)
     if contract.loss.task == "multiclass" and terms.train.classes is None:
         refuse("train.classes: say how many classes there are, every party needs to know")

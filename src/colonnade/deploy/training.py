@@ -32,6 +32,7 @@ from colonnade.metrics import metrics_of
 from colonnade.net.recorder import recorded
 from colonnade.result import Moment
 from colonnade.run.party import Share, Work, train
+from colonnade.secure.streams import PairStreams
 from colonnade.test_scores import TestScores
 
 
@@ -174,7 +175,8 @@ async def _close(
         table = rows.table(rows.validation)
         part = scorer(session.settings, contract, plan, weights, table.X)
         secure = session.party.secure_sum(net, secrets, terms.secure.sum)
-        z = await Session(net, secure, terms.active[0], part).score_all()
+        streams = PairStreams(session.me, secrets)
+        z = await Session(net, secure, terms.active[0], part, streams).score_all()
         if z is not None and table.labels is not None:
             found = metrics_of(contract.loss, z, table.labels, 0.0)
             metrics = {key.replace("test_", "validation_"): value for key, value in found.items()}

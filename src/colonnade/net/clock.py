@@ -21,21 +21,46 @@ Heard = Callable[[float, float], None]
 """What a clock calls with the beginning and the end of a piece of work."""
 
 
+def burn(seconds: float) -> None:
+    """Compute for so many seconds of this thread's processor time."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+class _SlowSelector(selectors.DefaultSelector):
+    """Whenever a loop is about to wait, works on, in proportion to its work since it last waited."""
+
+    def __init__(self, speed: float) -> None:
+        super().__init__()
+        self._more = 1 / speed - 1
+        self._worked = time.thread_time()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        burn(self._more * (time.thread_time() - self._worked))
+        found = super().select(timeout)
+        self._worked = time.thread_time()
+        return found
+
+
+def loop_at(speed: float) -> asyncio.AbstractEventLoop:
+    """An event loop on which everything takes 1 / speed times the computing: a slow machine, by work."""
+    return asyncio.SelectorEventLoop(_SlowSelector(speed) if speed < 1 else None)
+
+
 class RealClock:
     """The wall clock, less the time spent on measurement.
 
-    `pause` stands for work that this machine does not have: every piece of work takes so many seconds more,
-    one piece after another.
+    `extra` stands for larger columns than there are: every piece of work is so many seconds longer.
     """
 
     virtual = False
     lanes = 1
 
-    def __init__(self, pause: float = 0.0) -> None:
+    def __init__(self, extra: float = 0.0) -> None:
         self._start = time.perf_counter()
         self._excluded = 0.0
-        self._pause = pause
-        self._free_at = 0.0
+        self._extra = extra
         self.heard: Heard | None = None
 
     def restart(self) -> None:
@@ -46,14 +71,13 @@ class RealClock:
         return time.perf_counter() - self._start - self._excluded
 
     async def work(self, seconds: float) -> None:
-        """Wait for the pause, if there is one. Real work takes its own time, so `seconds` is not used."""
-        if self._pause:
-            begin = time.perf_counter()
-            self._free_at = max(begin, self._free_at) + self._pause
+        """Do the extra work, if there is any. Real work takes its own time, so `seconds` is not used."""
+        if self._extra:
+            begin = self.now()
+            burn(self._extra)
             if self.heard is not None:
-                end = self.now() + self._free_at - begin
-                self.heard(end - self._pause, end)
-            await asyncio.sleep(self._free_at - begin)
+                self.heard(begin, self.now())
+            await asyncio.sleep(0)  # what a slow machine does more is done while it waits
 
     @contextmanager
     def uncharged(self) -> Iterator[None]:

@@ -1,13 +1,16 @@
 """Who may learn what labels follow from: which jobs can be blind, and which party helps which.
 
-In a blind run nobody but the label holder learns theta, gradients or labels. It needs a third party for every
-owner of columns, which deals random words and sees no data: the job's `secure.helper`, or the next owner.
+In a blind run nobody but the label holder learns theta, gradients or labels. That is the default where an
+algorithm can be trained so; a job that cannot must say that its labels are clear. It needs a third party for
+every owner of columns, which deals random words and sees no data: `secure.helper`, or the next owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from msgspec import structs
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError, suggest
@@ -16,13 +19,33 @@ from colonnade.job.plan import Blind, Facts
 from colonnade.job.sections import LabelsName
 
 TWO_PARTIES = (
-    "secure.labels: two parties have no third one that could deal random words for blind labels; name a "
-    "neutral one as secure.helper, or set secure.labels = 'clear', and the other party learns every label"
+    "secure.labels: two parties have no third one that could deal random words, so labels cannot be blind, "
+    "as they are by default; add a neutral party as secure.helper, or set secure.labels = 'clear', and the "
+    "other party learns every label"
 )
+
+
+def settled(job: Job, conversation: Conversation[Any]) -> Job:
+    """The job with its labels as they are where it does not say, if its algorithm can be trained blind."""
+    if job.secure.labels is not None or "blind-labels" not in conversation.traits:
+        return job
+    labels = labels_of(job, conversation, len(job.data.party_names))
+    return structs.replace(job, secure=structs.replace(job.secure, labels=labels))
+
+
+def as_trained(job: Job) -> Job:
+    """The job of a stored model: one of two parties that did not say has been trained with clear labels."""
+    if job.secure.labels is not None or len(job.data.party_names) != 2:
+        return job
+    return structs.replace(job, secure=structs.replace(job.secure, labels="clear"))
 
 
 def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
     """What in a job does not go together with blind labels."""
+    if job.secure.reveal == "never" and job.secure.labels != "blind":
+        yield JobError(
+            "secure.reveal = 'never': only weights of blind runs are kept apart; set labels = 'blind'"
+        )
     if job.secure.labels != "blind":
         if job.secure.helper is not None and job.secure.labels == "clear":
             yield JobError("secure.helper: nobody needs help where labels are clear; drop one of the keys")
@@ -32,6 +55,8 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
             f"secure.labels = 'blind': {job.algorithm} cannot be trained without telling what labels follow "
             "from; set secure.labels = 'clear', or use another algorithm"
         )
+    if len(job.data.party_names) == 2:
+        yield JobError(TWO_PARTIES)
     if job.secure.sum != "masked":
         yield JobError(
             f"secure.labels = 'blind': a {job.secure.sum} sum shows pieces of the masks; use sum = 'masked'"

@@ -26,6 +26,7 @@ from colonnade.errors import ColonnadeError, suggest
 from colonnade.job import Data, Job
 from colonnade.job.writing import value_text
 from colonnade.run import rules
+from colonnade.run.blind import settled
 from colonnade.run.federate import read
 from colonnade.run.resolve import Composition, looked_up
 from colonnade.run.space import Space
@@ -39,6 +40,7 @@ def examine(job: Job) -> list[Problem]:
         composition = looked_up(job)
     except ColonnadeError as error:
         return [_from(error), *_extras(job)]
+    job = settled(job, composition.conversation)
     found = [_from(fault) for fault in rules.faults(job, composition.preset, composition.conversation)]
     found += [
         Problem(key, f"has no effect: {why}", remedy=f"# delete {key}", stops=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from colonnade.conversations.conversation import LOSSES as LOSSES_WITH_PROBABILITIES
@@ -19,7 +19,7 @@ from colonnade.job.plan import Facts, Objective, Pace, Plan, Task
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES
 from colonnade.run import rules
-from colonnade.run.blind import blind_of
+from colonnade.run.blind import blind_of, settled
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
 
@@ -75,7 +75,8 @@ class Composition:
 def compose(job: Job) -> Composition:
     """Look up the job's algorithm; refused if the job's other choices do not go together with it."""
     found = looked_up(job)
-    rules.check(job, found.preset, found.conversation)
+    found = replace(found, job=settled(job, found.conversation))
+    rules.check(found.job, found.preset, found.conversation)
     return found
 
 

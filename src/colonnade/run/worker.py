@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from colonnade.data import store
 from colonnade.errors import Aborted, ColonnadeError
 from colonnade.job import Net
 from colonnade.job.plan import Plan
-from colonnade.net.clock import RealClock
+from colonnade.net.clock import RealClock, loop_at
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.stream.certificates import Credentials
@@ -58,10 +59,14 @@ class Instructions(Told, frozen=True, kw_only=True):
         return plan
 
 
-def live(folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]]) -> int:
-    """Do what the folder says; returns the process's exit code. An error is left in the folder."""
+def live(folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]], speed: float = 1.0) -> int:
+    """Do what the folder says; returns the process's exit code. An error is left in the folder.
+
+    A party whose speed is below 1 computes everything so much longer.
+    """
     try:
-        asyncio.run(serve(folder))
+        with asyncio.Runner(loop_factory=partial(loop_at, speed)) as runner:
+            runner.run(serve(folder))
     except ColonnadeError as error:
         plain = {"error": type(error).__name__, "text": str(error)}
         leave(folder / "error.json", json.dumps(plain).encode())
@@ -112,7 +117,7 @@ async def _serve(folder: Path) -> None:
     """Join the others, train, and leave this party's share in the folder."""
     told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
     plan = told.read_plan()
-    clock = RealClock(plan.network.work_ms / 1e3 / plan.speeds[told.party])
+    clock = RealClock(plan.network.work_ms / 1e3)
     recorder = Recorder(clock) if told.timeline else None
     prepared = store.load(folder / "data").prepare()
     work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
@@ -160,5 +165,11 @@ def leave(path: Path, content: bytes) -> None:
     draft.replace(path)
 
 
+def _speed(folder: Path) -> float:
+    """The speed that the plan gives this party."""
+    told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
+    return told.read_plan().speeds[told.party]
+
+
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), _serve))
+    sys.exit(live(Path(sys.argv[1]), _serve, _speed(Path(sys.argv[1]))))

@@ -90,10 +90,15 @@ class Owner:
 
     def veiled(self, table: str, size: int) -> Iterator[tuple[int, Words]]:
         """The veiled columns of a table in stretches of so many rows, each with its first row."""
-        masks, X = self._streams.shared(self._roles.dealer, COLUMNS, self._roles, table), self._tables[table]
-        for start in range(0, len(X), size):
-            rows = np.arange(start, min(start + size, len(X)))
-            yield start, X[rows] - masks.table(rows, self.width)
+        count = len(self._tables[table])
+        for start in range(0, count, size):
+            yield start, self.veiled_rows(table, np.arange(start, min(start + size, count)))
+
+    def veiled_rows(self, table: str, rows: Rows) -> Words:
+        """The veiled columns of some rows."""
+        masks = self._streams.shared(self._roles.dealer, COLUMNS, self._roles, table)
+        veiled: Words = taken(self._tables[table], rows) - masks.table(rows, self.width)
+        return veiled
 
     def take(self, lot: Lot) -> OwnerLot:
         """The lot's rows, and its words that only P and T know."""

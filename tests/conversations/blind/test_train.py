@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.oracles.tables import random_tables, run, weights
+from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.arrays import Floats
 from colonnade.conversations.blind.columns import BITS, Turn, fixed
-from colonnade.errors import FixedPointOverflow, JobError
+from colonnade.conversations.blind.predict import BlindScorer
+from colonnade.conversations.linear.record import LinearShares
+from colonnade.conversations.predict import Holding, Session
+from colonnade.data.table import Table
+from colonnade.errors import DataError, FixedPointOverflow, JobError
+from colonnade.losses import LOSSES as LOSS
+from colonnade.net.clock import VirtualClock, run_virtual
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.inprocess.simulated import SimulatedHub
 from colonnade.run.federate import Finished, Tables
+from colonnade.secure.masked import MaskedSum
+from colonnade.secure.streams import PairStreams
 
 BLIND = {"labels": "blind"}
 LOSSES: dict[str, dict[str, Any]] = {
@@ -101,6 +112,41 @@ def test_weights_that_shrink_for_long_are_sent_anew() -> None:
     np.testing.assert_allclose(weights(blind), turned_back(clear), atol=1e-6)
 
 
+def delayed_sgd(setting: Tables, ahead: int, train: dict[str, Any]) -> Floats:
+    """Mini-batch SGD on pooled columns whose gradients are those of `ahead` - 1 rounds before."""
+    X, y = pooled(setting)
+    loss, n = LOSS[train["loss"]], len(y)
+    w, past, per_epoch = np.zeros(X.shape[1]), [np.zeros(X.shape[1])] * ahead, -(-n // train["batch"])
+    for epoch in range(train["epochs"]):
+        order = np.random.default_rng([0, epoch]).permutation(n)
+        past = [w] * ahead  # at the end of an epoch all rounds are finished
+        for rows in np.array_split(order, per_epoch):
+            theta = loss.dz(X[rows] @ past[0], y[rows])
+            w = w - train["step"] * (X[rows].T @ theta / len(rows) + train["l2"] * w)
+            past = [*past[1:], w]
+    return w
+
+
+@pytest.mark.parametrize("ahead", [2, 3])
+def test_batches_in_flight_are_all_scored_at_weights_of_one_version(ahead: int) -> None:
+    setting = random_tables(parties=3, active=1, rows=96)
+    train = train_of("logistic", epochs=3, batch=8, ahead=ahead, evaluate_every=0)
+    done = run(setting, "vfb2-sgd", train=train, secure=BLIND)
+    expected = delayed_sgd(as_veiled(setting), ahead, train)
+    widths = np.cumsum([len(share.weights["w"]) for share in done.shares.values()])[:-1]
+    parts = zip(done.shares, np.split(expected, widths), strict=True)
+    back = [w if party == "party0" else turn_of(party, len(w)).back(w) for party, w in parts]
+    np.testing.assert_allclose(weights(done), np.concatenate(back), atol=2e-6)
+
+
+@pytest.mark.parametrize("estimator", ["svrg", "saga"])
+def test_asynchronous_training_ends_at_the_same_model(estimator: str) -> None:
+    setting = random_tables(parties=4, active=2, rows=400)
+    train = {"step": "auto", "epochs": 40, "l2": 0.05, "ahead": 3}
+    done = run(setting, f"vfb2-{estimator}", train=train, secure=BLIND)
+    assert done.result.metrics["suboptimality"] < 1e-4
+
+
 def test_the_automatic_step_is_that_of_a_clear_run() -> None:
     setting = random_tables(parties=3, active=1, rows=400)
     train = {"step": "auto", "epochs": 4}
@@ -138,7 +184,6 @@ def test_scores_that_may_have_wrapped_around_are_refused() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "sections", "words"),
     [
-        ("vfb2-sgd", {}, "use vfb-sgd"),
         ("vfb-sgd", {"train": {"l1": 0.1}}, "drop train.l1"),
         ("vfb-sgd", {"train": {"regularizer": "nonconvex"}}, "use 'l2'"),
         ("vfb-svrg", {"train": {"direction": "lbfgs"}}, "train.direction = 'plain'"),
@@ -156,3 +201,54 @@ def test_what_cannot_be_blind_is_refused_with_the_way_out(
 def test_a_sum_that_shows_pieces_is_refused() -> None:
     with pytest.raises(JobError, match="use sum = 'masked'"):
         run(random_tables(parties=3, active=1), "vfb-sgd", secure={**BLIND, "sum": "plain"})
+
+
+# -- weights that nobody learns ----------------------------------------------------------------------
+
+
+def holdings(done: Finished, tables: dict[str, Table]) -> dict[str, Holding]:
+    return {
+        party: Holding(done.plan, party, dict(share.weights), tables[party].X)
+        for party, share in done.shares.items()
+    }
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+@pytest.mark.parametrize("asker", ["party0", "party2"])
+def test_rows_are_scored_with_weights_that_nobody_has(loss: str, asker: str) -> None:
+    setting = random_tables(parties=4, active=1, rows=120, test_rows=50, **LOSSES[loss])
+    train = train_of(loss)
+    known = run(setting, "vfb-saga", train=train, secure=BLIND)
+    kept = run(setting, "vfb-saga", train=train, secure={**BLIND, "reveal": "never"})
+    assert setting.test is not None
+    assert all("w" not in kept.shares[party].weights for party in ("party1", "party2", "party3"))
+    expected = LinearShares().together(holdings(known, setting.test))
+    np.testing.assert_allclose(LinearShares().together(holdings(kept, setting.test)), expected, atol=1e-4)
+    held = holdings(kept, setting.test)
+
+    async def program(net: Endpoint) -> Floats | None:
+        pairs = {p: hashlib.sha256(repr(sorted((net.me, p))).encode()).digest() for p in net.peers}
+        scorer = LinearShares().scorer(held[net.me])
+        session = Session(net, MaskedSum(net, pairs), asker, scorer, PairStreams(net.me, pairs))
+        await session.score_all()
+        return await scorer.score(session, np.array([3, 1, 49]))
+
+    async def everybody() -> list[Floats | None]:
+        hub = SimulatedHub()
+        ends = [Endpoint(p, tuple(held), hub.wire(p), VirtualClock(1.0), run=1, deadline=60) for p in held]
+        return list(await asyncio.gather(*map(program, ends)))
+
+    found = dict(zip(held, run_virtual(everybody()), strict=True))
+    assert [party for party, z in found.items() if z is not None] == [asker]
+    np.testing.assert_allclose(np.asarray(found[asker]), expected[[3, 1, 49]], atol=1e-4)
+
+
+def test_rows_far_longer_than_those_of_training_are_refused() -> None:
+    setting = random_tables(parties=3, active=1, rows=60, test_rows=5)
+    done = run(setting, "vfb-sgd", secure={**BLIND, "reveal": "never"})
+    assert setting.test is not None
+    wild = {party: replace(table, X=table.X * 1e3) for party, table in setting.test.items()}
+    held = holdings(done, wild)["party1"]
+    assert held.plan.blind is not None
+    with pytest.raises(DataError, match="longer than any of training"):
+        _ = BlindScorer(held, held.plan.blind).words

@@ -37,6 +37,18 @@ def test_two_marks_before_a_word_is_heard_go_back_to_the_better_one() -> None:
     np.testing.assert_array_equal(w, [2.0])
 
 
+def test_within_a_pass_a_jump_counts_and_noise_does_not() -> None:
+    watch = Watch(patience=8)
+    watch.measured(2, 0.5)
+    assert watch.said() == 2.0
+    watch.measured(4, 0.51)
+    assert watch.said() == 0.0
+    watch.measured(6, 0.6)
+    assert watch.said() == -2.0
+    watch.measured(10, 0.51)
+    assert watch.said() == -2.0
+
+
 def test_a_run_ends_with_the_weights_of_its_best_mark() -> None:
     tables = random_tables(parties=2, active=1, rows=60, columns=4)
     train: dict[str, Any] = {"direction": "lbfgs", "step": 4.0, "batch": 10, "epochs": 5, "tolerance": 0.0}

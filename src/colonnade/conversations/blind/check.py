@@ -15,13 +15,6 @@ LARGEST = 2**33  # bytes of veiled columns at the label holder
 def check_blind(job: Job, preset: Preset) -> None:
     """Refuse a job whose steps need weights that nobody has."""
     clear = "or set secure.labels = 'clear'"
-    if preset.schedule == "async":
-        raise JobError(
-            f"secure.labels = 'blind': {preset.name} is asynchronous, and blind runs go round by round; use "
-            f"{preset.name.replace('vfb2', 'vfb')}, {clear}"
-        )
-    if job.secure.reveal == "never":
-        raise JobError(f"secure.reveal = 'never': {preset.name} keeps weights of owners; use 'owner'")
     if (job.train.direction or preset.direction) != "plain":
         raise JobError(
             f"secure.labels = 'blind': a quasi-Newton direction needs products of weights; "

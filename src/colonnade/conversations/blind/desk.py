@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.blind.columns import BITS, own_key
+from colonnade.conversations.blind.predict import LONGER
 from colonnade.conversations.blind.slots import Lengths, Slot, bits_for
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, Delays
@@ -57,6 +58,19 @@ class Factors:
         self.gamma *= 1 - by
 
 
+@dataclass(frozen=True)
+class Asking:
+    """The weights at which a batch was scored: their factors, how far they had moved, the own scores."""
+
+    factors: Factors
+    p_moved: float
+    q_moved: float
+    own: Floats
+
+
+_NOTHING = np.zeros(0)
+
+
 class Desk:
     """The label holder's side of a blind run."""
 
@@ -64,12 +78,12 @@ class Desk:
         self.context, self.schedule = context, schedule
         self.holder = context.label_holder
         self.block: Block = block_of(context, schedule)
-        self.window = Window(1, schedule.rounds)
+        self.window = Window(context.plan.pace.ahead, schedule.rounds)
         self.steps = StepSizes(
             context.plan,
             schedule,
             self.window,
-            Delays(0),
+            Delays(context.plan.pace.ahead - 1),
             lambda: min(1.0, self.window.finished / schedule.rounds),
         )
         self.rng = context.rng(_ROUNDING)
@@ -106,10 +120,14 @@ class Desk:
 
     # -- a round ------------------------------------------------------------------------------------
 
-    def step(self, batch: Round, total: Words) -> Words:
+    def ask(self, batch: Round) -> Asking:
+        """Note at which weights a batch is scored, those of the own block too."""
+        return Asking(replace(self.factors), self.p.moved, self.q.moved, self.block.scores(batch))
+
+    def step(self, batch: Round, total: Words, asked: Asking) -> Words:
         """Take in the scores of a batch: step the own block, and return what is added to p (and q)."""
         rows = self.schedule.order(batch.epoch)[batch.start : batch.end]
-        z = self.others(rows, total) + self.block.scores(batch)
+        z = self.others(rows, total, asked) + asked.own
         theta = self.holder.theta(z, rows, batch.number)
         rate, memory = self.steps.faded_rate(), self.block.estimator.memory
         c = theta - memory.theta[rows] if len(memory.theta) else theta
@@ -140,13 +158,15 @@ class Desk:
 
     # -- scores -------------------------------------------------------------------------------------
 
-    def others(self, rows: Rows, total: Words) -> Floats:
-        """The owners' scores of training rows, from the words of p, or of p and q."""
+    def others(self, rows: Rows, total: Words, asked: Asking | None = None) -> Floats:
+        """The owners' scores of training rows, from the words of p, or of p and q; of now, or as asked."""
         width = max(1, self.context.plan.objective.classes)
-        z = self.factors.alpha * self._shaped(self.p.value(total[:width], rows))
+        now = asked or Asking(self.factors, self.p.moved, self.q.moved, _NOTHING)
+        alpha, gamma = now.factors.alpha, now.factors.gamma
+        z = alpha * self._shaped(self.p.value(total[:width], rows, asked=now.p_moved))
         if len(total) > width:
-            return z + self.factors.gamma * self._shaped(self.q.value(total[width:], rows))
-        return z + self.factors.gamma * self.slope[rows] if self.factors.gamma else z
+            return z + gamma * self._shaped(self.q.value(total[width:], rows, asked=now.q_moved))
+        return z + gamma * self.slope[rows] if gamma else z
 
     def others_new(self, total: Words) -> Floats:
         """The owners' scores of rows that are not trained on."""
@@ -207,12 +227,15 @@ class Desk:
         rounds = math.log(SMALLEST) / math.log1p(-shrink) if shrink else self.schedule.rounds
         return int(2 ** math.floor(math.log2(min(max(rounds, 1.0), 2.0**40))))
 
-    def renew(self) -> Words:
-        """Begin p anew with all coefficients, so that alpha is 1 and gamma 0; returns them for all rows."""
+    def renew(self, *, final: bool = False) -> Words:
+        """Begin p anew with all coefficients, so that alpha is 1 and gamma 0; returns them for all rows.
+
+        In the end there is room for new rows, some times as long as those of training.
+        """
         every, whole = np.arange(self.schedule.rows), self.coefficients()
         read = self.factors.alpha * self.p.bounds(every) + abs(self.factors.gamma) * self._q_bounds(every)
         room = max(self._room(self.steps.rate()), ROOM / 4 * float(read.max(initial=0.0)))
-        self.p = self._slot(room, read)
+        self.p = self._slot(LONGER * self.lengths.longest * self.length if final else room, read)
         words, self.C = self.p.write(whole)
         self.p.moved = 0.0  # scores have not moved by this
         self.factors = Factors()
@@ -241,12 +264,12 @@ class Desk:
         """Take in the scores of the snapshot's mean gradient."""
         self.slope = self._shaped(self.q.value(total, np.arange(self.schedule.rows)))
 
-    def blurred(self, parts: Iterable[Words], length: float) -> list[Words]:
+    def blurred(self, parts: Iterable[Words]) -> list[Words]:
         """The own parts of the owners' weights as they may be told: weights get 20 bits, by random low ones.
 
         Exact weights are sums of whole numbers, one for every row, and lattice reduction could solve them.
         """
-        reach = max(1, int(2.0**-REVEALED * length / self.unit))
+        reach = max(1, int(2.0**-REVEALED * self.length / self.unit))
         noise = Stream(own_key(self.context, "blur"))
         told = []
         for number, part in enumerate(parts):

@@ -79,10 +79,13 @@ class Slot:
         self.moved += float(np.vdot(sent, sent))
         return np.atleast_2d(rounded.astype(np.int64).view(np.uint64).T), sent
 
-    def value(self, total: Words, rows: Rows | None = None, reach: float = 0.0) -> Floats:
+    def value(
+        self, total: Words, rows: Rows | None = None, *, asked: float | None = None, reach: float = 0.0
+    ) -> Floats:
         """Scores that came back as words, as [rows, classes]; refused if they could have wrapped around.
 
-        `rows` are rows of training; new rows have `reach`, the largest score that there can be.
+        `rows` are rows of training, and `asked` is `moved` at the time when they were scored, if that was
+        before now; new rows have `reach`, the largest score that there can be.
         """
         limit = 2.0 ** (63 - 2 * BITS - self.bits)
         largest = reach if rows is None else float(self.bounds(rows).max(initial=0.0))
@@ -94,7 +97,7 @@ class Slot:
         z: Floats = total.view(np.int64).T.astype(np.float64) * 2.0 ** -(2 * BITS + self.bits)
         if rows is not None:
             self.read[rows] = np.abs(z).max(axis=1)
-            self.seen[rows] = self.moved
+            self.seen[rows] = self.moved if asked is None else asked
         return z
 
     def bounds(self, rows: Rows) -> Floats:

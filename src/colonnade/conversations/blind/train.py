@@ -1,9 +1,10 @@
 """The blind backward conversation: all parties run this program, and only the label holder learns numbers.
 
-A round is one of the synchronous backward conversation: the scores of a batch are summed to the label holder,
+A round is one of the backward conversation: the scores of a batch are summed to the label holder,
 which computes theta and adds to everybody's weights. But weights are shared between their owner and the label
 holder, and an owner sees uniform words in place of theta (`secure.product`): no theta, no gradient, not even
-its own weights before the end. Of several label holders the first acts as such, the others are owners.
+its own weights before the end. Of several label holders the first acts as such, the others are owners. With
+`ahead` batches in flight a batch is scored at the weights of `ahead` rounds before, the same at all blocks.
 
 What each side learns: the label holder learns the total score of every row, as in clear, and what follows
 from totals (docs/blind.md). Owners and dealers learn sizes, the schedule, when coefficients are sent anew,
@@ -12,21 +13,24 @@ and when the run ends.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.arrays import Floats, Rows, Words
+from colonnade.arrays import Arrays, Rows, Words
 from colonnade.conversations.blind import columns
-from colonnade.conversations.blind.desk import Desk
+from colonnade.conversations.blind.desk import Asking, Desk
+from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
 from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.tune import BlindTuner
-from colonnade.conversations.blind.verbs import Verbs
+from colonnade.conversations.blind.verbs import Asked, OpenLot, Verbs
 from colonnade.conversations.context import Context, Measuring, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark, Marks
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.schedule import Round, Schedule
 from colonnade.messages import Announce, Topic, tag_of
 
 LOT = 4096  # rows whose products are prepared together
@@ -38,6 +42,17 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
     training = BlindTraining(context)
     await training.run()
     return await training.outcome()
+
+
+@dataclass(frozen=True)
+class Flight:
+    """A round under way: its place in a lot, and at the label holder the weights that it was asked at."""
+
+    lot: OpenLot
+    place: int
+    batch: Round
+    asking: Asking | None
+    asked: Asked | None
 
 
 class BlindTraining:
@@ -57,6 +72,7 @@ class BlindTraining:
         self.schedule = Schedule(rows, plan.pace.batch, epochs, plan.seed, (plan.evaluator,), reshuffle)
         self.evaluation = context.evaluation()
         self.desk = Desk(context, self.schedule) if context.me == plan.evaluator else None
+        self.key = columns.own_key(context, "rotation")
         self.turn = self._secret_turn()
         self.verbs = Verbs(context, self._fixed(), self._sizes())
         width = max(1, plan.objective.classes)
@@ -74,7 +90,7 @@ class BlindTraining:
         context, blind = self.context, self.context.plan.blind
         if blind is None or context.me not in blind.dealers:
             return None
-        return columns.Turn.secret(context.train.width, columns.own_key(context, "rotation"))
+        return columns.Turn.secret(context.train.width, self.key)
 
     def _fixed(self) -> dict[str, Words]:
         """An owner's columns by table, turned and rounded."""
@@ -104,8 +120,7 @@ class BlindTraining:
             await self._rounds(stop)
             if await self._turn():
                 break
-        if self.context.plan.settings.estimator != "sgd":
-            await self.renew()
+        await self.renew(final=True)
 
     def _turns(self) -> Iterator[int]:
         """The rounds after which something else is due than another round."""
@@ -125,19 +140,32 @@ class BlindTraining:
         order = schedule.order(schedule.round(self.done).epoch)
         vectors = self.both if self.context.plan.settings.estimator == "saga" else self.p
         width, together = vectors.stop, max(1, LOT // schedule.largest)
+        flying: deque[Flight] = deque()
         while self.done < stop:
             if self.since >= self.lasts:
+                while flying:
+                    await self._land(flying.popleft(), vectors)
                 await self.renew()
             count = min(together, stop - self.done, self.lasts - self.since)
             batches = [schedule.round(k) for k in range(self.done, self.done + count)]
             rows = [order[batch.start : batch.end] for batch in batches]
             lot = await self.verbs.open("train", rows, scored=width, added=width)
             for k, batch in enumerate(batches):
-                total = await self.verbs.scores(lot, k, vectors)
-                t = None if self.desk is None or total is None else self.desk.step(batch, total)
-                await self.verbs.add(lot, k, vectors, t)
+                if len(flying) == self.context.plan.pace.ahead:
+                    await self._land(flying.popleft(), vectors)
+                asking = None if self.desk is None else self.desk.ask(batch)
+                flying.append(Flight(lot, k, batch, asking, await self.verbs.ask(lot, k, vectors)))
             self.done += count
             self.since += count
+        while flying:
+            await self._land(flying.popleft(), vectors)
+
+    async def _land(self, flight: Flight, vectors: slice) -> None:
+        """Finish a round whose scores were asked for."""
+        total, t = await self.verbs.answer(flight.asked), None
+        if self.desk is not None and total is not None and flight.asking is not None:
+            t = self.desk.step(flight.batch, total, flight.asking)
+        await self.verbs.add(flight.lot, flight.place, vectors, t)
 
     async def _turn(self) -> bool:
         """Do what is due between two rounds; returns whether the run is over."""
@@ -229,12 +257,12 @@ class BlindTraining:
         if self.desk is not None and slope is not None:
             self.desk.take_slope(slope)
 
-    async def renew(self) -> None:
+    async def renew(self, *, final: bool = False) -> None:
         """Send all coefficients anew: p becomes the weights themselves."""
         await self.verbs.flush()
         self.since = 0
         self.verbs.clear(self.p)
-        await self.add_all(self.p, None if self.desk is None else self.desk.renew())
+        await self.add_all(self.p, None if self.desk is None else self.desk.renew(final=final))
 
     # -- measuring --------------------------------------------------------------------------------------
 
@@ -276,14 +304,9 @@ class BlindTraining:
     # -- the end ----------------------------------------------------------------------------------------
 
     async def outcome(self) -> Outcome:
-        """What this party returns: its weights, as the plan lets it know them."""
-        told, unit = [], 0.0
-        if self.desk is not None:
-            parts = [part[self.p] for part in self.verbs.parts.values()]
-            told, unit = self.desk.blurred(parts, self.desk.length), self.desk.unit
-        unveiled = await self.verbs.unveil(self.p, told, unit)
+        """What this party returns: its weights, or its part of them, as the plan lets it know them."""
         return Outcome(
-            weights={"w": self._weights(unveiled)},
+            weights=await self._weights(),
             step=self.desk.steps.rate() if self.desk is not None else 0.0,
             rounds=self.timetable.rounds(self.done),
             updates=self.done,
@@ -291,11 +314,21 @@ class BlindTraining:
             converged=self.done < self.schedule.rounds if self.context.plan.pace.open else None,
         )
 
-    def _weights(self, unveiled: tuple[Words, float] | None) -> Floats:
-        if self.desk is not None:
-            return self.desk.block.w
+    async def _weights(self) -> Arrays:
+        parts = {owner: part[self.p] for owner, part in self.verbs.parts.items()}
+        blind, desk = self.context.plan.blind, self.desk
+        if blind is not None and blind.reveal == "never":
+            await self.verbs.flush()
+            if desk is not None:
+                return label_holder_arrays(desk.block.w, parts, desk.unit)
+            tables = self.verbs.tables
+            return owner_arrays(parts[self.context.me], self.key, tables["train"]) if tables else {}
+        told = [] if desk is None else desk.blurred(parts.values())
+        unveiled = await self.verbs.unveil(self.p, told, desk.unit if desk is not None else 0.0)
+        if desk is not None:
+            return {"w": desk.block.w}
         shape = (self.context.train.width, *self.context.plan.objective.shape)
         if unveiled is None or self.turn is None:
-            return np.zeros(shape)
+            return {"w": np.zeros(shape)}
         words, unit = unveiled
-        return self.turn.back(words.view(np.int64).T.astype(np.float64) * unit).reshape(shape)
+        return {"w": self.turn.back(words.view(np.int64).T.astype(np.float64) * unit).reshape(shape)}

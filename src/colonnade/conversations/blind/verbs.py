@@ -22,6 +22,7 @@ from colonnade.conversations.context import Context, Measuring
 from colonnade.errors import SumError
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, Veiled, tag_of
 from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot
+from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import Roles
 
 STRETCH = 4096  # rows of a message that veils columns
@@ -49,6 +50,15 @@ class Due:
     batch: int
     vectors: slice
     moved: dict[str, Words]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question for scores whose answer the label holder has not collected yet."""
+
+    secure: SecureSum
+    piece: Words
+    tag: int
 
 
 class Verbs:
@@ -142,6 +152,12 @@ class Verbs:
         self, lot: OpenLot, batch: int, vectors: slice, measuring: Measuring | None = None
     ) -> Words | None:
         """The scores of a batch, [vectors, rows], summed over all blocks: at the label holder."""
+        return await self.answer(await self.ask(lot, batch, vectors, measuring))
+
+    async def ask(
+        self, lot: OpenLot, batch: int, vectors: slice, measuring: Measuring | None = None
+    ) -> Asked | None:
+        """Ask every block for the scores of a batch, at the same weights; the label holder may go on."""
         if measuring is not None:
             await self.flush()  # what trains travels on the network for training
         net, secure = (self.net, self.context.sum) if measuring is None else (measuring.net, measuring.sum)
@@ -154,7 +170,7 @@ class Verbs:
                 moved = NOTHING if due is None else due.moved[owner]
                 await net.send(owner, Veil(tag, moved, asked.veil(batch, self.parts[owner][vectors])))
                 piece += asked.scores[batch]
-            return await secure.collect(piece, tag=tag)
+            return Asked(secure, piece, tag)
         if lot.owned is not None:
             veil = await net.recv(Veil, self.asker, tag)
             self._apply(veil)
@@ -165,6 +181,10 @@ class Verbs:
             piece += dealt[batch]
         await secure.give(piece, root=self.asker, tag=tag)
         return None
+
+    async def answer(self, asked: Asked | None) -> Words | None:
+        """The answer to a question for scores, at the label holder."""
+        return None if asked is None else await asked.secure.collect(asked.piece, tag=asked.tag)
 
     async def add(self, lot: OpenLot, batch: int, vectors: slice, t: Words | None = None) -> None:
         """Add X't to shared vectors; `t` is [vectors, rows], at the label holder."""

@@ -16,13 +16,18 @@ from dataclasses import dataclass, field
 from colonnade.arrays import Floats
 
 LEFT = (1.0, 0.125, 0.0)  # the part of what H adds that is left after going back so many times
-RISE = 1e-3  # as a part of the loss: less than this is noise
+RISE, JUMP = 1e-3, 0.1  # as parts of the loss: less than a rise is noise, and a jump is none
 
 
 @dataclass
 class Watch:
-    """Compares the losses at marks; at the evaluator. `word` is what it has to tell the others next."""
+    """Compares the losses at marks; at the evaluator. `word` is what it has to tell the others next.
 
+    Within a pass the noise of batches moves the loss: a rise counts once the best mark is `patience` rounds
+    old, and a jump at once.
+    """
+
+    patience: int = 0
     best: float = math.inf
     best_mark: int = 0
     word: float = 0.0
@@ -40,7 +45,7 @@ class Watch:
         """
         if loss < self.best:
             self.best, self.best_mark, self.word = loss, mark, float(mark)
-        elif loss > self.best + RISE * abs(self.best):
+        elif loss > self.best + (RISE if mark - self.best_mark >= self.patience else JUMP) * abs(self.best):
             self.word = -float(self.best_mark)
 
     def said(self) -> float:

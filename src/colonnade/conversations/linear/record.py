@@ -10,12 +10,14 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.blind import train as blind
 from colonnade.conversations.blind.check import blind_notes, check_blind, check_size
+from colonnade.conversations.blind.predict import BlindScorer
+from colonnade.conversations.blind.predict import together as blind_together
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.conversation import Conversation, Space, penalty
 from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import LinearSettings, Pairs
 from colonnade.conversations.pooling import pooled_optimum
-from colonnade.conversations.predict import Holding, SummedPart
+from colonnade.conversations.predict import Holding, Scorer, SummedPart
 from colonnade.conversations.tickets import UNBOUNDED, each_ahead, lead_within
 from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
@@ -45,13 +47,17 @@ class LinearShares:
     name = "linear"
 
     def is_sum(self, job: Job) -> bool:
-        return True
+        return job.secure.reveal == "owner"
 
-    def scorer(self, holding: Holding) -> SummedPart:
+    def scorer(self, holding: Holding) -> Scorer:
+        if holding.plan.blind is not None and holding.plan.blind.reveal == "never":
+            return BlindScorer(holding, holding.plan.blind)
         X = holding.X
         return SummedPart(rows_of(X).scores(0, int(X.shape[0]), np.asarray(holding.arrays["w"])))
 
     def together(self, holdings: Mapping[str, Holding]) -> Floats:
+        if any("part" in held.arrays for held in holdings.values()):
+            return blind_together(holdings)
         z: Floats = np.sum([held.X @ held.arrays["w"] for held in holdings.values()], axis=0)
         return z
 
@@ -244,7 +250,7 @@ BACKWARD = Conversation(
     fades=fades,
     intercept=lambda job: True,
     space=space,
-    traits=frozenset({"blind-labels"}),
+    traits=frozenset({"blind-labels", "blind-by-itself"}),
 )
 
 PULL = Conversation(

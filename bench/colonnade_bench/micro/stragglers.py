@@ -1,0 +1,299 @@
+"""Stragglers that compute: asynchronous against synchronous runs, with real processes and virtual ones.
+
+    python -m colonnade_bench.micro.stragglers PART ... [--work-ms 4] [--epochs 4] [--json FILE]
+                                               [--worlds simulated network]
+
+Parts:
+- rounds: 4 parties, 3 of them dominators, one dominator (or the passive party) at speed 0.2: time for the
+  same rounds beside the synchronous twin's, every dominator's share of the launches, and the delays;
+- target: time to a sub-optimality of 1e-3, 8 parties, one at 0.4, either a dominator or a passive one;
+- algorithms: VFB2, AsySQN, AsyREVEL and VFL-CZOFO: how much longer a run takes with a party at 0.4;
+- parties: time for the same columns cut among 1, 2, 4, 8 and 16 parties;
+- accuracy: test accuracy with and without a party at 0.4.
+
+A slow party computes everything 1 / speed times as long, by work and not by waiting. `--work-ms` is computing
+that every update takes on top, since blocks of a small file are computed faster than a message is sent; with
+`parties` it is that of all columns, and every party has its part. Whatever waits together is one update where
+`join` is on, which is ours; where it is off every theta is an update of its own, as in VFB2's paper. Every
+process needs a core of its own, or all are slow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colonnade.data.table import Table
+from colonnade.job import job_from
+from colonnade.result import Result
+from colonnade.run.federate import Tables, federate, run_tables
+
+Row = dict[str, Any]
+WORLDS = ("simulated", "network")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long runs are: computing for every update, and passes; and in which worlds."""
+
+    work_ms: float
+    epochs: int
+    worlds: Sequence[str] = WORLDS
+
+
+def network(effort: Effort, speeds: Sequence[float], **more: Any) -> Row:
+    """The `[network]` section: on the virtual clock an update takes as long as with real processes."""
+    return {
+        "speeds": list(speeds),
+        "charge_forward": False,
+        "work_ms": effort.work_ms,
+        "us_per_call": 1e3 * effort.work_ms,
+        "ns_per_value": 0.0,
+        **more,
+    }
+
+
+def tables(parties: int, active: int, rows: int = 3840, columns: int = 64) -> Tables:
+    """Random columns, cut among so many parties, and a label that depends on all."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((rows, columns))
+    y = np.where(X @ rng.standard_normal(columns) + rng.standard_normal(rows) >= 0, 1.0, -1.0)
+    names = [f"party{i:02}" for i in range(parties)]
+    cuts = np.array_split(np.arange(columns), parties)
+    train = {
+        name: Table(
+            name, tuple(f"c{j}" for j in own), np.ascontiguousarray(X[:, own]), y if k < active else None
+        )
+        for k, (name, own) in enumerate(zip(names, cuts, strict=True))
+    }
+    return Tables("random", train, None, tuple(names[:active]))
+
+
+def trained(algorithm: str, world: str, data: Tables, train: Row, net: Row, **sections: Any) -> Result:
+    """The result of one run on these tables."""
+    net = {key: value for key, value in net.items() if world == "network" or key != "work_ms"}
+    plain = {
+        "algorithm": algorithm,
+        "world": world,
+        "compare": False,
+        "data": {"train": "random", "parties": len(data.train), "active": len(data.active)},
+        "train": {"loss": "logistic", "step": 0.01, "evaluate_every": 0, "tolerance": 0.0, **train},
+        "network": net,
+        **clear(algorithm),
+        **sections,
+    }
+    return run_tables(job_from(plain), data).result
+
+
+def clear(algorithm: str) -> Row:
+    """Labels as in the paper, where they could be blind: theta crosses in clear."""
+    return {"secure": {"labels": "clear"}} if algorithm.startswith("vfb") else {}
+
+
+def seconds(result: Result) -> float:
+    """What a run took, on its own clock."""
+    virtual = result.cost.virtual_seconds
+    return result.cost.seconds if virtual is None else virtual
+
+
+def rounds(effort: Effort) -> Iterator[Row]:
+    """Time for the same rounds, asynchronous over synchronous, with one slow party of four."""
+    train = {"batch": 64, "epochs": effort.epochs}
+    for world, (who, slow) in product(effort.worlds, {"dominator": 1, "passive": 3}.items()):
+        speeds = [0.2 if k == slow else 1.0 for k in range(4)]
+        data = tables(4, 3)
+        sync = trained("vfb-sgd", world, data, train, network(effort, speeds))
+        for join, ahead in ((True, 3), (True, 24), (True, 48), (False, 3), (False, 24)):
+            found = trained(
+                "vfb2-sgd", world, data, {**train, "ahead": ahead}, network(effort, speeds, join=join)
+            )
+            launched = found.cost.launched_by_party
+            yield {
+                "world": world,
+                "slow": who,
+                "join": join,
+                "ahead": ahead,
+                "synchronous s": seconds(sync),
+                "asynchronous s": seconds(found),
+                "over": seconds(sync) / seconds(found),
+                "launched": [round(each / sum(launched.values()), 3) for each in launched.values()],
+                "delay max": found.staleness.max,
+                "tau_1": found.staleness.tau_1,
+                "tau_2": found.staleness.tau_2,
+            }
+        bounded = trained(
+            "vfb2-sgd", world, data, {**train, "ahead": 24, "max_delay": 300}, network(effort, speeds)
+        )
+        yield {
+            "world": world,
+            "slow": who,
+            "join": True,
+            "ahead": 24,
+            "synchronous s": seconds(sync),
+            "asynchronous s": seconds(bounded),
+            "over": seconds(sync) / seconds(bounded),
+            "delay max": bounded.staleness.max,
+            "bound": bounded.staleness.bound,
+        }
+
+
+def target(effort: Effort) -> Iterator[Row]:
+    """Time to 1e-3 of the pooled optimum on the credit sets, with one of eight parties at 0.4."""
+    for name, world, (who, slow) in product(
+        ("a9a", "uci-credit"), WORLDS, {"dominator": 1, "passive": 7}.items()
+    ):
+        speeds = [0.4 if k == slow else 1.0 for k in range(8)]
+        base = None
+        for algorithm, join in (("vfb-svrg", True), ("vfb2-svrg", False), ("vfb2-svrg", True)):
+            net = network(effort, speeds, join=join)
+            if world == "simulated":
+                net.pop("work_ms")
+            job = {
+                "algorithm": algorithm,
+                "world": world,
+                "data": {"train": name, "parties": 8, "active": 3},
+                "train": {"epochs": 40, "batch": 256, "target": 1e-3, "evaluate_every": 0.25},
+                "network": net,
+                **clear(algorithm),
+            }
+            result = federate(job_from(job)).result
+            base = base or seconds(result)
+            yield {
+                "data": name,
+                "world": world,
+                "slow": who,
+                "algorithm": algorithm,
+                "join": join,
+                "seconds to 1e-3": seconds(result),
+                "over synchronous": base / seconds(result),
+                "gap": result.metrics["suboptimality"],
+                "delay max": result.staleness.max,
+            }
+
+
+PAIRS = {
+    "VFB2": ("vfb2-saga", "vfb-saga"),
+    "AsySQN": ("asysqn-saga", "synsqn-saga"),
+    "AsyREVEL": ("asyrevel-gau", "synrevel-gau"),
+    "VFL-CZOFO": ("czofo", "syn-zoo-vfl"),
+}
+
+
+def algorithms(effort: Effort) -> Iterator[Row]:
+    """How much longer runs of each paper's algorithm take with one of four parties at 0.4."""
+    for world, (name, pair) in product(effort.worlds, PAIRS.items()):
+        for algorithm, kind in zip(pair, ("asynchronous", "synchronous"), strict=True):
+            data = tables(4, 1 if name in ("AsyREVEL", "VFL-CZOFO") else 3, rows=1920)
+            train: Row = {"batch": 64, "epochs": effort.epochs}
+            if name == "AsySQN":
+                train |= {"labels_at": 4}
+            times = []
+            for slow in (1.0, 0.4):
+                result = trained(algorithm, world, data, train, network(effort, [1, 1, 1, slow]))
+                times.append(seconds(result))
+            yield {
+                "world": world,
+                "paper": name,
+                "algorithm": algorithm,
+                "kind": kind,
+                "all at 1 s": times[0],
+                "one at 0.4 s": times[1],
+                "times as long": times[1] / times[0],
+            }
+
+
+def parties(effort: Effort) -> Iterator[Row]:
+    """Time for the same columns cut among 1 to 16 parties, two of them dominators."""
+    for world, algorithm in product(effort.worlds, ("vfb2-sgd", "vfb-sgd")):
+        alone = None
+        for q in (1, 2, 4, 8, 16):
+            if world == "network" and q > (os.cpu_count() or 1):
+                continue
+            share = replace(effort, work_ms=effort.work_ms * 4 / q)
+            data = tables(q, min(q, 2))
+            result = trained(
+                algorithm, world, data, {"batch": 64, "epochs": effort.epochs}, network(share, [1.0] * q)
+            )
+            alone = alone or seconds(result)
+            yield {
+                "world": world,
+                "algorithm": algorithm,
+                "q": q,
+                "seconds": seconds(result),
+                "speed-up": alone / seconds(result),
+            }
+
+
+def accuracy(effort: Effort) -> Iterator[Row]:
+    """Test accuracy with and without a party at 0.4."""
+    for name, world, algorithm in product(("a9a", "uci-credit"), WORLDS, ("vfb2-svrg", "asysqn-saga")):
+        found = []
+        for slow in (1.0, 0.4):
+            net = network(effort, [1.0] * 7 + [slow])
+            if world == "simulated":
+                net.pop("work_ms")
+            job = {
+                "algorithm": algorithm,
+                "world": world,
+                "compare": False,
+                "data": {"train": name, "parties": 8, "active": 3},
+                "train": {"epochs": 20, "batch": 256, "evaluate_every": 0, "tolerance": 0.0},
+                "network": net,
+                **clear(algorithm),
+            }
+            found.append(federate(job_from(job)).result.metrics["test_accuracy"])
+        yield {
+            "data": name,
+            "world": world,
+            "algorithm": algorithm,
+            "all at 1": found[0],
+            "one at 0.4": found[1],
+            "points": 100 * (found[1] - found[0]),
+        }
+
+
+PARTS: dict[str, Callable[[Effort], Iterator[Row]]] = {
+    "rounds": rounds,
+    "target": target,
+    "algorithms": algorithms,
+    "parties": parties,
+    "accuracy": accuracy,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="+", choices=PARTS)
+    parser.add_argument("--work-ms", type=float, default=4.0)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=WORLDS)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    effort = Effort(arguments.work_ms, arguments.epochs, arguments.worlds)
+    found: dict[str, list[Row]] = {}
+    for part in arguments.parts:
+        print(f"# {part}", flush=True)
+        found[part] = []
+        for row in PARTS[part](effort):
+            found[part].append(row)
+            words = (
+                f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+                for key, value in row.items()
+            )
+            print("  ".join(words), flush=True)
+            if arguments.json:
+                arguments.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Blind labels between companies: a policy that refuses clear labels, training, storing and joint scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.deploy.companies import NAMES, job, lay_out, settled, together
+from tests.deploy.joined import ids_of
+from tests.deploy.test_runs import scores_of
+
+from colonnade.deploy import shares
+from colonnade.deploy.daemon import Daemon
+from colonnade.errors import JobError, Refused
+
+STRICT = 'accept = ["scores"]\nmin_rows = 20\n'
+
+
+def trained_and_asked(root: Path, secure: dict[str, str], asker: str = "bank") -> tuple[Any, Any]:
+    """The bank's manifest of a run at companies that accept no clear labels, and 20 applicants' scores."""
+    consortium = lay_out(root, NAMES, bank=STRICT, shop=STRICT, telecom=STRICT)
+    ids = ids_of(root / "bank" / "applicants.csv", "id")[:20]
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[Any, Any]:
+        manifest = await daemons["bank"].train(job(secure=secure, split={"test": 0.2, "validation": 0.2}))
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        return manifest, await scores_of(daemons[asker], ids, "applicants")
+
+    manifest, found = together(consortium, program)
+    return manifest, [row["score"] for row in found["rows"]]
+
+
+def test_blind_runs_train_store_and_score_where_clear_labels_are_refused(tmp_path: Path) -> None:
+    manifest, blind = trained_and_asked(tmp_path / "blind", {"labels": "blind"})
+    assert manifest.metrics["test_auc"] > 0.8
+    kept, never = trained_and_asked(tmp_path / "never", {"labels": "blind", "reveal": "never"})
+    assert kept.metrics["validation_auc"] == pytest.approx(manifest.metrics["validation_auc"], abs=0.01)
+    assert np.corrcoef(never, blind)[0, 1] > 0.999  # other terms, and so another split of the rows
+    share = shares.load(tmp_path / "never" / "shop" / "runs" / "models", "repaid")
+    assert "w" not in share.arrays
+    with pytest.raises(Refused, match="leaks 'labels'"):
+        trained_and_asked(tmp_path / "clear", {"labels": "clear"})
+
+
+def test_nobody_is_shown_the_exact_loss() -> None:
+    with pytest.raises(JobError, match="exact loss"):
+        job(secure={"labels": "blind"}, use={"loss_seen_by": "all"})
