@@ -66,7 +66,7 @@ class ClearReader:
 
 @dataclass(frozen=True)
 class NoReader:
-    """For a party without a dealer in a blind run: it has no columns, and if it claims some it gets nothing."""
+    """For a party without a dealer in a blind run: it has no columns, and gets nothing if it claims some."""
 
     party: str
 
