@@ -129,6 +129,7 @@ def final_loss(case: Case, algorithm: str, direction: str, seed: int, **train: A
             "compare": False,
             "data": {"train": case.name, "parties": len(tables.train), "active": len(tables.active)},
             "train": {"loss": case.loss, "direction": direction, **train},
+            "secure": {"labels": "clear"},
         }
     )
     try:

@@ -85,6 +85,7 @@ def trained(algorithm: str, world: str, data: Tables, train: Row, net: Row, **se
         "data": {"train": "random", "parties": len(data.train), "active": len(data.active)},
         "train": {"loss": "logistic", "step": 0.01, "evaluate_every": 0, "tolerance": 0.0, **train},
         "network": net,
+        "secure": {"labels": "clear"},
         **sections,
     }
     return run_tables(job_from(plain), data).result
@@ -154,6 +155,7 @@ def target(effort: Effort) -> Iterator[Row]:
                 "data": {"train": name, "parties": 8, "active": 3},
                 "train": {"epochs": 40, "batch": 256, "target": 1e-3, "evaluate_every": 0.25},
                 "network": net,
+                "secure": {"labels": "clear"},
             }
             result = federate(job_from(job)).result
             base = base or seconds(result)
@@ -238,6 +240,7 @@ def accuracy(effort: Effort) -> Iterator[Row]:
                 "data": {"train": name, "parties": 8, "active": 3},
                 "train": {"epochs": 20, "batch": 256, "evaluate_every": 0, "tolerance": 0.0},
                 "network": net,
+                "secure": {"labels": "clear"},
             }
             found.append(federate(job_from(job)).result.metrics["test_accuracy"])
         yield {
