@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from colonnade.data.assign import assign
 from colonnade.data.catalogue import DATASETS
 from colonnade.data.datasets import available
 from colonnade.data.table import Table
@@ -24,7 +25,7 @@ from colonnade.job import Data, job_from
 from colonnade.run.federate import Tables, run_tables
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.linear.made_up import SHAPES, made_up
-from colonnade_bench.party_tables import first_rows, label_of, read_tables
+from colonnade_bench.party_tables import first_rows, label_of, prepared, read_tables
 
 PARTIES, ACTIVE = 3, 2
 # first order, and the same with a quasi-Newton direction
@@ -71,7 +72,8 @@ def real_cases(most: int, names: Sequence[str] = ()) -> Iterator[Case]:
         files = {side: str(folder / f"{file}_{side}.csv.xz") for side in ("guest", "host")}
         if Path(files["guest"]).is_file() and (not names or name in names):
             data = Data(files=files, label="y", id="id", active=["guest"])
-            yield _case(name, read_tables(data), "logistic", most)
+            assigned = assign(data, label_holders=("guest",), task="binary", intercept=False, seed=0)
+            yield _case(name, prepared(assigned), "logistic", most)
 
 
 def _case(name: str, tables: Tables, loss: str, most: int) -> Case:
@@ -127,9 +129,9 @@ def final_loss(case: Case, algorithm: str, direction: str, seed: int, **train: A
             "world": "simulated",
             "seed": seed,
             "compare": False,
+            "secure": {"labels": "clear"},  # a quasi-Newton direction needs theta
             "data": {"train": case.name, "parties": len(tables.train), "active": len(tables.active)},
             "train": {"loss": case.loss, "direction": direction, **train},
-            "secure": {"labels": "clear"},
         }
     )
     try:

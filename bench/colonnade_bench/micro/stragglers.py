@@ -1,6 +1,7 @@
 """Stragglers that compute: asynchronous against synchronous runs, with real processes and virtual ones.
 
     python -m colonnade_bench.micro.stragglers PART ... [--work-ms 4] [--epochs 4] [--json FILE]
+                                               [--worlds simulated network]
 
 Parts:
 - rounds: 4 parties, 3 of them dominators, one dominator (or the passive party) at speed 0.2: time for the
@@ -23,7 +24,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -41,10 +42,11 @@ WORLDS = ("simulated", "network")
 
 @dataclass(frozen=True)
 class Effort:
-    """How long runs are: computing for every update, and passes."""
+    """How long runs are: computing for every update, and passes; and in which worlds."""
 
     work_ms: float
     epochs: int
+    worlds: Sequence[str] = WORLDS
 
 
 def network(effort: Effort, speeds: Sequence[float], **more: Any) -> Row:
@@ -85,10 +87,15 @@ def trained(algorithm: str, world: str, data: Tables, train: Row, net: Row, **se
         "data": {"train": "random", "parties": len(data.train), "active": len(data.active)},
         "train": {"loss": "logistic", "step": 0.01, "evaluate_every": 0, "tolerance": 0.0, **train},
         "network": net,
-        "secure": {"labels": "clear"},
+        **clear(algorithm),
         **sections,
     }
     return run_tables(job_from(plain), data).result
+
+
+def clear(algorithm: str) -> Row:
+    """Labels as in the paper, where they could be blind: theta crosses in clear."""
+    return {"secure": {"labels": "clear"}} if algorithm.startswith("vfb") else {}
 
 
 def seconds(result: Result) -> float:
@@ -100,7 +107,7 @@ def seconds(result: Result) -> float:
 def rounds(effort: Effort) -> Iterator[Row]:
     """Time for the same rounds, asynchronous over synchronous, with one slow party of four."""
     train = {"batch": 64, "epochs": effort.epochs}
-    for world, (who, slow) in product(WORLDS, {"dominator": 1, "passive": 3}.items()):
+    for world, (who, slow) in product(effort.worlds, {"dominator": 1, "passive": 3}.items()):
         speeds = [0.2 if k == slow else 1.0 for k in range(4)]
         data = tables(4, 3)
         sync = trained("vfb-sgd", world, data, train, network(effort, speeds))
@@ -155,7 +162,7 @@ def target(effort: Effort) -> Iterator[Row]:
                 "data": {"train": name, "parties": 8, "active": 3},
                 "train": {"epochs": 40, "batch": 256, "target": 1e-3, "evaluate_every": 0.25},
                 "network": net,
-                "secure": {"labels": "clear"},
+                **clear(algorithm),
             }
             result = federate(job_from(job)).result
             base = base or seconds(result)
@@ -182,7 +189,7 @@ PAIRS = {
 
 def algorithms(effort: Effort) -> Iterator[Row]:
     """How much longer runs of each paper's algorithm take with one of four parties at 0.4."""
-    for world, (name, pair) in product(WORLDS, PAIRS.items()):
+    for world, (name, pair) in product(effort.worlds, PAIRS.items()):
         for algorithm, kind in zip(pair, ("asynchronous", "synchronous"), strict=True):
             data = tables(4, 1 if name in ("AsyREVEL", "VFL-CZOFO") else 3, rows=1920)
             train: Row = {"batch": 64, "epochs": effort.epochs}
@@ -205,12 +212,12 @@ def algorithms(effort: Effort) -> Iterator[Row]:
 
 def parties(effort: Effort) -> Iterator[Row]:
     """Time for the same columns cut among 1 to 16 parties, two of them dominators."""
-    for world, algorithm in product(WORLDS, ("vfb2-sgd", "vfb-sgd")):
+    for world, algorithm in product(effort.worlds, ("vfb2-sgd", "vfb-sgd")):
         alone = None
         for q in (1, 2, 4, 8, 16):
             if world == "network" and q > (os.cpu_count() or 1):
                 continue
-            share = Effort(effort.work_ms * 4 / q, effort.epochs)
+            share = replace(effort, work_ms=effort.work_ms * 4 / q)
             data = tables(q, min(q, 2))
             result = trained(
                 algorithm, world, data, {"batch": 64, "epochs": effort.epochs}, network(share, [1.0] * q)
@@ -240,7 +247,7 @@ def accuracy(effort: Effort) -> Iterator[Row]:
                 "data": {"train": name, "parties": 8, "active": 3},
                 "train": {"epochs": 20, "batch": 256, "evaluate_every": 0, "tolerance": 0.0},
                 "network": net,
-                "secure": {"labels": "clear"},
+                **clear(algorithm),
             }
             found.append(federate(job_from(job)).result.metrics["test_accuracy"])
         yield {
@@ -269,13 +276,15 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--work-ms", type=float, default=4.0)
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=WORLDS)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    effort = Effort(arguments.work_ms, arguments.epochs, arguments.worlds)
     found: dict[str, list[Row]] = {}
     for part in arguments.parts:
         print(f"# {part}", flush=True)
         found[part] = []
-        for row in PARTS[part](Effort(arguments.work_ms, arguments.epochs)):
+        for row in PARTS[part](effort):
             found[part].append(row)
             words = (
                 f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"

@@ -64,7 +64,8 @@ def _accuracy_row(name: str, metric: str, found: dict[str, Quality]) -> list[str
 
 def _cost(quick: bool, say: Say) -> Grid:
     trees = 5 if quick else 20
-    found = {way: per_tree(credit_like(), way, trees) for way in ("scikit-learn", "clear", "blind")}
+    ways = ("scikit-learn", "clear", "blind")
+    found = {way: per_tree(credit_like(), way, trees) for way in ways}
     base = found["scikit-learn"].seconds
     rows = [
         [way, f"{1e3 * cost.seconds:.1f}", f"{cost.seconds / base:.1f}", f"{cost.megabytes:.2f}"]

@@ -74,7 +74,11 @@ class Schedule:
 
     def round(self, number: int, offset: int = 0) -> Round:
         """The batch of a round; with an offset a pass begins that many batches later and wraps around."""
-        epoch, position = divmod(number, self.per_epoch)
+        return self._batch(number, number, offset)
+
+    def _batch(self, number: int, own: int, offset: int) -> Round:
+        """The batch of a round that is the own-th of its passes."""
+        epoch, position = divmod(own, self.per_epoch)
         position = (position + offset) % self.per_epoch
         size, longer = divmod(self.rows, self.per_epoch)
         start = position * size + min(position, longer)
@@ -113,7 +117,7 @@ class OwnPasses(Schedule):
         """The batch of a round, in its dominator's own pass."""
         own, index = divmod(number, len(self.dominators))
         begins = index * self.per_epoch // len(self.dominators)
-        return super().round(own, begins + offset)._replace(number=number)
+        return self._batch(number, own, begins + offset)
 
     def given(self, me: str) -> list[Iterator[int]]:
         """The rounds of others: a list for every other dominator."""

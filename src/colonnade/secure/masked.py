@@ -69,8 +69,11 @@ class MaskedSum:
         share = (piece.copy() if is_words(piece) else ring.encode(piece, len(self._net.parties))).ravel()
         if share.size > self._pad.size:
             self._pad = CounterPad(share.size)
+        blocks, room, mask = self._pad.of(share.size, tag)  # once for all peers: only the key differs
         for stream in self._added:
-            stream.add_to(share, tag, self._pad)
+            stream.write(blocks, room)
+            share += mask
         for stream in self._subtracted:
-            stream.add_to(share, tag, self._pad, subtract=True)
+            stream.write(blocks, room)
+            share -= mask
         return share

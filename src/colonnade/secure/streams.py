@@ -65,14 +65,9 @@ class Stream:
         self._used.use(tag)
         return self.words(tag, count)
 
-    def add_to(self, share: Words, tag: int, pad: CounterPad, *, subtract: bool = False) -> None:
-        """Add the words of a tag to a share in place, or subtract them; `pad` is room for them."""
-        blocks, stream, mask = pad.of(share.size, tag)
-        self._encryptor.update_into(blocks, stream)
-        if subtract:
-            share -= mask
-        else:
-            share += mask
+    def write(self, blocks: memoryview, room: memoryview) -> None:
+        """Write the words of these counter blocks (`CounterPad`) into the room."""
+        self._encryptor.update_into(blocks, room)
 
 
 class PairStreams:

@@ -28,7 +28,7 @@ from colonnade.errors import MalformedMessage
 from colonnade.messages import Gradients, Histograms, Shuffled, Topic, tag_of
 from colonnade.net.network import Network
 from colonnade.secure.streams import PairStreams, Roles
-from colonnade.trees.bins import Codes, Counts, Flags
+from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.grow import Level
 from colonnade.trees.histogram import add_up
@@ -96,18 +96,20 @@ class BlindTeller:
             raise MalformedMessage(f"gradients of shape {message.words.shape} for {len(rows)} rows")
         order = self.streams.shared(dealer, ORDER, self.roles)
         codes = self.own.chosen.codes
-        found = np.zeros((len(codes), len(sampled)), dtype=np.uint64)
+        found = np.empty((len(codes), len(sampled)), dtype=np.uint64)
         spots = np.empty((len(codes), len(rows)), dtype=np.uint8)
-        self._orders = []
+        words, dealt = np.zeros((2, len(sampled)), dtype=np.uint64)
+        words[rows], self._orders = message.words, []
         for column in range(len(codes)):
             tag = tag_for_column(tree, column)
             heard = (await self.net.recv(Shuffled, dealer, tag)).words
             if heard.dtype != np.uint64 or heard.shape != rows.shape:
                 raise MalformedMessage(f"{dealer} dealt {heard.shape} words for {len(rows)} rows")
             mixed = order_of(order.words(tag, len(rows)))
-            self._orders.append(mixed if sampled.all() else rows.take(mixed))
+            self._orders.append(rows.take(mixed))
             # back in the order of rows, where sums are made as ever
-            found[column, self._orders[-1]] = message.words.take(mixed) - heard
+            dealt[self._orders[-1]] = heard
+            np.subtract(words, dealt, out=found[column])
             spots[column] = codes[column].take(self._orders[-1])
         self._spots = spots.ravel()
         return found
@@ -118,7 +120,8 @@ class BlindTeller:
     def divided(self, frontier: Frontier, left: Flags) -> None:
         side = np.zeros(len(frontier.sampled), dtype=np.uint8)
         side[frontier.rows] = left
-        self._spots = np.packbits(np.concatenate([side[:0], *(side.take(order) for order in self._orders)]))
+        bits = [np.packbits(side.take(order)) for order in self._orders]
+        self._spots = np.concatenate([side[:0], *bits])
 
 
 @dataclass
@@ -128,12 +131,10 @@ class BlindReader:
     roles: Roles
     streams: PairStreams
     rows: int = 0
-    hide: Words = field(init=False)  # s_j, column after column
-    place: Numbers = field(
-        init=False
-    )  # in every column's order: the node of a row, by a number of this class
-    bin: Numbers = field(init=False)  # and its bin among all
-    bins: Counts = field(init=False)
+    bins: Counts = field(init=False)  # of every column
+    hide: list[Words] = field(default_factory=list)  # s_j of every column
+    codes: list[Numbers] = field(default_factory=list)  # in every column's order: the bin of a row
+    place: list[Numbers] = field(default_factory=list)  # and its node, by a number of this class alone
     open: Counts = field(init=False)  # the open node of the tree that a number stands for; too large: none
     moves: Numbers | None = None  # (number, side) -> number on the next level
     slots: int = 1
@@ -141,29 +142,29 @@ class BlindReader:
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
         dealer, self.rows, self.bins = self.roles.dealer, len(words), bins
         hide = self.streams.shared(dealer, BINS, self.roles)
-        drawn = [hide.words(tag_for_column(tree, column), self.rows) for column in range(len(bins))]
-        self.hide = np.concatenate([words[:0], *drawn])
-        self.place = np.zeros(len(self.hide), dtype=np.uint8)
+        self.hide = [hide.words(tag_for_column(tree, column), self.rows) for column in range(len(bins))]
+        self.place = [np.zeros(self.rows, dtype=np.uint8)] * len(bins)
         self.open, self.moves, self.slots = np.zeros(1, dtype=np.int64), None, 1
         r = self.streams.shared(dealer, GRADIENTS, self.roles).once(tag_for_column(tree, 0), self.rows)
         return words + r
 
     def sums(self, message: Histograms) -> Words:
-        total = int(self.bins.sum())
+        total, starts = int(self.bins.sum()), (np.cumsum(self.bins) - self.bins).astype(np.int32)
         found = np.zeros(self.slots * total, dtype=np.uint64)
         if self.moves is None:
-            self.bin = self._bins(message.spots)
-            add_up(found, self.bin, self.hide)
+            self.codes = self._codes(message.spots)
+            for codes, hide, start in zip(self.codes, self.hide, starts, strict=True):
+                add_up(found, codes + start, hide)
         else:
-            size = len(self.hide)
-            if message.spots.dtype != np.uint8 or message.spots.shape != (-(-size // 8),):
-                raise MalformedMessage(f"{self.roles.owner} sent {message.spots.shape} bytes of sides")
-            side = np.unpackbits(message.spots, count=size)
-            self.place = looked_up(self.moves, self.place + self.place + side)
-            summed = np.flatnonzero(self.place < self.slots)
-            where = self.bin.take(summed)
-            where += self.place.take(summed) * np.int32(total)
-            add_up(found, where, self.hide.take(summed))
+            # a number below that of slots is the slot itself
+            offset = (np.arange(self.slots) * total).astype(np.int32)
+            for column, bits in enumerate(self._bits(message.spots)):
+                place = self.place[column]
+                side = np.unpackbits(bits, count=self.rows)
+                place = self.place[column] = looked_up(self.moves, place + place + side)
+                summed = np.flatnonzero(place < self.slots)
+                where = self.codes[column].take(summed) + (offset + starts[column]).take(place.take(summed))
+                add_up(found, where, self.hide[column].take(summed))
         sums: Words = message.sums - found.reshape(self.slots, total)
         return sums
 
@@ -183,19 +184,26 @@ class BlindReader:
         after[np.flatnonzero(level.split)] = number.reshape(2, -1).T[:, ::-1]  # a side of 1 is left
         kind = np.uint8 if 2 * max(len(self.open), len(order)) + 2 <= 256 else np.int32
         self.moves = after[np.append(self.open, nodes)].ravel().astype(kind)
-        self.place = self.place.astype(kind, copy=False)
+        self.place = [place.astype(kind, copy=False) for place in self.place]
         places = np.where(level.stays, np.cumsum(level.stays) - 1, frontier.open)
         self.open = places[order]
 
-    def _bins(self, codes: Codes) -> Numbers:
-        """The bins of all rows in every column's order, counted through all columns; checked."""
-        if codes.dtype != np.uint8 or codes.shape != (len(self.hide),):
-            raise MalformedMessage(f"{self.roles.owner} sent {codes.shape} bins")
-        table = codes.reshape(len(self.bins), -1).astype(np.int32)
-        if (table >= self.bins[:, None]).any():
+    def _codes(self, spots: Numbers) -> list[Numbers]:
+        """The bins of all rows in every column's order; checked."""
+        if spots.dtype != np.uint8 or spots.shape != (len(self.bins) * self.rows,):
+            raise MalformedMessage(f"{self.roles.owner} sent {spots.shape} bins")
+        codes = list(spots.reshape(len(self.bins), -1)) if len(self.bins) else []
+        most = [int(each.max(initial=0)) for each in codes]
+        if (np.array(most, dtype=np.int64) >= self.bins).any():
             raise MalformedMessage(f"{self.roles.owner} sent bins that its columns do not have")
-        table += (np.cumsum(self.bins) - self.bins).astype(np.int32)[:, None]
-        return table.ravel()
+        return codes
+
+    def _bits(self, spots: Numbers) -> Numbers:
+        """The sides of all rows in every column's order, as bits; checked."""
+        width = -(-self.rows // 8)
+        if spots.dtype != np.uint8 or spots.shape != (len(self.bins) * width,):
+            raise MalformedMessage(f"{self.roles.owner} sent {spots.shape} bytes of sides")
+        return spots.reshape(len(self.bins), width)
 
 
 def looked_up(table: Numbers, key: Numbers) -> Numbers:
