@@ -11,7 +11,8 @@ from tests.conversations.boost.test_boost import ROUNDS, SMALL
 from tests.oracles.tables import random_tables, run
 
 from colonnade.conversations.boost.blind import looked_up, order_of
-from colonnade.errors import JobError
+from colonnade.conversations.boost.clear import NoReader
+from colonnade.errors import JobError, MalformedMessage
 from colonnade.run.federate import Finished, Tables
 
 
@@ -128,6 +129,11 @@ def _histogram(bins: tuple[int, ...], x: tuple[int, ...]) -> tuple[tuple[int, in
     return tuple(
         (sum(b == k for b in bins), sum(x[i] for i, b in enumerate(bins) if b == k) % 2) for k in (0, 1)
     )
+
+
+def test_nobody_is_sent_gradients_in_clear_who_has_no_dealer() -> None:
+    with pytest.raises(MalformedMessage, match="nobody deals"):
+        NoReader("notary").gradients(0, np.zeros(3, dtype=np.uint64), np.array([2]))
 
 
 def test_two_parties_have_nobody_to_deal() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from colonnade.arrays import Numbers, Words
 from colonnade.conversations.boost.wire import words_of
+from colonnade.errors import MalformedMessage
 from colonnade.messages import Gradients, Histograms
 from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.frontier import Frontier
@@ -57,6 +59,22 @@ class ClearReader:
 
     def sums(self, message: Histograms) -> Words:
         return message.sums
+
+    def divided(self, level: Level, nodes: int, frontier: Frontier) -> None:
+        """Nothing is kept."""
+
+
+@dataclass(frozen=True)
+class NoReader:
+    """For a party without a dealer in a blind run: it has no columns, and gets nothing if it claims some."""
+
+    party: str
+
+    def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
+        raise MalformedMessage(f"{self.party} says that it has columns, and nobody deals words for it")
+
+    def sums(self, message: Histograms) -> Words:
+        raise MalformedMessage(f"{self.party} sent histograms, and nobody deals words for it")
 
     def divided(self, level: Level, nodes: int, frontier: Frontier) -> None:
         """Nothing is kept."""

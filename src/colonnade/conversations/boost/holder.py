@@ -6,7 +6,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Words
 from colonnade.conversations.boost.blind import BlindReader
-from colonnade.conversations.boost.clear import ClearReader, Reader
+from colonnade.conversations.boost.clear import ClearReader, NoReader, Reader
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
     bits_of,
@@ -118,8 +118,10 @@ class Holder:
     def _reader(self, owner: str) -> Reader:
         """This party's end of what passes between it and an owner."""
         blind = self.context.plan.blind
-        if blind is None or owner not in blind.dealers:
+        if blind is None:
             return ClearReader()
+        if owner not in blind.dealers:
+            return NoReader(owner)
         return BlindReader(Roles(self.context.me, owner, blind.dealers[owner]), self.context.streams)
 
     def _turn(self, number: int) -> set[int]:
