@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from colonnade.errors import JobError
 from colonnade.job import Data, Job, Secure, job_from
 from colonnade.job.plan import Facts
 from colonnade.run.blind import blind_of, dealers_of, labels_of
+from colonnade.run.federate import federate
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import compose
 
@@ -104,3 +107,24 @@ def test_trees_are_blind_unless_the_job_says_no(
         {"algorithm": "x", "data": {"train": "x", "parties": parties}, "secure": secure, "privacy": privacy}
     )
     assert labels_of(terms, CONVERSATIONS[conversation], parties) == labels
+
+
+@pytest.mark.parametrize("world", ["local", "network"])
+def test_a_neutral_party_without_columns_deals_for_two_companies(tmp_path: Path, world: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = (X.sum(axis=1) > 0).astype(int)
+    rows = [",".join([*(f"{value:.3f}" for value in x), str(label)]) for x, label in zip(X, y, strict=True)]
+    (tmp_path / "all.csv").write_text("\n".join(["a,b,c,d,y", *rows]))
+    columns = {"bank": ["a", "b"], "shop": ["c", "d"], "notary": []}
+    plain: dict[str, Any] = {
+        "algorithm": "vfb-svrg",
+        "world": world,
+        "data": {"train": str(tmp_path / "all.csv"), "label": "y", "columns": columns},
+        "train": {"epochs": 6},
+        "secure": {"labels": "blind", "helper": "notary"},
+    }
+    done = federate(job_from(plain))
+    assert done.plan.blind is not None
+    assert done.plan.blind.dealers == {"shop": "notary"}
+    assert done.result.metrics["test_accuracy"] > 0.9

@@ -46,10 +46,11 @@ class Assigned:
     label_holders: tuple[str, ...]
     labels: Labels
     guessed: bool = False  # what the labels are, nobody said
+    helper: str | None = None  # may hold no columns
 
     def __post_init__(self) -> None:
         widths = {party: data.columns for party, data in self.parties.items()}
-        check_holders(widths, self.label_holders[0])
+        check_holders(widths, self.label_holders[0], self.helper)
 
 
 def assign(
@@ -61,9 +62,11 @@ def assign(
     seed: int,
     class_weight: ClassWeight = None,
     gaps: bool = False,
+    helper: str | None = None,
 ) -> Assigned:
     """Read the job's files and give every party its data.
 
+    `helper` may hold no columns (`check_holders`).
     `gaps` says that the model takes columns as they are, unless the job wants them scaled or filled.
     `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
     first label holder, or the first other party where that has no columns.
@@ -98,7 +101,7 @@ def assign(
         for party in train
     }
     guessed = task is None and known is None and data.positive is None
-    return Assigned(dataset, parties, label_holders, labels, guessed)
+    return Assigned(dataset, parties, label_holders, labels, guessed, helper)
 
 
 def label_holders(parties: Sequence[str], active: int | list[str]) -> tuple[str, ...]:

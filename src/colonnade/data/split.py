@@ -91,16 +91,19 @@ def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) 
     return {party: tuple(place[c] for c in names) for party, names in holders.items()}
 
 
-def check_holders(widths: Mapping[str, int], server: str) -> None:
-    """Refuse parties without columns, except the first label holder, which may be a server and no more."""
+def check_holders(widths: Mapping[str, int], server: str, helper: str | None = None) -> None:
+    """Refuse parties without columns, except the first label holder, which may be a server and no more.
+
+    `helper` is the party that deals random words where labels are blind.
+    """
     without = [party for party, width in widths.items() if not width]
     if len(without) == len(widths):
         raise DataError("no party has any columns; there is nothing to learn from")
     for party in without:
-        if party != server:
+        if party not in (server, helper):
             raise DataError(
                 f"party '{party}' has no columns; only the first active party ('{server}'), as the server of "
-                "a cascade, may hold nothing but the label"
+                "a cascade, may hold nothing but the label, and only secure.helper nothing at all"
             )
 
 

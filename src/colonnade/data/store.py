@@ -30,12 +30,14 @@ class _Header(msgspec.Struct, frozen=True):
     recipe: Recipe
     columns: tuple[str, ...]
     reading: Reading = Reading()
+    rows: dict[str, int] = {}  # by table: a file without columns has none to count
 
 
 def save(folder: Path, data: PartyData) -> None:
     """Write a party's data into its folder, which is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
-    header = _Header(data.party, data.recipe, data.train.columns, data.train.reading)
+    rows = {"train": data.train.rows} | ({} if data.test is None else {"test": data.test.rows})
+    header = _Header(data.party, data.recipe, data.train.columns, data.train.reading, rows)
     (folder / "party.json").write_bytes(msgspec.json.encode(header))
     _save(folder / "train", data.train)
     if data.test is not None:
@@ -79,8 +81,7 @@ def _load(path: Path, header: _Header) -> RawTable:
         # pq.read_table would import pyarrow's data sets, which take longer than most reads
         with pq.ParquetFile(path.with_suffix(".parquet")) as file:
             table = file.read()
-        # a file without columns has no rows to count; who holds nothing else holds the labels
-        rows = table.num_rows if header.columns or y is None else len(y)
+        rows = table.num_rows if header.columns else header.rows[path.name]
         values = stack([_column(column) for column in table.columns], rows)
     return RawTable(header.party, header.columns, values, y=y, weight=weight, reading=header.reading)
 

@@ -115,6 +115,7 @@ def read(composition: Composition) -> Assigned:
         seed=job.seed,
         class_weight=job.train.class_weight,
         gaps=composition.has("takes-gaps"),
+        helper=job.secure.helper,
     )
 
 
