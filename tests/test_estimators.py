@@ -309,3 +309,9 @@ def test_what_cannot_be_trained_is_refused_with_a_way_out(data: Data) -> None:
             model.fit(given)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         quick().fit(parties, y[:5])
+
+
+def test_gaps_cannot_be_kept_where_the_model_does_not_take_them() -> None:
+    X, y = np.array([[1.0, 2.0], [np.nan, 1.0], [3.0, 4.0], [0.0, 1.0]]), [0, 1, 0, 1]
+    with pytest.raises(JobError, match="missing: 'keep' is none of auto, error, zero, mean"):
+        VerticalClassifier(parties=2, missing="keep").fit(X, y)

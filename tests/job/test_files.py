@@ -169,7 +169,8 @@ def test_a_partition_has_a_start_an_end_and_a_side() -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    assert refusal(seed=-1) == "seed: -1 is negative; give 0 or more"
+    assert refusal(seed=-1) == "seed: -1 is not a number from 0 to below 2^63"
+    assert refusal(seed=2**63) == f"seed: {2**63} is not a number from 0 to below 2^63"
 
 
 # -- sources ----------------------------------------------------------------------------------------

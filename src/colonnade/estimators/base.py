@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import msgspec
 import numpy as np
@@ -38,7 +38,7 @@ from colonnade.estimators.models import Chosen, chosen
 from colonnade.estimators.progress import Callback, told
 from colonnade.estimators.settings import TRAIN_KEYS, for_labels, read
 from colonnade.estimators.training import Labelled, train
-from colonnade.job import Job
+from colonnade.job import Job, MissingName
 from colonnade.job.plan import Task
 from colonnade.job.presets import DEFAULT_ALGORITHM
 from colonnade.result import Result
@@ -146,6 +146,8 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         data = self._labelled(parties, labels, weight)
         models = chosen(self.model, self.server, tuple(parties.tables))
         composition = compose(self._job(parties, models, seed))
+        if self.missing not in get_args(MissingName):
+            raise JobError(f"missing: {self.missing!r} is none of {', '.join(get_args(MissingName))}")
         recipe = Recipe(self.scale, tuple(self.categorical or ()) + parties.categorical, self.missing)
         with told(composition.job.train.epochs, self.verbose, self.callbacks or ()) as progress:
             self._model, self.result_ = train(composition, data, recipe, models, progress)
