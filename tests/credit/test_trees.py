@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from colonnade import VerticalClassifier
+from colonnade import VerticalClassifier, VerticalRegressor
 from colonnade.cli import main
+from colonnade.credit.boosting import trees_to_sklearn
+from colonnade.credit.export import tree_features
 from colonnade.credit.linear import reasons
 from colonnade.credit.trees import TreeModel
 from colonnade.data.files import load
 from colonnade.data.table import RawTable
 from colonnade.report.dossier import read_run
 from colonnade.run.kept import KeptModel
+from colonnade.trees.tree import Forest, Splits
 
 JOB = """
 algorithm = "{algorithm}"
@@ -104,9 +109,58 @@ def test_an_export_scores_as_the_model_does(run: Path, tmp_path: Path) -> None:
     score, probability = session.run(None, {"columns": X})
     assert np.allclose(score[:, 0], kept.scores(tables), atol=1e-9)
     assert np.allclose(probability[:, 0], 1 / (1 + np.exp(-score[:, 0])))
-    refused = CliRunner().invoke(main, ["credit", "export", str(run), str(tmp_path / "model.skops")])
+    refused = CliRunner().invoke(main, ["credit", "export", str(run), str(tmp_path / "model.skops"), "--raw"])
     assert refused.exit_code == 2
-    assert "written as .onnx" in refused.output
+    assert "write .onnx or .skops, without --raw" in refused.output
+
+
+def test_scikit_learn_s_own_trees_score_alike(run: Path, tmp_path: Path) -> None:
+    skops = pytest.importorskip("skops.io")
+    path = tmp_path / "model.skops"
+    done = CliRunner().invoke(main, ["credit", "export", str(run), str(path)])
+    assert done.exit_code == 0, done.output
+    fitted = skops.load(path, trusted=skops.get_untrusted_types(file=path))
+    kept, tables = KeptModel.read(run), raw_rows(run)
+    model = TreeModel.of(kept)
+    X = np.hstack([np.asarray(made.transform(tables[p]).X) for p, made in model.preparations.items()])
+    z = kept.scores(tables)
+    frame = pd.DataFrame(X, columns=fitted.feature_names_in_)
+    assert np.allclose(fitted.decision_function(frame), z, atol=1e-9)
+    assert np.allclose(fitted.predict_proba(frame)[:, 1], 1 / (1 + np.exp(-z)))
+    assert fitted.classes_.tolist() == ["0", "1"]
+    assert (fitted.predict(frame) == np.where(z > 0, "1", "0")).all()
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "softmax"])
+def test_other_losses_are_exported_to_scikit_learn_too(loss: str) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 4))
+    job = {"secure": {"labels": "clear"}, "trees": {"max_depth": 2}}
+    common: dict[str, Any] = {"parties": 2, "algorithm": "secureboost", "epochs": 3, "job": job}
+    if loss == "softmax":
+        y = np.argmax(X[:, :3], axis=1)
+        model: Any = VerticalClassifier(**common).fit(X, y)
+        expected = model.decision_function(X)
+    else:
+        y = rng.poisson(np.exp(X[:, 0])) if loss == "poisson" else X[:, 0] + X[:, 2]
+        model = VerticalRegressor(loss=loss, **common).fit(X, y)
+        expected = model.predict(X)
+    held = model._fitted
+    parties = held.plan.parties
+    trees = TreeModel(
+        Forest.from_arrays(held.shares[held.plan.evaluator]),
+        {party: Splits.from_arrays(held.shares[party]) for party in parties},
+        {party: held.preparations[party] for party in parties},
+        loss,
+        ("0", "1", "2") if loss == "softmax" else (),
+    )
+    places = [
+        int(c.removeprefix("x")) if isinstance(c, str) else c for p in parties for c in model.columns_[p]
+    ]
+    fitted = trees_to_sklearn(trees, tree_features(trees))
+    frame = pd.DataFrame(X[:, places], columns=fitted.feature_names_in_)
+    found = fitted.decision_function(frame) if loss == "softmax" else fitted.predict(frame)
+    assert np.allclose(found, expected, atol=1e-9)
 
 
 def test_an_estimator_says_what_its_columns_did() -> None:

@@ -244,13 +244,14 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
 @click.option("--raw", is_flag=True, help="A .skops Pipeline that takes columns as the files have them.")
 @JSON
 def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
-    """Write the model in DIR, linear or trees, as FILE.onnx; a linear one also as FILE.skops.
+    """Write the model in DIR, linear or trees, as FILE.onnx, or as FILE.skops for scikit-learn.
 
     \b
     Example:
       colonnade credit export runs/job model.onnx
       colonnade credit export runs/job model.skops --raw
     """
+    from colonnade.credit.boosting import trees_to_sklearn
     from colonnade.credit.export import (
         feature_names,
         onnx_bytes,
@@ -268,10 +269,15 @@ def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
         raise ShareError(f"{out} exists and is not overwritten")
     kept = KeptModel.read(folder)
     if {share.manifest.kind for share in kept.shares.values()} == {"trees"}:
-        if out.suffix != ".onnx" or raw:
-            raise DataError(f"{out}: trees take prepared columns and are written as .onnx, without --raw")
+        if out.suffix not in (".onnx", ".skops") or raw:
+            raise DataError(f"{out}: trees take prepared columns; write .onnx or .skops, without --raw")
         trees = TreeModel.of(kept)
-        _write_export(out, trees_onnx_bytes(trees), tree_features(trees), "prepared", as_json)
+        names = tree_features(trees)
+        if out.suffix == ".onnx":
+            content = trees_onnx_bytes(trees)
+        else:
+            content = skops_bytes(trees_to_sklearn(trees, names))
+        _write_export(out, content, names, "prepared", as_json)
         return
     model = _model(folder)
     match out.suffix:
