@@ -183,6 +183,7 @@ def test_a_label_holder_may_have_no_columns() -> None:
     [
         ({"batch": 16}, "train.batch"),
         ({"step": 0.1}, "trees.learning_rate"),
+        ({"l2": 0.5}, "trees.reg_lambda"),
         ({"tolerance": 1e-3}, "early_stopping_rounds"),
         ({"loss": "smooth_hinge"}, "logistic"),
     ],

@@ -8,7 +8,7 @@ from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.conversation import Conversation, Leak, Space
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.errors import JobError
-from colonnade.job import Job, PrivacyTerms
+from colonnade.job import Job, PrivacyTerms, Train
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
 
@@ -30,6 +30,8 @@ def check(job: Job, preset: Preset) -> None:
             train.loss == "smooth_hinge",
             "its second derivative is 0 on most rows, and trees divide by it; use 'logistic'",
         ),
+        ("train.l2", train.l2 not in ("auto", Train().l2), "drop it and give trees.reg_lambda"),
+        ("secure.reveal", job.secure.reveal != "owner", "an owner's splits are its own already; drop it"),
         ("train.regularizer", train.regularizer != "l2", "drop it and give trees.reg_lambda"),
         ("data.intercept", bool(job.data.intercept), "trees begin at the mean by themselves; drop it"),
     )
