@@ -4,13 +4,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test check docs wheel clean
+.PHONY: demo test test-slow check docs wheel clean
 
 demo: .venv/.ready      ## four organisations, four processes, one model
 	$(BIN)/colonnade demo --out runs/demo
 
-test: .venv/.ready-dev  ## every test
+test: .venv/.ready-dev  ## the tests
 	$(BIN)/pytest -n 2
+
+test-slow: .venv/.ready-dev ## the long ones: many seeds, many processes
+	$(BIN)/pytest -n 2 -m slow
 
 check: .venv/.ready-dev ## style and types
 	$(BIN)/ruff check .
