@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 import selectors
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -69,6 +70,9 @@ class RealClock:
 
     def now(self) -> float:
         return time.perf_counter() - self._start - self._excluded
+
+    def set(self, now: float) -> None:
+        self._start, self._excluded = time.perf_counter() - now, 0.0
 
     async def work(self, seconds: float) -> None:
         """Do the extra work, if there is any. Real work takes its own time, so `seconds` is not used."""
@@ -132,6 +136,9 @@ class VirtualClock:
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def set(self, now: float) -> None:
+        """Do nothing: all parties share the loop's time."""
+
     async def work(self, seconds: float) -> None:
         if seconds <= 0:
             return
@@ -165,6 +172,21 @@ class _JumpingSelector(selectors.SelectSelector):
         return []
 
 
+class _Event(asyncio.TimerHandle):
+    """An event of a virtual loop: of two at the same instant the one that was planned first comes first."""
+
+    __slots__ = ("planned",)
+
+    def __init__(self, planned: int, when: float, callback: Any, args: Any, loop: Any, context: Any) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self.planned = planned
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, _Event):
+            return NotImplemented
+        return (self.when(), self.planned) < (other.when(), other.planned)
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps from event to event.
 
@@ -178,9 +200,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._selector_clock = _JumpingSelector()
         super().__init__(self._selector_clock)
+        self._planned = itertools.count()
 
     def time(self) -> float:
         return self._selector_clock.now
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        """Plan an event. The order of a heap's equals would depend on everything else that is in it."""
+        event = _Event(next(self._planned), when, callback, args, self, context)
+        heapq.heappush(self._scheduled, event)  # type: ignore[attr-defined]
+        event._scheduled = True  # type: ignore[attr-defined]
+        return event
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:

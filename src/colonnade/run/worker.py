@@ -30,8 +30,9 @@ from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
-from colonnade.run.party import Party, Share, Work, train
+from colonnade.run.party import Kept, Party, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.run.world import CHECKPOINTS
 
 TEST_SCORES = "test_scores.npy"
 
@@ -51,6 +52,7 @@ class Instructions(Told, frozen=True, kw_only=True):
     plan: msgspec.Raw
     target_loss: float | None
     timeline: bool = False
+    resume: bool = False
 
     def read_plan(self) -> Plan[Any]:
         """The plan, with the settings of its conversation."""
@@ -120,7 +122,8 @@ async def _serve(folder: Path) -> None:
     clock = RealClock(plan.network.work_ms / 1e3)
     recorder = Recorder(clock) if told.timeline else None
     prepared = store.load(folder / "data").prepare()
-    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
+    kept = Kept(folder / CHECKPOINTS, told.resume)
+    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report, kept=kept)
     async with connected(folder, told, plan.network, clock, recorder) as (party, net):
         began = time.process_time()
         share = await recorded(recorder, train(party, work, net))
