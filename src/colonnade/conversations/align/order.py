@@ -33,7 +33,8 @@ async def ordered(crew: Crew, ids: Digests, found: Rows, key: bytes) -> tuple[Ro
     for chunk in range(chunks_for(len(found))):
         part = chunk_at(chunk)
         names[part] = await crew.run(keyed, ids[found[part]], key[:64])
-    rows: Rows = np.asarray(found, dtype=np.int64)[np.lexsort((names[:, 1], names[:, 0]))]
+    first, second = names.byteswap().T  # numbers whose order is that of the bytes
+    rows: Rows = np.asarray(found, dtype=np.int64)[np.lexsort((second, first))]
     digest = hashlib.sha256(b"colonnade rows" + key)
     for chunk in range(chunks_for(len(rows))):
         digest.update(ids[rows[chunk_at(chunk)]].tobytes())
