@@ -56,7 +56,6 @@ class RealClock:
     """
 
     virtual = False
-    lanes = 1
 
     def __init__(self, extra: float = 0.0) -> None:
         self._start = time.perf_counter()
@@ -118,18 +117,17 @@ class Uncharged(Generic[T]):
 
 
 class VirtualClock:
-    """One party's processor in the simulated world: `threads` lanes, each `speed` times the reference.
+    """One party's processor in the simulated world, `speed` times as fast as the reference.
 
-    Work queues for the lane that is free first, so a slow party falls behind just as a slow machine
-    would. Nothing here depends on how fast the simulation itself runs.
+    Work queues, so a slow party falls behind just as a slow machine would. Nothing here depends on how fast
+    the simulation itself runs.
     """
 
     virtual = True
 
-    def __init__(self, speed: float = 1.0, threads: int = 1) -> None:
+    def __init__(self, speed: float = 1.0) -> None:
         self._speed = speed
-        self._free_at = [0.0] * threads
-        self.lanes = threads
+        self._free_at = 0.0
         self.busy = 0.0
         self.heard: Heard | None = None
 
@@ -144,8 +142,7 @@ class VirtualClock:
             return
         duration = seconds / self._speed
         now = self.now()
-        end = max(now, self._free_at[0]) + duration
-        heapq.heapreplace(self._free_at, end)
+        end = self._free_at = max(now, self._free_at) + duration
         self.busy += duration
         if self.heard is not None:
             self.heard(end - duration, end)
@@ -173,13 +170,13 @@ class _JumpingSelector(selectors.SelectSelector):
 
 
 class _Event(asyncio.TimerHandle):
-    """An event of a virtual loop: of two at the same instant the one that was planned first comes first."""
+    """An event of a virtual loop: of two at the same instant the one that was planned first comes first.
+
+    The order of equals in a heap would depend on everything else that is in it.
+    """
 
     __slots__ = ("planned",)
-
-    def __init__(self, planned: int, when: float, callback: Any, args: Any, loop: Any, context: Any) -> None:
-        super().__init__(when, callback, args, loop, context)
-        self.planned = planned
+    planned: int
 
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, _Event):
@@ -205,9 +202,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._selector_clock.now
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
-        """Plan an event. The order of a heap's equals would depend on everything else that is in it."""
-        event = _Event(next(self._planned), when, callback, args, self, context)
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        event = _Event(when, callback, args, self, context)
+        event.planned = next(self._planned)
         heapq.heappush(self._scheduled, event)  # type: ignore[attr-defined]
         event._scheduled = True  # type: ignore[attr-defined]
         return event
