@@ -93,7 +93,7 @@ class Stranger:
         msgspec.msgpack.encode(["record", "subprocess:Popen", "ls"]),
         msgspec.msgpack.encode(["record", "colonnade.disk:replace_file", "a", "b"]),
         msgspec.msgpack.encode(["record", "colonnade.conversations.window:WindowState", 1]),
-        msgspec.msgpack.encode(["array", "<f8", [3], b"too short"]),
+        msgspec.msgpack.encode(["array", "<f8", [3], [0], b"too short"]),
         msgspec.msgpack.encode(["nothing", 1]),
         msgspec.msgpack.encode([]),
     ],

@@ -77,7 +77,10 @@ def _down(value: object) -> Any:
     """A value in what msgpack has."""
     match value:
         case np.ndarray():
-            return ["array", value.dtype.str, list(value.shape), np.ascontiguousarray(value).tobytes()]
+            # as it lies in memory: sums of the same numbers in another order would round otherwise
+            axes = sorted(range(value.ndim), key=lambda axis: -abs(value.strides[axis]))
+            laid = np.ascontiguousarray(value.transpose(axes))
+            return ["array", value.dtype.str, list(laid.shape), axes, laid.tobytes()]
         case csr_array():
             parts = (_down(value.data), _down(value.indices), _down(value.indptr))
             return ["csr", *parts, list(value.shape)]
@@ -114,8 +117,9 @@ def _up(value: Any) -> Any:
     kind, *rest = value
     match kind:
         case "array":
-            dtype, shape, content = rest
-            return np.frombuffer(content, dtype=np.dtype(dtype)).reshape(shape).copy()
+            dtype, shape, axes, content = rest
+            laid = np.frombuffer(content, dtype=np.dtype(dtype)).reshape(shape).copy()
+            return laid.transpose(np.argsort(axes)) if axes else laid
         case "csr":
             data, indices, indptr = map(_up, rest[:3])
             return csr_array((data, indices, indptr), shape=tuple(rest[3]))

@@ -27,6 +27,9 @@ EVERY_CONVERSATION: list[tuple[str, dict[str, Any]]] = [
     ("lbfgs", {"secure": CLEAR, "world": "local"}),
     ("vfb2-saga", {"secure": BLIND, "train": {"step": "auto", "ahead": 2}}),
     ("fdskl", LATE),
+    ("asyrevel-gau", {}),
+    ("tig", LATE),
+    ("c-vfl", {"world": "local"}),
     ("secureboost", {"secure": BLIND, "trees": {"subsample": 0.8}}),
 ]
 MORE: list[tuple[str, dict[str, Any]]] = [
@@ -40,6 +43,8 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("fdskl-capped", {"kernel": {"features": 32, "block": 8}, "world": "local", "train": {"ahead": 1}}),
     ("secureboost", {"secure": CLEAR, "world": "local"}),
     ("boosted-sum", {"secure": CLEAR}),
+    ("split", {"cascade": {"optimizer": "adam"}, "world": "local"}),
+    ("czofo-ef", {"network": SLOW}),
 ]
 CASES = [*EVERY_CONVERSATION, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)]
 

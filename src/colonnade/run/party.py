@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from colonnade import __version__
+from colonnade.arrays import Floats
 from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
 from colonnade.conversations.gates import Gates
 from colonnade.data.table import Table
@@ -222,7 +223,7 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
             net=net,
             sum=secure,
             measuring=Measuring(measuring or net, beside),
-            train=private_table(work.train, plan),
+            train=_labelled(work, gates),
             test=work.test,
             target_loss=work.target_loss,
             progress=work.progress,
@@ -248,6 +249,23 @@ def _gates(work: Work, net: Endpoint) -> Gates:
     if not kept.resume:
         records.clear()
     return Gates(net, plan.evaluator, records, plan.checkpoints, plan.network.latency_ms / 1e3)
+
+
+@dataclass
+class _Drawn:
+    """Labels that were randomised: drawn once for a run, however often it goes on."""
+
+    y: Floats | None
+
+
+def _labelled(work: Work, gates: Gates) -> Table:
+    """The rows to train on, with randomised labels where the plan wants that."""
+    table = private_table(work.train, work.plan)
+    if table is work.train:
+        return table
+    drawn = _Drawn(table.y)
+    gates.keep(drawn, "y")
+    return replace(table, y=drawn.y)
 
 
 def fingerprint(*tables: Table | None) -> str:
