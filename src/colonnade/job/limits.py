@@ -87,7 +87,7 @@ def _check_data(data: Data, refuse: Refuse) -> None:
 
 
 def _check_train(train: Train, refuse: Refuse) -> None:
-    for key, value in (("epochs", train.epochs), ("batch", train.batch), ("threads", train.threads)):
+    for key, value in (("epochs", train.epochs), ("batch", train.batch)):
         if value is not None and value < 1:
             refuse(f"train.{key}: {value} is not a positive number")
     if train.ahead is not None and train.ahead < 1:

@@ -63,7 +63,6 @@ class Pace(Section, frozen=True):
     batch: int
     step: float | Literal["auto"]
     ahead: int  # batches in flight
-    threads: int
     evaluate_every: int | float
     tolerance: float = 0.0  # the relative fall of the loss an epoch that counts as none; 0: nobody asks
     fades: bool = False  # steps fall to nothing over all epochs

@@ -109,7 +109,6 @@ class Train(Section, frozen=True):
     ahead: int | None = None
     max_delay: int | None = None
     stale: int | None = None  # rounds more that a party may score ahead while it is behind the others
-    threads: int = 1
     reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
     target: float | None = None
     tolerance: float | None = (

@@ -100,7 +100,6 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         batch=job.train.batch or conversation.usual_batch(job, preset, facts.rows),
         step=job.train.step,
         ahead=composition.ahead(len(facts.label_holders)),
-        threads=job.train.threads,
         evaluate_every=job.train.evaluate_every,
         tolerance=_tolerance(job),
         fades=conversation.fades(job, preset),

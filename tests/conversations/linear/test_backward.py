@@ -302,16 +302,6 @@ def test_the_same_seed_gives_the_same_result_to_the_byte(secure: str) -> None:
     assert np.abs(weights(first) - weights(other)).max() > 1e-6
 
 
-@pytest.mark.parametrize("threads", [2, 4])
-@pytest.mark.parametrize("world", ["local", "simulated"])
-def test_threads_on_one_block_reach_nearly_the_same_loss(threads: int, world: str) -> None:
-    setting = random_tables(rows=600, columns=40)
-    train = {"ahead": 8, "step": 0.05, "epochs": 8}
-    one, several = (run(setting, world=world, train={**train, "threads": k}) for k in (1, threads))
-    assert several.result.metrics["train_loss"] == pytest.approx(one.result.metrics["train_loss"], rel=0.05)
-    assert several.result.cost.updates_by_party == one.result.cost.updates_by_party
-
-
 # -- stopping and measuring -----------------------------------------------------------------------
 
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -33,9 +30,6 @@ from colonnade.conversations.window import Pacing, Window
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import ESTIMATORS, Svrg
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass
@@ -66,7 +60,6 @@ class Trainer:
     tuner: Tuner | None
     curvature: Curvature | None
     joint: Joint | None
-    pool: ThreadPoolExecutor | None
     tally: Tally = field(default_factory=Tally)
 
     # -- rounds -------------------------------------------------------------------------------------
@@ -78,7 +71,7 @@ class Trainer:
         """
         if self.context.plan.network.charge_forward:
             await self.charge(batches)
-        shares = await self.compute(self.block.joined_scores, batches)
+        shares = self.block.joined_scores(batches)
         for batch in batches:
             self.steps.delays.read(batch.number, self.window.finished)
             self.window.read(batch.number)
@@ -90,7 +83,7 @@ class Trainer:
         """This block's share of the scores of a batch, at the present weights."""
         if self.context.plan.network.charge_forward:
             await self.charge([batch])
-        return await self.compute(self.block.scores, batch)
+        return self.block.scores(batch)
 
     @property
     def staleness(self) -> int:
@@ -110,7 +103,7 @@ class Trainer:
             for batch, reply in thetas:  # one H needs the same v at every party, so rounds are not joined
                 self.joint.take(batch, reply)
         elif self.curvature is None:
-            await self.compute(self.block.step, thetas, self.steps.faded_rate())
+            self.block.step(thetas, self.steps.faded_rate())
         else:
             self.curvature.step(thetas, self.steps)
 
@@ -327,23 +320,11 @@ class Trainer:
         values = self.block.all_rows.values(0, self.schedule.rows)
         await charge(self.context.net.clock, self.context.plan.network, values)
 
-    async def compute(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Run a kernel here, or on a worker thread that shares the weights without locks."""
-        if self.pool is None:
-            return work(*arguments, **options)
-        return await asyncio.get_running_loop().run_in_executor(
-            self.pool, lambda: work(*arguments, **options)
-        )
 
-
-@contextmanager
-def training(
+def trainer_of(
     context: Context[LinearSettings], dominators: tuple[str, ...], *, own_pace: bool = False
-) -> Iterator[Trainer]:
-    """Yield a party's trainer as the plan says; its worker threads end with the context.
-
-    Dominators take turns, or launch rounds each at its own pace.
-    """
+) -> Trainer:
+    """A party's trainer as the plan says; dominators take turns, or launch rounds each at its own pace."""
     pace, settings = context.plan.pace, context.plan.settings
     rows, joint = context.train.rows, settings.pairs == "joint"
     timetable = Timetable.of(
@@ -375,20 +356,18 @@ def training(
         delays=Delays(window.ahead - 1),  # k rounds under way are, on average, no later than that
         progress=lambda: min(1.0, window.finished / schedule.rounds),
     )
-    with _workers(pace.threads, virtual=context.net.clock.virtual) as pool:
-        yield Trainer(
-            context=context,
-            timetable=timetable,
-            schedule=schedule,
-            window=window,
-            block=block,
-            steps=steps,
-            evaluation=context.evaluation(),
-            tuner=Tuner(context, sample) if pace.step == "auto" and not joint else None,
-            curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
-            joint=Joint(context, block, sample, steps) if joint else None,
-            pool=pool,
-        )
+    return Trainer(
+        context=context,
+        timetable=timetable,
+        schedule=schedule,
+        window=window,
+        block=block,
+        steps=steps,
+        evaluation=context.evaluation(),
+        tuner=Tuner(context, sample) if pace.step == "auto" and not joint else None,
+        curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
+        joint=Joint(context, block, sample, steps) if joint else None,
+    )
 
 
 def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
@@ -399,13 +378,3 @@ def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
     if table.free and context.holds_label:
         block.w[list(table.free)] = context.label_holder.start
     return block
-
-
-@contextmanager
-def _workers(threads: int, *, virtual: bool) -> Iterator[ThreadPoolExecutor | None]:
-    """Yield a pool of worker threads, or None for one thread or virtual time (where the clock has lanes)."""
-    if threads == 1 or virtual:
-        yield None
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="block") as pool:
-        yield pool

@@ -1,4 +1,4 @@
-"""Hands out a party's threads: of all that wait for one, the most urgent first.
+"""Hands out a party's time: of all that wait for it, the most urgent first.
 
 Shares for others come first, since everybody waits for them; a dominator's own round comes next, and takes
 along whatever thetas of others wait; what is left are thetas that nobody else takes. Each party's windows
@@ -23,22 +23,22 @@ class Urgency(IntEnum):
     THETAS = 2
 
 
-class Workers:
-    """So many threads; who asks for one gets it in the order of urgency, and of asking."""
+class Worker:
+    """One worker; who asks for it gets it in the order of urgency, and of asking."""
 
-    def __init__(self, threads: int) -> None:
-        self._free = threads
+    def __init__(self) -> None:
+        self._free = True
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._asked = itertools.count()
 
     @asynccontextmanager
-    async def one(self, urgency: Urgency) -> AsyncIterator[None]:
-        """A thread, for as long as the context lasts."""
+    async def busy(self, urgency: Urgency) -> AsyncIterator[None]:
+        """Keep the worker for as long as the context lasts."""
         await self._acquire(urgency)
         try:
             yield
         finally:
-            self._free += 1
+            self._free = True
             # not at once: whoever gives it back may have something more urgent to do next
             asyncio.get_running_loop().call_soon(self._grant)
 
@@ -51,7 +51,7 @@ class Workers:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():  # it was granted in the same moment
-                self._free += 1
+                self._free = True
                 self._grant()
             raise
 
@@ -59,5 +59,5 @@ class Workers:
         while self._free and self._waiting:
             *_, future = heapq.heappop(self._waiting)
             if not future.done():
-                self._free -= 1
+                self._free = False
                 future.set_result(None)
