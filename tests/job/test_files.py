@@ -53,7 +53,11 @@ def refusal(**sections: Any) -> str:
         ({"train": {"epoch": 3}}, "unknown key train.epoch; did you mean train.epochs?"),
         ({"data": {"partys": 3}}, "unknown key data.partys; did you mean data.parties?"),
         ({"secure": {"summ": "tree"}}, "unknown key secure.summ; did you mean secure.sum?"),
-        ({"train": {"threads": 4}}, "train.threads: threads within a party did not pay and are gone"),
+        (
+            {"train": {"threads": 4}},
+            "train.threads: threads within a party did not pay and are gone "
+            "(docs/algorithms/vfb2.md says why); leave the key out",
+        ),
         ({"network": {"latency": 1}}, "unknown key network.latency; did you mean network.latency_ms?"),
         (
             {"network": {"faults": {"dropp": 0.1}}},

@@ -172,7 +172,7 @@ class Tickets:
     async def any_opens(self, numbers: list[int], extra: int = 0) -> None:
         """Wait until one of these rounds may begin, or is not to be computed any more."""
         await self._conditions.until(
-            lambda: any([self._may_begin(number, extra) or self.past(number) for number in numbers])
+            lambda: any(self._may_begin(number, extra) or self.past(number) for number in numbers)
         )
 
     def open_to(self, number: int, extra: int = 0) -> bool:

@@ -98,11 +98,11 @@ class Holder:
             goes_on = self._goes_on(level, turn, growth)
             for party, name in self._others(turn):
                 await net.send(name, divide_for(party, level if party in goes_on else FELLED, tag))
-            turn, nodes = goes_on, growth.frontier.open
+            turn = goes_on
             growth.divide(level, await self._sides(tag, level, turn, growth.frontier))
             if growth.open:
                 for party, _ in self._others(turn):
-                    self.readers[party].divided(level, nodes, growth.frontier)
+                    self.readers[party].divided(level, growth.frontier)
         return growth.finish(), growth.at
 
     def _deals(self, turn: set[int]) -> dict[str, tuple[int, ...]]:

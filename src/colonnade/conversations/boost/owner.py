@@ -42,7 +42,7 @@ class Owner:
         self.own = OwnColumns(context.train.X, sampling, self.parties.index(context.me))
         self.trees = 0
         self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
-        self.teller: Teller = ClearTeller()
+        self.teller: Teller = ClearTeller(self.own)
         if plan.blind is not None and context.me in plan.blind.dealers:
             roles = Roles(self.root, context.me, plan.blind.dealers[context.me])
             self.teller = BlindTeller(context.net, roles, context.streams, self.own)
@@ -99,20 +99,19 @@ class Owner:
         """Take part in one tree, level by level, until no node of it is open for this party."""
         net, own = self.context.net, self.own
         own.begin(tree)
-        words = await self.teller.words(tree, message, own.sampling.rows_of(tree))
+        await self.teller.begin(tree, message, own.sampling.rows_of(tree))
         frontier, depth, last = Frontier(own.sampling.rows_of(tree)), 0, False
         while not last:
             await self.context.charge(len(frontier.asked.rows) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
-            sums = own.sums(words, frontier)
-            await net.send(
-                self.root, Histograms(tag, sums, self.teller.spots(), self.evaluation.sent_bytes())
-            )
+            sums, sent = self.teller.sums(frontier), self.evaluation.sent_bytes()
+            await net.send(self.root, Histograms(tag, sums, self.teller.spots(), sent))
             level = level_of(await net.recv(Divide, self.root, tag), frontier)
             left, last, depth = await self._sides(tag, level, frontier), level.last, depth + 1
             if not last:
-                self.teller.divided(frontier, left)
+                rows = frontier.rows
                 frontier.divide(level.split, left, level.stays)
+                self.teller.divided(level, rows, left, frontier)
 
     async def _sides(self, tag: int, level: Level, frontier: Frontier) -> Flags:
         """The side of every row; tells those of the own splits to whoever grows the tree further."""
