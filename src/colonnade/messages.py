@@ -111,7 +111,7 @@ class Backward(Message, frozen=True, tag=3):
     relayed: ClassVar[bool] = True
     tag: int
     theta: Numbers
-    seen: list[int] = []
+    seen: tuple[int, ...] = ()
 
 
 class Announce(Message, frozen=True, tag=4):
@@ -133,7 +133,7 @@ class Enough(Message, frozen=True, tag=31):
 
     queued: ClassVar[bool] = True
     tag: int
-    counts: list[int]
+    counts: tuple[int, ...]
     last: bool
 
 
