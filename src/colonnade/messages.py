@@ -98,7 +98,7 @@ class Backward(Message, frozen=True, tag=3):
     relayed: ClassVar[bool] = True
     tag: int
     theta: Numbers
-    seen: list[int] = []
+    seen: tuple[int, ...] = ()
 
 
 class Announce(Message, frozen=True, tag=4):
@@ -120,7 +120,7 @@ class Enough(Message, frozen=True, tag=31):
 
     queued: ClassVar[bool] = True
     tag: int
-    counts: list[int]
+    counts: tuple[int, ...]
     last: bool
 
 
@@ -209,7 +209,7 @@ class Roster(Message, frozen=True, tag=46):
 
 
 class Points(Message, frozen=True, tag=47):
-    """Blinded ids: points of the curve, 33 bytes each."""
+    """Blinded ids, the answers to them, or a public key: points of the curve, 33 bytes each."""
 
     tag: int
     points: Numbers

@@ -24,7 +24,7 @@ from colonnade.messages import Piece
 from colonnade.net.network import Network
 from colonnade.secure import ring
 from colonnade.secure.protocol import N, UsedTags, is_words
-from colonnade.secure.streams import CounterPad, Stream, subkey
+from colonnade.secure.streams import Masks, Stream, subkey
 
 
 class MaskedSum:
@@ -34,9 +34,10 @@ class MaskedSum:
         self._net = net
         self._used = UsedTags()
         streams = {peer: Stream(subkey(secrets[peer], "sum")) for peer in net.peers}
-        self._pad = CounterPad(0)
-        self._added = [stream for peer, stream in streams.items() if net.me < peer]
-        self._subtracted = [stream for peer, stream in streams.items() if net.me > peer]
+        self._masks = Masks(
+            added=[stream for peer, stream in streams.items() if net.me < peer],
+            subtracted=[stream for peer, stream in streams.items() if net.me > peer],
+        )
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         await self._net.send(root, Piece(tag, self._masked(piece, tag)))
@@ -67,13 +68,5 @@ class MaskedSum:
         """The piece as elements of the ring, with all masks of this tag added or subtracted."""
         self._used.use(tag)
         share = (piece.copy() if is_words(piece) else ring.encode(piece, len(self._net.parties))).ravel()
-        if share.size > self._pad.size:
-            self._pad = CounterPad(share.size)
-        blocks, room, mask = self._pad.of(share.size, tag)  # once for all peers: only the key differs
-        for stream in self._added:
-            stream.write(blocks, room)
-            share += mask
-        for stream in self._subtracted:
-            stream.write(blocks, room)
-            share -= mask
+        share += self._masks.of(tag, share.size)
         return share
