@@ -448,6 +448,13 @@ class Shuffled(Message, frozen=True, tag=77):
     words: Numbers
 
 
+class Rest(Message, frozen=True, tag=78):
+    """A piece of a message of trees that is longer than a message can be (`conversations/boost/long`)."""
+
+    tag: int
+    values: Numbers
+
+
 class Veiled(Message, frozen=True, tag=80):
     """Columns of a stretch of rows minus words that the label holder does not know (`secure.product`)."""
 
@@ -485,7 +492,7 @@ AnyMessage = (
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare
     | Sealing | SealedLabels | Tally | Evidence
-    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled
+    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled | Rest
     | Veiled | Veil | Dealt | Unveil
 )  # fmt: skip
 
