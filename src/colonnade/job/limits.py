@@ -20,6 +20,7 @@ from colonnade.job.sections import (
     ModelSpecs,
     Net,
     PrivacyTerms,
+    Secure,
     ServerSpec,
     Train,
     Trees,
@@ -39,6 +40,7 @@ def check(job: Job, where: str) -> None:
     if not 0 <= job.seed < 2**63:
         refuse(f"seed: {job.seed} is not a number from 0 to below 2^63")
     _check_data(job.data, refuse)
+    _check_secure(job.secure, refuse)
     _check_train(job.train, refuse)
     _check_direction(job.direction, refuse)
     _check_cascade(job.cascade, refuse)
@@ -61,6 +63,12 @@ def _check_checkpoint(checkpoint: Checkpoint, refuse: Refuse) -> None:
         refuse(f"checkpoint.every: {checkpoint.every} epochs; give 1 or more, 'epoch', 'auto' or 'never'")
     if not 0 <= checkpoint.wait_s < 1e7:
         refuse(f"checkpoint.wait_s: {checkpoint.wait_s:g} is not a number of seconds from 0 to 10^7")
+
+
+def _check_secure(secure: Secure, refuse: Refuse) -> None:
+    given = secure.neighbours
+    if isinstance(given, int) and (given < 2 or given % 2):
+        refuse(f"secure.neighbours: {given} is not an even number from 2 on, half of them on either side")
 
 
 def _check_data(data: Data, refuse: Refuse) -> None:

@@ -19,11 +19,13 @@ What breaks it: P and T together read x, A and T together read the bins of P's c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from colonnade.arrays import Numbers, Rows, Words
+from colonnade.conversations.boost.long import complete, send_long
 from colonnade.errors import MalformedMessage
 from colonnade.messages import Gradients, Histograms, Shuffled, Topic, tag_of
 from colonnade.net.network import Network
@@ -32,6 +34,7 @@ from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.frontier import Frontier, Pairs
 from colonnade.trees.grow import Level
 from colonnade.trees.own import OwnColumns
+from colonnade.trees.room import room
 from colonnade.trees.ways import Ways
 
 GRADIENTS = "gradients"  # r, which hides a row's word: for A and T
@@ -80,7 +83,7 @@ class Dealer:
             tag = tag_for_column(tree, column)
             shuffled = r.take(order_of(order.once(tag, rows)))
             shuffled -= hide.once(tag, rows)
-            await net.send(owner, Shuffled(tag, shuffled))
+            await send_long(net, owner, Shuffled(tag, shuffled))
 
 
 @dataclass
@@ -91,8 +94,8 @@ class BlindTeller:
     roles: Roles
     streams: PairStreams
     own: OwnColumns
-    _orders: list[Rows] = field(default_factory=list)  # of every column, as rows of the table
-    _words: list[Words] = field(default_factory=list)  # rho_j(x) + s_j
+    _orders: list[Numbers] = field(default_factory=list)  # of every column, as rows of the table
+    _words: Words = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint64))  # rho_j(x) + s_j
     _ways: Ways = field(default_factory=lambda: Ways([], NO_BINS))
     _spots: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
@@ -101,19 +104,23 @@ class BlindTeller:
         if message.words.dtype != np.uint64 or message.words.shape != rows.shape:
             raise MalformedMessage(f"gradients of shape {message.words.shape} for {len(rows)} rows")
         stream = self.streams.shared(dealer, ORDER, self.roles)
-        codes, spots = self.own.chosen.codes, []
-        self._orders, self._words = [], []
+        codes = self.own.chosen.codes
+        if self._words.shape != (len(codes), len(rows)):
+            self._words = room((len(codes), len(rows)), np.uint64)
+        self._spots = np.empty(len(codes) * len(rows), dtype=np.uint8)
+        self._orders, spots = [], list(self._spots.reshape(len(codes), -1)) if len(codes) else []
         for column in range(len(codes)):
             tag = tag_for_column(tree, column)
-            heard = (await self.net.recv(Shuffled, dealer, tag)).words
+            dealt = await self.net.recv(Shuffled, dealer, tag)
+            heard = (await complete(self.net, dealer, dealt, len(rows))).words
             if heard.dtype != np.uint64 or heard.shape != rows.shape:
                 raise MalformedMessage(f"{dealer} dealt {heard.shape} words for {len(rows)} rows")
             order = order_of(stream.words(tag, len(rows)))
-            self._words.append(message.words.take(order) - heard)
-            self._orders.append(order if len(rows) == len(sampled) else rows.take(order))
-            spots.append(codes[column].take(self._orders[-1]))
+            np.subtract(message.words.take(order), heard, out=self._words[column])
+            order = order if len(rows) == len(sampled) else rows.take(order)
+            self._orders.append(order if len(order) <= MANY else order.astype(np.int32))
+            spots[column][:] = codes[column].take(order)
         self._ways = Ways(spots, self.own.chosen.grid.width)
-        self._spots = np.concatenate([self._spots[:0], *spots])
 
     def sums(self, frontier: Frontier) -> Words:
         return self._ways.sums(self._words)
@@ -138,13 +145,18 @@ class BlindReader:
     streams: PairStreams
     rows: int = 0
     bins: Counts = field(default_factory=lambda: NO_BINS)  # of every column
-    hide: list[Words] = field(default_factory=list)  # s_j of every column
+    tree: int = 0
+    hide: list[Words] = field(default_factory=list)  # s_j of every column, if they are few rows
     ways: Ways | None = None  # of rows in every column's order; None before the first answer
+
+    @property
+    def spots(self) -> int:
+        return len(self.bins) * (self.rows if self.ways is None else -(-self.rows // 8))
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
         dealer, self.rows, self.bins, self.ways = self.roles.dealer, len(words), bins, None
-        hide = self.streams.shared(dealer, BINS, self.roles)
-        self.hide = [hide.words(tag_for_column(tree, column), self.rows) for column in range(len(bins))]
+        self.tree = tree
+        self.hide = list(self._hide()) if self.rows <= MANY else []
         r = self.streams.shared(dealer, GRADIENTS, self.roles).once(tag_for_column(tree, 0), self.rows)
         return words + r
 
@@ -153,8 +165,15 @@ class BlindReader:
             self.ways = Ways(self._codes(message.spots), self.bins)
         else:
             self.ways.turn(np.unpackbits(bits, count=self.rows) for bits in self._bits(message.spots))
-        sums: Words = message.sums - self.ways.sums(self.hide)
+        sums: Words = message.sums - self.ways.sums(self.hide or self._hide())
         return sums
+
+    def _hide(self) -> Iterator[Words]:
+        """The words s_j, column by column: many rows have no room for all of them."""
+        stream = self.streams.shared(self.roles.dealer, BINS, self.roles)
+        return (
+            stream.words(tag_for_column(self.tree, column), self.rows) for column in range(len(self.bins))
+        )
 
     def divided(self, level: Level, frontier: Frontier) -> None:
         if self.ways is not None:

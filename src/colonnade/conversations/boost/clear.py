@@ -23,6 +23,11 @@ NOTHING = np.zeros(0, dtype=np.uint8)
 class Reader(Protocol):
     """The label holder's end of what passes between it and one owner."""
 
+    @property
+    def spots(self) -> int:
+        """How many numbers the owner's next answer has beside sums."""
+        ...
+
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
         """What the owner is sent for a tree, from the words of its rows; `bins` are those of its columns."""
         ...
@@ -59,6 +64,8 @@ class Teller(Protocol):
 class ClearReader:
     """Sends words in four bytes each."""
 
+    spots = 0
+
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
         return packed(words)
 
@@ -74,6 +81,7 @@ class NoReader:
     """For a party without a dealer in a blind run: it has no columns, and gets nothing if it claims some."""
 
     party: str
+    spots = 0
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
         raise MalformedMessage(f"{self.party} says that it has columns, and nobody deals words for it")

@@ -7,6 +7,7 @@ import numpy as np
 from colonnade.arrays import Numbers
 from colonnade.conversations.boost.blind import BlindTeller, Dealer
 from colonnade.conversations.boost.clear import ClearTeller, Teller
+from colonnade.conversations.boost.long import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
     bits_of,
@@ -64,7 +65,8 @@ class Owner:
                 break
             await self._deal(message.deals)
             if message.words.size:
-                await self.grow(self.trees, message)
+                rows = int(self.own.sampling.rows_of(self.trees).sum())
+                await self.grow(self.trees, await complete(net, self.root, message, rows))
             self.trees += 1
         splits = self.own.splits.first(message.kept)
         await self._measure(splits)
@@ -111,7 +113,7 @@ class Owner:
             await self.context.charge(len(frontier.asked.rows) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
             sums, sent = self.teller.sums(frontier), self.evaluation.sent_bytes()
-            await net.send(self.root, Histograms(tag, sums, self.teller.spots(), sent))
+            await send_long(net, self.root, Histograms(tag, sums, self.teller.spots(), sent))
             level = level_of(await net.recv(Divide, self.root, tag), frontier)
             left, last, depth = await self._sides(tag, level, frontier), level.last, depth + 1
             if not last:
@@ -128,11 +130,12 @@ class Owner:
             said = Sides(tag, bits_of(sides[0][1]))
             alone = level.last or self.context.plan.settings.additive
             for peer in (self.root,) if alone else net.peers:
-                await net.send(peer, said)
+                await send_long(net, peer, said)
         if not level.last:
             for party in np.unique(level.party[level.split & (level.party != me)]).tolist():
                 rows = int(frontier.counts[level.party == party].sum())
-                heard = await net.recv(Sides, self.parties[party], tag)
+                name = self.parties[party]
+                heard = await complete(net, name, await net.recv(Sides, name, tag), -(-rows // 8))
                 sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)
 
