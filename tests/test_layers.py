@@ -43,7 +43,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("weigh",),
     ("worker",),
     ("weigher",),
-    ("inprocess", "processes"),
+    ("inprocess", "processes", "faulty"),
     ("evidence",),
     ("launch",),
     ("federate",),

@@ -13,21 +13,17 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from colonnade.data.party_data import PartyData
 from colonnade.errors import ColonnadeError, ShareError
-from colonnade.job.plan import Plan
 from colonnade.net.clock import VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.simulated import Faults, Link, Partition, SimulatedHub
 from colonnade.run.party import Kept, Party, Share, Work, first_cause, train
-from colonnade.run.world import run_id
+from colonnade.run.world import Launch, run_id
 from colonnade.secure.keys import InProcessIdentity
 
-SESSIONS = 6  # of which the last has no faults
 LONGEST_S = 1e6  # virtual seconds of a session that hangs
 DEADLINE_S = 20.0
 
@@ -41,7 +37,8 @@ class SimulatedDisk:
     """A disk of a simulated machine. Probabilities are for a write.
 
     `full`: there is no room. `forgets`: it says that all is on disk and it is not; what was written since is
-    lost, or torn, when the machine dies. `dies`: the machine dies in the middle, and a part of the draft stays.
+    lost, or torn, when the machine dies. `dies`: the machine dies in the middle, and a part of the draft
+    stays.
     """
 
     rng: np.random.Generator
@@ -120,7 +117,7 @@ class JumpingClock(VirtualClock):
 class Trouble:
     """What goes wrong in one session."""
 
-    links: Faults = Faults()
+    links: Faults = field(default_factory=Faults)
     kills: Mapping[str, float] = field(default_factory=dict)  # party -> when its process dies
     silent: bool = False  # nobody is told of a death: it shows by its silence
     jumps: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # party -> when, by how much
@@ -130,7 +127,8 @@ class Trouble:
         """A session's faults; an uninterrupted run takes so many seconds."""
         some = [party for party in parties if rng.random() < 0.4]
         kills = {party: float(rng.uniform(0, 1.2 * seconds)) for party in some}
-        links = Faults(*(rng.choice([0.0, 0.02, 0.1], size=4)).tolist(), delay_s=float(rng.uniform(0, 2)))
+        drop, duplicate, corrupt, delay = rng.choice([0.0, 0.02, 0.1], size=4).tolist()
+        links = Faults(drop, duplicate, corrupt, delay, float(rng.uniform(0, 2)))
         if rng.random() < 0.15:
             start = float(rng.uniform(0, seconds))
             side = frozenset(rng.choice(parties, 1).tolist())
@@ -150,16 +148,13 @@ class Ended:
     dead: set[str] = field(default_factory=set)
 
 
-def session(
-    plan: Plan[Any], data: Mapping[str, PartyData], disks: Mapping[str, SimulatedDisk], trouble: Trouble, seed: int
-) -> Ended:
+def session(order: Launch, disks: Mapping[str, SimulatedDisk], trouble: Trouble, seed: int) -> Ended:
     """Run all parties once, from what is on their disks, while things go wrong."""
-    return run_virtual(asyncio.wait_for(_session(plan, data, disks, trouble, seed), LONGEST_S))
+    return run_virtual(asyncio.wait_for(_session(order, disks, trouble, seed), LONGEST_S))
 
 
-async def _session(
-    plan: Plan[Any], data: Mapping[str, PartyData], disks: Mapping[str, SimulatedDisk], trouble: Trouble, seed: int
-) -> Ended:
+async def _session(order: Launch, disks: Mapping[str, SimulatedDisk], trouble: Trouble, seed: int) -> Ended:
+    plan, data = order.plan, order.data
     names = tuple(sorted(data))
     link = Link(plan.network.latency_ms / 1e3)
     hub, ideal = SimulatedHub(link, trouble.links, seed), SimulatedHub()
