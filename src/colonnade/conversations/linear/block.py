@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from colonnade.arrays import Floats, Rows
+from colonnade.conversations.evaluate import Scored
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.models.linear import RowKernels, rows_of
 from colonnade.optim.estimators import Estimator
@@ -94,6 +95,12 @@ class Block:
     def values(self, batches: Sequence[Round]) -> int:
         """How many stored numbers the kernels touch for these batches."""
         return sum(self.rows(batch.epoch)[1].values(batch.start, batch.end) for batch in batches)
+
+
+def scored_by(rows: RowKernels, count: int, w: Floats) -> Scored:
+    """The scores of rows by weights as they are now, for measuring."""
+    frozen = w.copy()
+    return Scored(count, lambda start, end: rows.scores(start, end, frozen))
 
 
 def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Round]]:

@@ -17,10 +17,11 @@ from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.conversations.linear.block import Block, Delays, Thetas
+from colonnade.conversations.linear.block import Block, Delays, Thetas, scored_by
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
 from colonnade.conversations.linear.settings import LinearSettings
+from colonnade.conversations.linear.snapshot import announced, pulled
 from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.linear.tune import SAMPLE, Tuner
@@ -72,8 +73,9 @@ class Trainer:
         if self.context.plan.network.charge_forward:
             await self.charge(batches)
         shares = self.block.joined_scores(batches)
+        finished = self.window.finished
         for batch in batches:
-            self.steps.delays.read(batch.number, self.window.finished)
+            self.steps.delays.read(batch.number, finished)
             self.window.read(batch.number)
         if self.joint is None:
             return shares
@@ -110,8 +112,9 @@ class Trainer:
     async def _finished(self, numbers: Sequence[int]) -> None:
         """Count the updates and their delays, and move the window."""
         delays, window = self.steps.delays, self.window
+        finished = window.finished
         for number in numbers:
-            delays.apply(number, window.finished)
+            delays.apply(number, finished)
         self.tally.updates += len(numbers)
         epoch = window.base // self.schedule.per_epoch
         window.finish(numbers)
@@ -167,16 +170,9 @@ class Trainer:
 
     async def pulled_snapshot(self, pullers: tuple[str, ...]) -> None:
         """Take SVRG's snapshot where nothing is sent back: every label holder pulls all scores for itself."""
-        context, n = self.context, self.schedule.rows
-        scores = self.block.all_rows.scores(0, n, self.block.w)
-        tags = dict(zip(pullers, self._snapshot_tags(len(pullers)), strict=True))
-        for puller, tag in tags.items():
-            if puller != context.me:
-                await context.sum.give(scores, root=puller, tag=tag)
-        await self.charge_all()
-        if context.me in tags:
-            z = await context.sum.collect(scores, tag=tags[context.me])
-            await self.remember(context.label_holder.theta(z, np.arange(n)))
+        theta = await pulled(self.context, self.block, pullers, self._snapshot_tags)
+        if theta is not None:
+            await self.remember(theta)
 
     async def remember(self, theta: Floats) -> None:
         """Hand SVRG its snapshot: theta of every row, and the mean gradient of the own block."""
@@ -188,27 +184,8 @@ class Trainer:
 
     async def snapshot(self) -> None:
         """Take SVRG's snapshot: theta of every row at the present weights, a part at every dominator."""
-        context, n = self.context, self.schedule.rows
-        roots = self.schedule.dominators
-        scores = self.block.all_rows.scores(0, n, self.block.w)
-        cuts = np.linspace(0, n, len(roots) + 1).astype(int)
-        tags, stretches = (
-            self._snapshot_tags(len(roots)),
-            [slice(*cuts[j : j + 2]) for j in range(len(roots))],
-        )
-        parts: dict[str, Floats] = {}
-        for root, tag, rows in zip(roots, tags, stretches, strict=True):
-            if root != context.me:
-                await context.sum.give(scores[rows], root=root, tag=tag)
-        for root, tag, rows in zip(roots, tags, stretches, strict=True):
-            if root == context.me:
-                z = await context.sum.collect(scores[rows], tag=tag)
-                parts[root] = context.label_holder.theta(z, np.arange(n)[rows], self.window.base)
-                await context.net.broadcast(Announce(tag, parts[root]))
-        for root, tag in zip(roots, tags, strict=True):
-            if root != context.me:
-                parts[root] = (await context.net.recv(Announce, root, tag)).values
-        theta = np.concatenate([parts[root] for root in roots])
+        roots, base = self.schedule.dominators, self.window.base
+        theta = await announced(self.context, self.block, roots, self._snapshot_tags, base)
         await self.charge_all()
         await self.remember(theta)
 
@@ -251,16 +228,11 @@ class Trainer:
 
     async def measure_now(self, mark: Mark) -> float | None:
         """Measure the model; the loss at the evaluator, None elsewhere."""
-        return await self.evaluation.measure(
-            lambda: self.all_scores(final=mark.final), self.block.penalty.value(self.block.w), mark
-        )
-
-    def all_scores(self, *, final: bool) -> list[Floats]:
-        """This block's share of the scores of all training rows and, in the end, of the test rows."""
-        scores = [self.block.all_rows.scores(0, self.schedule.rows, self.block.w)]
-        if final and (test := self.context.test) is not None:
-            scores.append(rows_of(test.X).scores(0, test.rows, self.block.w))
-        return scores
+        w, penalty = self.block.w, self.block.penalty
+        scored = [scored_by(self.block.all_rows, self.schedule.rows, w)]
+        if mark.final and (test := self.context.test) is not None:
+            scored.append(scored_by(rows_of(test.X), test.rows, w))
+        return await self.evaluation.measure(scored, penalty.value(w), mark)
 
     def outcome(
         self,
@@ -301,9 +273,9 @@ class Trainer:
 
     async def charge(self, batches: Sequence[Round], others: int = 0) -> None:
         """Let the time pass that computing on some batches takes, and touching some other stored numbers."""
-        clock = self.context.net.clock
-        values = self.block.values(batches) + others if clock.virtual else 0
-        await charge(clock, self.context.plan.network, values)
+        clock, network = self.context.net.clock, self.context.plan.network
+        if clock.virtual or network.work_ms:
+            await charge(clock, network, self.block.values(batches) + others if clock.virtual else 0)
 
     def _direction_values(self, thetas: Thetas) -> int:
         """How many stored numbers a quasi-Newton direction touches for these thetas; none for first order."""
