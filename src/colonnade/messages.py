@@ -72,6 +72,19 @@ class Hello(Message, frozen=True, tag=0):
     signature: bytes
 
 
+class Coin(Message, frozen=True, tag=90):
+    """A commitment to a random number, from which together with all others a graph of masks will follow."""
+
+    commitment: bytes
+
+
+class CoinShown(Message, frozen=True, tag=91):
+    """The random number, and a digest of all commitments that the sender has seen."""
+
+    value: bytes
+    seen: bytes
+
+
 class Piece(Message, frozen=True, tag=1):
     """One party's addend of a sum, sent to the root."""
 
@@ -477,7 +490,8 @@ class Unveil(Message, frozen=True, tag=83):
 
 
 AnyMessage = (
-    Ask | Hello | Piece | Branch | Backward | Announce | Stop | Enough | Abort | Bye | Decay | Relay
+    Ask | Hello | Coin | CoinShown
+    | Piece | Branch | Backward | Announce | Stop | Enough | Abort | Bye | Decay | Relay
     | Upload | Reply | Embeddings | Measure
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare

@@ -95,6 +95,7 @@ class Plan(Section, Generic[C], frozen=True, kw_only=True):
     objective: Objective
     pace: Pace
     secure_sum: SumName
+    neighbours: int | None = None  # how many parties share masks with each; None: all others
     network: Net
     privacy: PrivacyTerms
     settings: C

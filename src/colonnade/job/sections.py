@@ -139,6 +139,7 @@ class Secure(Section, frozen=True):
     """How partial scores are summed, and who may work out labels."""
 
     sum: SumName = "masked"
+    neighbours: int | Literal["auto"] | None = None  # parties that share masks with each; None: all others
     accept_leak: bool = False
     labels: LabelsName | None = None  # who learns what the labels follow from: none but their holder, or all
     helper: str | None = None  # the party that deals random words where labels are blind

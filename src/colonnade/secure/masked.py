@@ -5,7 +5,8 @@ it; one adds them to its piece, the other subtracts them. The root adds all piec
 the exact fixed-point total remains. One message per party and sum.
 
 What each side learns: the root learns the total. Whoever sees some of the pieces sees uniformly random
-numbers, as long as two parties outside its coalition are honest. With two parties in all, the total
+numbers, as long as two parties outside its coalition are honest; where only neighbours share masks, as
+long as these connect all parties outside it (`secure.neighbours`). With two parties in all, the total
 itself gives the other's piece away: masking protects nothing there.
 
 The masks are streams of words by (tag, position), under a key that the pair uses for sums alone
@@ -28,12 +29,12 @@ from colonnade.secure.streams import Masks, Stream, subkey
 
 
 class MaskedSum:
-    """A `SecureSum` with one secret per pair of parties (`keys.agree`)."""
+    """A `SecureSum` with a secret (`keys.agree`) for every peer that shares masks with this party."""
 
     def __init__(self, net: Network, secrets: dict[str, bytes]) -> None:
         self._net = net
         self._used = UsedTags()
-        streams = {peer: Stream(subkey(secrets[peer], "sum")) for peer in net.peers}
+        streams = {peer: Stream(subkey(secret, "sum")) for peer, secret in secrets.items()}
         self._masks = Masks(
             added=[stream for peer, stream in streams.items() if net.me < peer],
             subtracted=[stream for peer, stream in streams.items() if net.me > peer],
