@@ -59,7 +59,7 @@ def test_yes_no_columns_are_found_once_there_are_as_many_measurements_as_columns
 def test_whole_numbers_give_normal_columns_away_unless_they_are_turned(
     turned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = random_tables(parties=3, active=1, rows=200, columns=12)
+    tables = random_tables(parties=3, active=1, rows=500, columns=12)
     if not turned:
         monkeypatch.setattr(Turn, "secret", lambda width, key: Turn.none(width))
     found = found_in(tables, EXACT, "blind", epochs=10)
