@@ -42,6 +42,7 @@ MODES: dict[str, dict[str, Any]] = {
     "clear": {"labels": "clear"},
     "blind, not turned": {"labels": "blind"},
     "blind": {"labels": "blind"},
+    "scores hidden": {"labels": "blind", "scores": "hidden"},
 }
 
 

@@ -83,7 +83,7 @@ def _measures(case: Case) -> bool:
 
 
 def _measures_exactly(case: Case) -> bool:
-    return case.plan.blind is not None and _measures(case)
+    return subspace.opened(case) and _measures(case)
 
 
 def _keeps_features(case: Case) -> bool:

@@ -35,7 +35,8 @@ SEED = 7
 def columns_from_measurements(case: Case) -> Unnamed:
     """What the attack takes the others' columns to be: of two values first, then the independent ones."""
     told = measured(case)
-    own = _dense(case.own.X) if case.plan.blind is None else np.zeros((case.rows, 0))
+    # totals of blind measurements are those of the others alone
+    own = np.zeros((case.rows, 0)) if opened(case) else _dense(case.own.X)
     space = space_of(np.hstack([own, told]))
     rng = np.random.default_rng(SEED)
     found: dict[bytes, Floats] = {}
@@ -50,7 +51,12 @@ def columns_from_measurements(case: Case) -> Unnamed:
 
 def measured(case: Case) -> Floats:
     """The scores of all training rows in every measurement, a column each; a scale apart."""
-    return np.column_stack([*_blind(case)] if case.plan.blind is not None else [*_clear(case)])
+    return np.column_stack([*_blind(case)] if opened(case) else [*_clear(case)])
+
+
+def opened(case: Case) -> bool:
+    """Whether a blind run's measurements open the others' scores; where they are hidden all are clear."""
+    return case.plan.blind is not None and case.plan.blind.hidden is None
 
 
 def _clear(case: Case) -> Iterator[Numbers]:

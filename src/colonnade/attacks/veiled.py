@@ -25,7 +25,11 @@ def labels_from_veils(case: Case) -> Labels:
 
     Where the same mask hid two values their difference is a small number, which tells as much as theta does.
     """
-    words = (message.moved for _, message in case.transcript.heard if isinstance(message, Veil))
+    words = (
+        message.moved
+        for sender, message in case.transcript.heard
+        if isinstance(message, Veil) and sender == case.plan.evaluator
+    )
     passes = [np.zeros(case.rows)]
     met = np.zeros(case.rows, dtype=np.int64)
     for rows, values in _of_rounds(case, words):
@@ -63,7 +67,7 @@ def _of_rounds(case: Case, words: Iterable[Numbers]) -> Iterator[tuple[Rows, Flo
     """
     number = 0
     for each in words:
-        rows = rows_of_round(case, number)
-        if each.ndim == 2 and len(each) and each.shape[1] == len(rows):
-            yield rows, np.ascontiguousarray(each[0]).view(np.int64).astype(np.float64)
+        rows, vectors = rows_of_round(case, number), np.atleast_2d(each)
+        if vectors.dtype == np.uint64 and len(vectors) and vectors.shape[1] == len(rows):
+            yield rows, np.ascontiguousarray(vectors[0]).view(np.int64).astype(np.float64)
             number += 1
