@@ -15,6 +15,7 @@ SumName = Literal["masked", "tree", "plain"]
 Broadcast = Literal["star", "tree"]
 LabelsName = Literal["blind", "clear"]
 RevealName = Literal["owner", "never"]
+ScoresName = Literal["open", "hidden"]
 Device = Literal["cpu", "cuda", "auto"]
 ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
 MissingName = Literal["auto", "error", "zero", "mean"]
@@ -144,6 +145,7 @@ class Secure(Section, frozen=True):
     labels: LabelsName | None = None  # who learns what the labels follow from: none but their holder, or all
     helper: str | None = None  # the party that deals random words where labels are blind
     reveal: RevealName = "owner"  # who learns the weights of a blind run in the end
+    scores: ScoresName = "open"  # whether the label holder of a blind run learns total scores in training
 
 
 class Cascade(Section, frozen=True):
