@@ -312,8 +312,11 @@ class Checkpoint(Section, frozen=True):
     wait_s: float = 300.0  # between daemons: a party that went away may come back within this time
 
     def epochs(self, world: World) -> int | Literal["auto"] | None:
-        """Epochs between two checkpoints; None: there are none. A simulation has some if it is told so."""
-        if self.every == "never" or (self.every == "auto" and world == "simulated"):
+        """Epochs between two checkpoints; None: there are none.
+
+        A simulation has some if it is told so; ranks keep no files that would outlive them.
+        """
+        if self.every == "never" or world == "mpi" or (self.every == "auto" and world == "simulated"):
             return None
         return 1 if self.every == "epoch" else self.every
 
