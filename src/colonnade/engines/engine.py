@@ -8,8 +8,6 @@ here.
 
     inline      in this process
     processes   workers on this machine, over shared memory (`processes`)
-    ray         actors of a Ray cluster (`ray`, extra `ray`)
-    mpi         ranks that are spawned by MPI (`mpi`, extra `mpi`)
 
 Sparse columns are computed inline whatever the engine: their work is small beside handing it out.
 """
@@ -22,7 +20,6 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from colonnade.arrays import Matrix, Rows
-from colonnade.errors import JobError
 from colonnade.job import EngineTerms
 from colonnade.models.linear import RowKernels, rows_of
 
@@ -71,4 +68,3 @@ def _started(terms: EngineTerms) -> Engine:
             from colonnade.engines.processes import Processes
 
             return Processes(workers)
-    raise JobError(f"engine.kind: there is no engine {terms.kind!r}")

@@ -16,6 +16,7 @@ SumName = Literal["masked", "tree", "plain"]
 Broadcast = Literal["star", "tree"]
 LabelsName = Literal["blind", "clear"]
 RevealName = Literal["owner", "never"]
+ScoresName = Literal["open", "hidden"]
 Device = Literal["cpu", "cuda", "auto"]
 ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
 MissingName = Literal["auto", "error", "zero", "mean"]
@@ -148,7 +149,7 @@ class Train(Section, frozen=True):
 class EngineTerms(Section, frozen=True):
     """Who computes inside a party: this process, or workers beside it. No other party is concerned."""
 
-    kind: Literal["inline", "processes", "ray", "mpi"] = "inline"
+    kind: Literal["inline", "processes"] = "inline"
     workers: int | None = None  # None: as many as the machine has processors
 
 
@@ -169,10 +170,12 @@ class Secure(Section, frozen=True):
     """How partial scores are summed, and who may work out labels."""
 
     sum: SumName = "masked"
+    neighbours: int | Literal["auto"] | None = None  # parties that share masks with each; None: all others
     accept_leak: bool = False
     labels: LabelsName | None = None  # who learns what the labels follow from: none but their holder, or all
     helper: str | None = None  # the party that deals random words where labels are blind
     reveal: RevealName = "owner"  # who learns the weights of a blind run in the end
+    scores: ScoresName = "open"  # whether the label holder of a blind run learns total scores in training
 
 
 class Cascade(Section, frozen=True):

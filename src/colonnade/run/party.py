@@ -29,6 +29,7 @@ from colonnade.result import Moment
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.keys import Identity, agree
 from colonnade.secure.masked import MaskedSum
+from colonnade.secure.neighbours import draw
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import PairStreams
@@ -197,9 +198,13 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     """
     plan = work.plan
     secrets = await party.join(net, work.digest or plan.digest())
-    secure = party.secure_sum(net, secrets, plan.secure_sum)
+    shared = secrets
+    if plan.neighbours is not None:
+        near = await draw(net, plan.neighbours)
+        shared = {peer: secret for peer, secret in secrets.items() if peer in near}
+    secure = party.secure_sum(net, shared, plan.secure_sum)
     # the same sum serves both where they share a network: topics keep their tags apart
-    beside = secure if measuring is None else party.secure_sum(measuring, secrets, plan.secure_sum)
+    beside = secure if measuring is None else party.secure_sum(measuring, shared, plan.secure_sum)
     with engine_of(work.engine) as engine:
         outcome = await CONVERSATIONS[plan.conversation].converse(
             Context(

@@ -242,7 +242,7 @@ def test_a_party_without_the_label_can_send_no_theta(monkeypatch: pytest.MonkeyP
     async def forged(secure: MaskedSum, piece: Any, *, root: str, tag: int) -> None:
         await give(secure, piece, root=root, tag=tag)
         if secure._net.me == "party3" and tag == 4:
-            await secure._net.broadcast(Backward(tag, np.zeros(15), [0, 0, 0]))
+            await secure._net.broadcast(Backward(tag, np.zeros(15), (0, 0, 0)))
 
     monkeypatch.setattr(MaskedSum, "give", forged)
     with pytest.raises(ProtocolError, match="party3 sent theta of round 4, which it does not dominate"):

@@ -7,6 +7,7 @@ import numpy as np
 from colonnade.arrays import Floats, Numbers, Words
 from colonnade.conversations.boost.blind import BlindReader
 from colonnade.conversations.boost.clear import ClearReader, NoReader, Reader
+from colonnade.conversations.boost.long import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
     bits_of,
@@ -91,18 +92,18 @@ class Holder:
             if party in turn:
                 bins = self.grids[party].width[chosen[party]]
                 given = self.readers[party].gradients(number, words[sampled], bins)
-            await net.send(name, Gradients(tag_for(number), given, deals=deals.get(name, ())))
+            await send_long(net, name, Gradients(tag_for(number), given, deals=deals.get(name, ())))
         while growth.open:
             tag = tag_for(number, growth.depth)
             level = growth.decide(await self._sums(tag, turn, words, growth), self.splits)
             goes_on = self._goes_on(level, turn, growth)
             for party, name in self._others(turn):
                 await net.send(name, divide_for(party, level if party in goes_on else FELLED, tag))
-            turn, nodes = goes_on, growth.frontier.open
+            turn = goes_on
             growth.divide(level, await self._sides(tag, level, turn, growth.frontier))
             if growth.open:
                 for party, _ in self._others(turn):
-                    self.readers[party].divided(level, nodes, growth.frontier)
+                    self.readers[party].divided(level, growth.frontier)
         return growth.finish(), growth.at
 
     def _deals(self, turn: set[int]) -> dict[str, tuple[int, ...]]:
@@ -145,19 +146,20 @@ class Holder:
 
     async def _sums(self, tag: int, turn: set[int], words: Words, growth: Growth) -> Words:
         """The sums of every slot over all parties' bins, in the order of parties."""
-        frontier, found = growth.frontier, {}
+        net, frontier, found = self.context.net, growth.frontier, {}
         if self.me in turn:
             await self.context.charge(len(frontier.asked.rows) * self.own.chosen.grid.columns)
             found[self.me] = self.own.sums(words, frontier)
         for party, name in self._others(turn):
-            message = await self.context.net.recv(Histograms, name, tag)
+            message = await net.recv(Histograms, name, tag)
             if message.sums.dtype != np.uint64 or message.sums.shape != (
                 frontier.asked.slots,
                 growth.columns.bins[party],
             ):
                 raise MalformedMessage(f"{name} sent histograms of shape {message.sums.shape}")
             self.sent[name] = message.sent
-            found[party] = self.readers[party].sums(message)
+            reader = self.readers[party]
+            found[party] = reader.sums(await complete(net, name, message, reader.spots))
         absent = {
             party: np.zeros((frontier.asked.slots, bins), dtype=np.uint64)
             for party, bins in enumerate(growth.columns.bins)
@@ -172,10 +174,11 @@ class Holder:
             sides.append((self.me, self.own.left(level, frontier)))
             if not level.last:
                 for _, name in self._others(turn):
-                    await net.send(name, Sides(tag, bits_of(sides[0][1])))
+                    await send_long(net, name, Sides(tag, bits_of(sides[0][1])))
         for party in np.unique(level.party[level.split & (level.party != self.me)]).tolist():
             rows = int(frontier.counts[level.party == party].sum())
-            heard = await net.recv(Sides, self.parties[party], tag)
+            name = self.parties[party]
+            heard = await complete(net, name, await net.recv(Sides, name, tag), -(-rows // 8))
             sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)
 

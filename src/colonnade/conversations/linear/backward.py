@@ -15,6 +15,7 @@ row, and with it, for the logistic loss, the label and the total score (docs/thr
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine
 from dataclasses import dataclass
 
@@ -67,6 +68,7 @@ class BackwardConversation:
         self.waiting: list[tuple[Round, Floats]] = []  # thetas of others that nobody has stepped on yet
         self.arrived = asyncio.Event()
         self.unapplied: set[int] = set()  # rounds whose theta is here
+        self.paces = len(self.schedule.dominators) if isinstance(self.window, Tickets) else 0
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
@@ -183,34 +185,39 @@ class BackwardConversation:
 
     def _thetas(self, waiting: list[tuple[str, Backward]]) -> list[tuple[Round, Floats]]:
         """The thetas of some messages, and their rounds; an error if one is not what its sender may send."""
+        thetas = []
         for sender, message in waiting:
-            self._check(sender, message)
+            thetas.append((self._checked(sender, message), message.theta))
             self.hear(message.tag, message.seen)
-        return [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
+        return thetas
 
-    def _check(self, sender: str, message: Backward) -> None:
+    def _checked(self, sender: str, message: Backward) -> Round:
+        """The round of a message; an error if the message is not what its sender may send."""
         number, theta = message.tag, message.theta
         if number < 0 or self.schedule.dominator(number) != sender:
             raise ProtocolError(f"{sender} sent theta of round {number}, which it does not dominate")
         if number in self.unapplied or not self.window.expects(number):
             raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
-        due = (self.schedule.round(number).size, *self.trainer.block.w.shape[1:])
+        batch = self.schedule.round(number)
+        due = (batch.size, *self.trainer.block.w.shape[1:])
         if theta.dtype != np.float64 or (theta.shape != due and not self.in_order):
             raise ProtocolError(
                 f"{sender} sent {theta.shape} {theta.dtype} values as theta of round {number}; "
                 f"{due} float64 were due"
             )
-        if not np.isfinite(theta).all():
+        # the square is a number only if every value is, and takes one look at each
+        if not math.isfinite(np.vdot(theta, theta)) and not np.isfinite(theta).all():
             raise ProtocolError(f"{sender} sent theta of round {number} that is not finite")
-        if len(message.seen) != len(self.seen) or min(message.seen, default=0) < 0:
+        if len(message.seen) != self.paces or min(message.seen, default=0) < 0:
             raise ProtocolError(f"{sender} sent {message.seen} with theta of round {number}")
+        return batch
 
     @property
-    def seen(self) -> list[int]:
+    def seen(self) -> tuple[int, ...]:
         """How many rounds of every dominator are finished here, where each has its own pace."""
-        return self.window.done if isinstance(self.window, Tickets) else []
+        return self.window.done if isinstance(self.window, Tickets) else ()
 
-    def hear(self, number: int, seen: list[int]) -> None:
+    def hear(self, number: int, seen: tuple[int, ...]) -> None:
         """Note that theta of a round is here."""
         self.unapplied.add(number)
         if isinstance(self.window, Tickets):

@@ -73,8 +73,9 @@ class Trainer:
         if self.context.plan.network.charge_forward:
             await self.charge(batches)
         shares = self.block.joined_scores(batches)
+        finished = self.window.finished
         for batch in batches:
-            self.steps.delays.read(batch.number, self.window.finished)
+            self.steps.delays.read(batch.number, finished)
             self.window.read(batch.number)
         if self.joint is None:
             return shares
@@ -111,8 +112,9 @@ class Trainer:
     async def _finished(self, numbers: Sequence[int]) -> None:
         """Count the updates and their delays, and move the window."""
         delays, window = self.steps.delays, self.window
+        finished = window.finished
         for number in numbers:
-            delays.apply(number, window.finished)
+            delays.apply(number, finished)
         self.tally.updates += len(numbers)
         epoch = window.base // self.schedule.per_epoch
         window.finish(numbers)
@@ -270,9 +272,9 @@ class Trainer:
 
     async def charge(self, batches: Sequence[Round], others: int = 0) -> None:
         """Let the time pass that computing on some batches takes, and touching some other stored numbers."""
-        clock = self.context.net.clock
-        values = self.block.values(batches) + others if clock.virtual else 0
-        await charge(clock, self.context.plan.network, values)
+        clock, network = self.context.net.clock, self.context.plan.network
+        if clock.virtual or network.work_ms:
+            await charge(clock, network, self.block.values(batches) + others if clock.virtual else 0)
 
     def _direction_values(self, thetas: Thetas) -> int:
         """How many stored numbers a quasi-Newton direction touches for these thetas; none for first order."""
