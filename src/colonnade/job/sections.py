@@ -24,19 +24,17 @@ MissingName = Literal["auto", "error", "zero", "mean"]
 
 SERVER = "server"  # the name of a party that holds the label and no columns
 MEMORY = 4 * 10**9
-"""The bytes that a party may use, where a job does not say."""
+"""The bytes that a party may use, where nobody says."""
 
 _UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 2**20, "GIB": 2**30}
 
 
-def memory_of(text: str | None) -> int | None:
+def memory_of(text: str) -> int | None:
     """The bytes of a size such as "2GB" or "512 MB"; None where it is none.
 
-    >>> memory_of("1.5GB"), memory_of("512 MiB"), memory_of(None) == MEMORY, memory_of("lots")
-    (1500000000, 536870912, True, None)
+    >>> memory_of("1.5GB"), memory_of("512 MiB"), memory_of("lots")
+    (1500000000, 536870912, None)
     """
-    if text is None:
-        return MEMORY
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*", text, re.IGNORECASE)
     unit = None if match is None else _UNITS.get(match[2].upper())
     return None if match is None or unit is None else int(float(match[1]) * unit)
@@ -98,7 +96,7 @@ class Data(Section, frozen=True):
     intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
     weight: str | None = None  # a column at the label holders: how much a row counts
     exposure: str | None = None  # a column there: for how long a row's events were counted (poisson)
-    memory: str | None = None  # that a party may use, e.g. "2GB"; None: MEMORY
+    memory: str = "4GB"  # that a party may use
     store: str | None = None  # a folder for prepared columns, where they do not fit the memory
 
     @property
