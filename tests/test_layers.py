@@ -45,6 +45,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("worker",),
     ("weigher",),
     ("inprocess", "processes"),
+    ("mpi",),
     ("evidence",),
     ("launch",),
     ("federate",),
