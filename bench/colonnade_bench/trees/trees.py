@@ -131,7 +131,7 @@ def _attacks(quick: bool, say: Say) -> list[Grid]:
     for row in (*labels, *columns):
         say(" ".join(row))
     note = (
-        f"UCI credit, 4 parties, {ROUNDS} rounds of depth 6. AUC of guesses, 0.5: nothing. With {KNOWN} known "
+        f"UCI credit, 4 parties, {ROUNDS} rounds of depth 6. AUC of guesses, 0.5: nothing. {KNOWN} known "
         "labels: mean of ten draws; all other rows are guessed."
     )
     heads = ("rows", "trees", "median correlation", "columns above 0.8")
