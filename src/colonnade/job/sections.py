@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-World = Literal["simulated", "local", "network"]
+World = Literal["simulated", "local", "network", "mpi"]
 LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", "gamma"]
 ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
