@@ -19,6 +19,7 @@ from typing import Any
 from colonnade.conversations.context import GivenModels
 from colonnade.data.labels import Labels
 from colonnade.data.party_data import PartyData
+from colonnade.job import HERE, MEMORY, EngineTerms
 from colonnade.job.plan import Plan
 from colonnade.net.network import Wire
 from colonnade.run.party import Kept, Progress, Share
@@ -61,6 +62,9 @@ class Launch:
     labels: Labels | None = None
     resume: bool = False  # go on from the checkpoints that lie in `out`
     timeline: bool = False  # whether every party's share says when it computed and sent
+    memory: int = MEMORY  # bytes that a party may use
+    engine: EngineTerms = HERE
+    large: bool = False  # columns lie in files, and nobody could hold those of all parties
 
     def ready(self) -> Launch:
         """The same run on columns that are prepared here, once for all that is done with them."""

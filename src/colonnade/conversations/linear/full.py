@@ -92,7 +92,7 @@ class FullConversation:
         memory = LimitedMemory(plan.settings.memory, 0.0)
         self.state = FullState(w, np.zeros_like(w), np.zeros_like(w), memory)
         self.evaluation = self.context.evaluation()
-        self.rows = rows_of(X)
+        self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
         self.judge = Judge(self, scribe) if scribe is not None else None
         self.context.gates.keep(self, "state", "unit", "theta", *(["judge.z"] if self.judge else []))
