@@ -57,13 +57,8 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
 RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
-<<<<<<< HEAD
 STORES = {"disk", "result", "search", "shares", "test_scores", "timeline", "findings"}
-TOUCH_DISK = STORES | {"job", "data", "net", "run", "deploy", "report", "demo", "example", "cli"}
-=======
-STORES = {"result", "search", "shares", "test_scores", "timeline", "findings"}
 TOUCH_DISK = STORES | {"job", "data", "engines", "net", "run", "deploy", "report", "demo", "example", "cli"}
->>>>>>> main
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

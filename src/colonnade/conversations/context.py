@@ -14,11 +14,8 @@ from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.conversations.convergence import Ending
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Scribe
-<<<<<<< HEAD
 from colonnade.conversations.gates import Gates
-=======
 from colonnade.conversations.pieces import runs
->>>>>>> main
 from colonnade.data.table import Table
 from colonnade.engines.engine import INLINE, Engine
 from colonnade.errors import Diverged
@@ -123,17 +120,14 @@ class Context(Generic[C]):
     progress: Callable[[Moment], object] = lambda moment: None
     models: GivenModels = NO_MODELS
     streams: PairStreams = NO_STREAMS
-<<<<<<< HEAD
     checkpoints: Gates | None = None
+    memory: int = MEMORY  # bytes that this party may use
+    engine: Engine = INLINE
 
     @cached_property
     def gates(self) -> Gates:
         """Where the state is stored on the way; without checkpoints nowhere."""
         return self.checkpoints or Gates(self.net, self.evaluator)
-=======
-    memory: int = MEMORY  # bytes that this party may use
-    engine: Engine = INLINE
->>>>>>> main
 
     @property
     def me(self) -> str:

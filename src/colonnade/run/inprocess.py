@@ -84,12 +84,9 @@ async def _together(
             order.target_loss,
             models,
             order.progress,
-<<<<<<< HEAD
             kept=kept_at(order.out, name, resume=order.resume),
-=======
             memory=order.memory,
             engine=order.engine,
->>>>>>> main
         )
         nets = (net,) if beside is None else (net, beside)
         async with Party(identities[name], nets, overhear=partial(order.overhear, name)) as party:

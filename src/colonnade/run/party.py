@@ -25,11 +25,8 @@ from colonnade.arrays import Floats
 from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
 from colonnade.conversations.gates import Gates
 from colonnade.data.table import Table
-<<<<<<< HEAD
 from colonnade.disk import Disk, RealDisk
-=======
 from colonnade.engines.engine import engine_of
->>>>>>> main
 from colonnade.errors import Aborted, ColonnadeError
 from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
@@ -207,12 +204,9 @@ class Work:
     models: GivenModels = NO_MODELS
     progress: Progress = lambda moment: None
     digest: str = ""  # what the parties agree on, where that is more than the plan
-<<<<<<< HEAD
     kept: Kept | None = None  # where checkpoints go, and whether the run goes on from them
-=======
     memory: int = MEMORY  # bytes that this party may use
     engine: EngineTerms = HERE
->>>>>>> main
 
 
 async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
@@ -229,26 +223,8 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     secure = party.secure_sum(net, shared, plan.secure_sum)
     # the same sum serves both where they share a network: topics keep their tags apart
     beside = secure if measuring is None else party.secure_sum(measuring, shared, plan.secure_sum)
-<<<<<<< HEAD
     gates = _gates(work, net)
     await gates.open()
-    outcome = await CONVERSATIONS[plan.conversation].converse(
-        Context(
-            plan=plan,
-            net=net,
-            sum=secure,
-            measuring=Measuring(measuring or net, beside),
-            train=_labelled(work, gates),
-            test=work.test,
-            target_loss=work.target_loss,
-            progress=work.progress,
-            models=work.models,
-            streams=PairStreams(net.me, secrets),
-            checkpoints=gates,
-        )
-    )
-    await gates.settle()
-=======
     with engine_of(work.engine) as engine:
         outcome = await CONVERSATIONS[plan.conversation].converse(
             Context(
@@ -256,17 +232,18 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
                 net=net,
                 sum=secure,
                 measuring=Measuring(measuring or net, beside),
-                train=private_table(work.train, plan),
+                train=_labelled(work, gates),
                 test=work.test,
                 target_loss=work.target_loss,
                 progress=work.progress,
                 models=work.models,
                 streams=PairStreams(net.me, secrets),
+                checkpoints=gates,
                 memory=work.memory,
                 engine=engine,
             )
         )
->>>>>>> main
+    await gates.settle()
     share = _share(work, outcome, net, measuring or net)
     await party.leave(net, *([] if measuring is None else [measuring]))
     return share

@@ -76,12 +76,9 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
             addresses=addresses,
             target_loss=order.target_loss,
             timeline=order.timeline,
-<<<<<<< HEAD
             resume=order.resume,
-=======
             memory=order.memory,
             engine=order.engine,
->>>>>>> main
         )
         (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders

@@ -52,12 +52,9 @@ class Instructions(Told, frozen=True, kw_only=True):
     plan: msgspec.Raw
     target_loss: float | None
     timeline: bool = False
-<<<<<<< HEAD
     resume: bool = False
-=======
     memory: int = MEMORY
     engine: EngineTerms = EngineTerms()
->>>>>>> main
 
     def read_plan(self) -> Plan[Any]:
         """The plan, with the settings of its conversation."""
@@ -145,21 +142,16 @@ async def take_part(folder: Path, connect: Connect = connected, progress: Progre
     clock = RealClock(plan.network.work_ms / 1e3)
     recorder = Recorder(clock) if told.timeline else None
     prepared = store.load(folder / "data").prepare()
-<<<<<<< HEAD
-    kept = Kept(folder / CHECKPOINTS, told.resume)
-    heard = progress or _report
-    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=heard, kept=kept)
-=======
     work = Work(
         plan,
         prepared.train,
         prepared.test,
         told.target_loss,
         progress=progress or _report,
+        kept=Kept(folder / CHECKPOINTS, told.resume),
         memory=told.memory,
         engine=told.engine,
     )
->>>>>>> main
     async with connect(folder, told, plan.network, clock, recorder) as (party, net):
         began = time.process_time()
         share = await recorded(recorder, train(party, work, net))
