@@ -43,6 +43,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("weigh",),
     ("worker",),
     ("weigher",),
+    ("nursery",),
     ("inprocess", "processes"),
     ("evidence",),
     ("launch",),

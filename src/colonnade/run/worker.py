@@ -171,5 +171,10 @@ def _speed(folder: Path) -> float:
     return told.read_plan().speeds[told.party]
 
 
+def main(folder: Path) -> int:
+    """Be the party whose folder this is; returns the process's exit code."""
+    return live(folder, _serve, _speed(folder))
+
+
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), _serve, _speed(Path(sys.argv[1]))))
+    sys.exit(main(Path(sys.argv[1])))
