@@ -25,7 +25,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from io import FileIO
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -84,7 +83,7 @@ class Nursery:
         """Start a party; its standard error goes to the log."""
         request = Request(module, str(folder), str(log), str(Path.cwd()), {**os.environ, **SINGLE_THREADED})
         (their_in, our_in), (our_out, their_out), (status, told) = os.pipe(), os.pipe(), os.pipe()
-        party = Forked(os.fdopen(our_in, "wb"), os.fdopen(our_out, "rb"), FileIO(status))
+        party = Forked(os.fdopen(our_in, "wb"), os.fdopen(our_out, "rb"), status)
         with self._turn:  # one request at a time, or a party would inherit the descriptors of another
             try:
                 packed = msgspec.json.encode(request) + b"\n"
@@ -125,13 +124,17 @@ def cool() -> None:
 class Forked:
     """A process that a nursery has started."""
 
-    def __init__(self, stdin: IO[bytes], stdout: IO[bytes], status: FileIO) -> None:
+    def __init__(self, stdin: IO[bytes], stdout: IO[bytes], status: int) -> None:
         self.stdin: IO[bytes] | None = stdin
         self.stdout: IO[bytes] | None = stdout
         self.pid = 0
         self.returncode: int | None = None
         self._status = status
         self._words = b""
+        self._reading = threading.Lock()
+
+    def __del__(self) -> None:
+        os.close(self._status)
 
     def begun(self) -> None:
         """Wait until the process is there."""
@@ -142,7 +145,7 @@ class Forked:
 
     def _read(self) -> bool:
         """Take in what the nursery says next; False if it says no more."""
-        words = self._status.read(64)
+        words = os.read(self._status, 64)
         self._words += words
         return bool(words)
 
@@ -157,11 +160,11 @@ class Forked:
 
     def _ended(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
-            while self._read():
-                pass
-            codes = self._words.split(b"\n")[1:-1]
-            self.returncode = int(codes[0]) if codes else -signal.SIGKILL  # the nursery itself was killed
-            self._status.close()
+            with self._reading:
+                while self._read():
+                    pass
+                codes = self._words.split(b"\n")[1:-1]
+                self.returncode = int(codes[0]) if codes else -signal.SIGKILL  # so was the nursery itself
         return self.returncode
 
     def terminate(self) -> None:
@@ -199,13 +202,14 @@ class _Children:
         return pid
 
     def _reap(self) -> None:
-        for pid, told in list(self._told.items()):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
+        """Say of every child that has ended how it did; this may be called in the middle of itself."""
+        with suppress(ChildProcessError):  # there are none
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                told = self._told.pop(pid)
                 with suppress(BrokenPipeError):  # nobody asks any more
                     os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
                 os.close(told)
-                del self._told[pid]
 
 
 @contextmanager
