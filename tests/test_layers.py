@@ -45,6 +45,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("weigher",),
     ("nursery",),
     ("inprocess", "processes"),
+    ("mpi",),
     ("evidence",),
     ("launch",),
     ("federate",),

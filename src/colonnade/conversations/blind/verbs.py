@@ -118,7 +118,7 @@ class Verbs:
         for roles in self.roles if self.asks else ():
             veiled, number = {}, 0
             for table, rows in self._sizes.items():
-                veiled[table] = _room(rows, self.parts[roles.owner].shape[1])
+                veiled[table] = room_for(rows, self.parts[roles.owner].shape[1])
                 for start in range(0, rows, STRETCH):
                     message = await self.net.recv(Veiled, roles.owner, tag_of(Topic.BLIND, number))
                     veiled[table][start : start + STRETCH] = message.values
@@ -261,7 +261,7 @@ class Verbs:
         await self.context.charge(len(lot.rows) * width * (lot.scored + lot.added))
 
 
-def _room(rows: int, width: int) -> Words:
+def room_for(rows: int, width: int) -> Words:
     """Room for the veiled columns of one owner: a file that is mapped into memory, and gone with the run."""
     with tempfile.TemporaryFile() as file:  # the map keeps it until it is gone itself
         return np.asarray(np.memmap(file, dtype=np.uint64, mode="w+", shape=(rows, width)))
