@@ -1,9 +1,10 @@
 """A function of ids that only its key holder can compute, for others without seeing their ids.
 
-F(x) = hash(K, x, k H(x)), with H a hash to the curve (the Diffie-Hellman OPRF, "2HashDH" of Jarecki, Kiayias and
-Krawczyk 2014). Whoever wants F(x) sends H(x) + bG with a new random b for every id (the blinding that
-Jarecki, Krawczyk and Xu 2021 call multiplicative), gets k H(x) + bK back, and takes bK off, K = kG being
-the key holder's public key. G and K are fixed, so both steps are additions from tables (`curve.Comb`).
+F(x) = hash(K, x, k H(x)), with H a hash to the curve (the Diffie-Hellman OPRF, "2HashDH" of Jarecki,
+Kiayias and Krawczyk 2014). Whoever wants F(x) sends H(x) + bG with a new random b for every id (the
+blinding that Jarecki, Krawczyk and Xu 2021 call multiplicative), gets k H(x) + bK back, and takes bK off, K
+= kG being the key holder's public key. G and K are fixed, so both steps are additions from tables
+(`curve.Comb`).
 
 What each side learns: a blinded id is a uniformly random point, which tells the key holder nothing, however
 much it can compute. The other side learns F at exactly as many ids as it has sent points, if the one-more
