@@ -391,6 +391,7 @@ class Gradients(Message, frozen=True, tag=71):
     deals: tuple[
         int, ...
     ] = ()  # the places of parties for which the receiver deals words, if labels are blind
+    turn: tuple[int, ...] = ()  # and of those that take part in the tree
 
 
 class Histograms(Message, frozen=True, tag=72):

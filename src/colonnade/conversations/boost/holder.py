@@ -94,7 +94,8 @@ class Holder:
             if party in turn:
                 bins = self.grids[party].width[chosen[party]]
                 given = self.readers[party].gradients(number, words[sampled], bins)
-            await send_long(net, name, Gradients(tag_for(number), given, deals=deals.get(name, ())))
+            told = Gradients(tag_for(number), given, deals=deals.get(name, ()), turn=tuple(sorted(turn)))
+            await send_long(net, name, told)
         while growth.open:
             tag = tag_for(number, growth.depth)
             level = growth.decide(await self._sums(tag, turn, words, growth), self.splits)
