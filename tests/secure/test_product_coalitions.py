@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from colonnade.run.blind import dealers_of
+from colonnade.run.blind import dealers_of, hidden_of
 from colonnade.secure.product_coalitions import (
     Products,
     coalition_rows,
