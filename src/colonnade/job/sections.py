@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-World = Literal["simulated", "local", "network"]
+World = Literal["simulated", "local", "network", "mpi"]
 LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", "gamma"]
 ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
@@ -271,6 +271,9 @@ class Trees(Section, frozen=True):
     early_stopping_rounds: int = 0  # without a gain on held-back rows, which end the run; 0: none
     validation_fraction: float = 0.1  # of the training rows that are held back for it
     turns: Literal["gain", "round"] = "gain"  # of boosted-sum: whose columns a tree uses
+    monotone_constraints: dict[
+        str, int
+    ] = {}  # by column: 1 if scores may only rise with it, -1 if they may only fall
 
 
 class Woe(Section, frozen=True):
