@@ -117,8 +117,8 @@ def hidden_messages(
         r1, r2 = record.known(f"r1 {k}", asker, dealer), record.known(f"r2 {k}", mate, dealer)
         record.receives[mate] += [{(t,): 1, (t1,): -1}, {(z,): 1, (rho,): -1, (r1,): -1}]
         record.receives[asker] += [{(z,): 1, (rho,): -1}, {(rho,): 1, (r2,): -1}]
-        asked = [(asker, first, {(t1,): 1}), (mate, second, {(t,): 1, (t1,): -1})]
-        for who, dealers, part in asked:
+        parts: tuple[Polynomial, Polynomial] = ({(t1,): 1}, {(t,): 1, (t1,): -1})
+        for who, dealers, part in zip((asker, mate), (first, second), parts, strict=True):
             for owner, helper in dealers.items():
                 roles = Roles(who, owner, helper)
                 X, M = record.veiled(roles, first=not k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -228,7 +229,7 @@ def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
     return theta_notes(plan) if plan.blind is None else blind_notes(plan)
 
 
-def theta_notes(plan: Plan[LinearSettings]) -> list[str]:
+def theta_notes(plan: Plan[Any]) -> list[str]:
     """What theta in clear gives away, of the labels as they are trained on."""
     told = THETA[plan.objective.loss]
     if plan.privacy.mechanism == "labels":
