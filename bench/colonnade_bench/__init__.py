@@ -9,7 +9,9 @@ BENCHES = {
     "asysqn": "colonnade_bench.linear.asysqn",
     "czofo": "colonnade_bench.czofo.czofo",
     "defaults": "colonnade_bench.defaults.defaults",
+    "engines": "colonnade_bench.engines",
     "fdskl": "colonnade_bench.kernel.fdskl",
+    "large": "colonnade_bench.large",
     "trees": "colonnade_bench.trees.trees",
     "vfb2": "colonnade_bench.linear.vfb2",
 }

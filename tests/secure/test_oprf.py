@@ -56,7 +56,7 @@ def test_multiples_and_combs_are_those_of_the_book(one: int, other: int, width: 
     assert negative(packed.tobytes()) == book.pack(book.multiply(book.G, ORDER - one))
 
 
-@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("width", [4, 8, 12])
 def test_both_sides_have_the_same_value(width: int) -> None:
     ids, key = ids_of(30), scalar()
     blinding = oprf.draw(len(ids), width)

@@ -7,6 +7,7 @@ Parts:
 - rounds: 4 parties, 3 of them dominators, one dominator (or the passive party) at speed 0.2: time for the
   same rounds beside the synchronous twin's, every dominator's share of the launches, and the delays;
 - target: time to a sub-optimality of 1e-3, 8 parties, one at 0.4, either a dominator or a passive one;
+- schedules: the same on the virtual clock, by batches in flight and stale ones, also with nobody slow;
 - algorithms: VFB2, AsySQN, AsyREVEL and VFL-CZOFO: how much longer a run takes with a party at 0.4;
 - parties: time for the same columns cut among 1, 2, 4, 8 and 16 parties;
 - accuracy: test accuracy with and without a party at 0.4.
@@ -181,6 +182,46 @@ def target(effort: Effort) -> Iterator[Row]:
             }
 
 
+# batches in flight, and stale ones of a party that lags; the first is the default
+SCHEDULES = ((3, 0), (3, 2), (3, 4), (6, 0), (6, 2), (6, 4), (6, 8))
+# the slow party's speed and place
+SLOW = {
+    "nobody": (1.0, 0), "dominator, 0.2": (0.2, 1), "passive, 0.2": (0.2, 7), "dominator, 0.4": (0.4, 1),
+    "passive, 0.4": (0.4, 7),
+}  # fmt: skip
+
+
+def schedules(effort: Effort) -> Iterator[Row]:
+    """Simulated time to 1e-3 by what is in flight, with one of eight parties at 0.2 or 0.4, or none slow."""
+    for name, (who, (speed, place)) in product(effort.sets, SLOW.items()):
+        net = network(effort, [speed if k == place else 1.0 for k in range(8)])
+        net.pop("work_ms")
+        base = None
+        for algorithm, (ahead, stale) in (("vfb-svrg", (1, 0)), *(("vfb2-svrg", how) for how in SCHEDULES)):
+            choice = {} if algorithm == "vfb-svrg" else {"ahead": ahead, "stale": stale}
+            job = {
+                "algorithm": algorithm,
+                "world": "simulated",
+                "data": {"train": name, "parties": 8, "active": 3},
+                "train": {"epochs": 20, "batch": 64, "target": 1e-3, "evaluate_every": 0.25, **choice},
+                "network": net,
+                **clear(algorithm),
+            }
+            result = federate(job_from(job)).result
+            base, launched = base or seconds(result), result.cost.launched_by_party
+            yield {
+                "data": name,
+                "slow": who,
+                "ahead": ahead,
+                "stale": stale,
+                "over synchronous": base / seconds(result),
+                "gap": result.metrics["suboptimality"],
+                "epochs": result.cost.epochs,
+                "launched": [round(each / sum(launched.values()), 3) for each in launched.values()],
+                "delay max": result.staleness.max,
+            }
+
+
 PAIRS = {
     "VFB2": ("vfb2-saga", "vfb-saga"),
     "AsySQN": ("asysqn-saga", "synsqn-saga"),
@@ -279,6 +320,7 @@ def accuracy(effort: Effort) -> Iterator[Row]:
 PARTS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "rounds": rounds,
     "target": target,
+    "schedules": schedules,
     "algorithms": algorithms,
     "parties": parties,
     "accuracy": accuracy,

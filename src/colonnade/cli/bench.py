@@ -19,7 +19,9 @@ BENCHES = {
     "asysqn": "quasi-Newton directions: Figures 2-4 and Tables 3-5",
     "czofo": "split networks: Tables 2-11 and Figures 2-8 of VFL-CZOFO's supplement",
     "defaults": "files, label and id and no other setting: beside a scikit-learn pipeline",
+    "engines": "workers inside a party: time by their number, weights beside one process",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
+    "large": "data beyond the memory: rows a second and the peak of memory, beside fewer rows",
     "trees": "boosted trees: beside scikit-learn and XGBoost, cost and growth",
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }
@@ -36,6 +38,8 @@ BENCHES = {
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
 @click.option("--jobs", type=click.IntRange(1), help="Pieces at the same time (the other papers).")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
+@click.option("--rows", type=click.IntRange(1), help="So many rows (large).")
+@click.option("--columns", type=click.IntRange(1), help="So many columns (large).")
 @JSON
 def bench(name: str, quick: bool, out: Path | None, jobs: int | None, as_json: bool, **options: Any) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.

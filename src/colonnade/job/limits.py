@@ -25,9 +25,12 @@ from colonnade.job.sections import (
     Trees,
     Tune,
     Woe,
+    memory_of,
 )
 
 Refuse = Callable[[str], NoReturn]
+
+LEAST_MEMORY = 10**8  # below that there is room for nothing but the program
 
 
 def check(job: Job, where: str) -> None:
@@ -92,6 +95,8 @@ def _check_data(data: Data, refuse: Refuse) -> None:
         refuse(f"data.active: {data.active} of {q} parties cannot be active; give 1 to {q}")
     if not 0 < data.test_fraction < 1:
         refuse(f"data.test_fraction: {data.test_fraction} is not between 0 and 1")
+    if (memory := memory_of(data.memory)) is None or memory < LEAST_MEMORY:
+        refuse(f"data.memory: {data.memory!r} is no size of memory; give one like '2GB', at least '100MB'")
 
 
 def _check_train(train: Train, refuse: Refuse) -> None:

@@ -77,7 +77,16 @@ async def _together(
     async def program(name: str, net: Endpoint, beside: Endpoint | None) -> Share:
         prepared = order.data[name].prepare()
         models = order.models.get(name, NO_MODELS)
-        work = Work(plan, prepared.train, prepared.test, order.target_loss, models, order.progress)
+        work = Work(
+            plan,
+            prepared.train,
+            prepared.test,
+            order.target_loss,
+            models,
+            order.progress,
+            memory=order.memory,
+            engine=order.engine,
+        )
         nets = (net,) if beside is None else (net, beside)
         async with Party(identities[name], nets, overhear=partial(order.overhear, name)) as party:
             # on a virtual clock it is the clock that hears of work, and steps take no time

@@ -19,8 +19,9 @@ import msgspec
 from colonnade import __version__
 from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
 from colonnade.data.table import Table
+from colonnade.engines.engine import engine_of
 from colonnade.errors import Aborted, ColonnadeError
-from colonnade.job import SumName
+from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
 from colonnade.privacy.labels import private_table
@@ -186,6 +187,8 @@ class Work:
     models: GivenModels = NO_MODELS
     progress: Progress = lambda moment: None
     digest: str = ""  # what the parties agree on, where that is more than the plan
+    memory: int = MEMORY  # bytes that this party may use
+    engine: EngineTerms = HERE
 
 
 async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
@@ -202,20 +205,23 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     secure = party.secure_sum(net, shared, plan.secure_sum)
     # the same sum serves both where they share a network: topics keep their tags apart
     beside = secure if measuring is None else party.secure_sum(measuring, shared, plan.secure_sum)
-    outcome = await CONVERSATIONS[plan.conversation].converse(
-        Context(
-            plan=plan,
-            net=net,
-            sum=secure,
-            measuring=Measuring(measuring or net, beside),
-            train=private_table(work.train, plan),
-            test=work.test,
-            target_loss=work.target_loss,
-            progress=work.progress,
-            models=work.models,
-            streams=PairStreams(net.me, secrets),
+    with engine_of(work.engine) as engine:
+        outcome = await CONVERSATIONS[plan.conversation].converse(
+            Context(
+                plan=plan,
+                net=net,
+                sum=secure,
+                measuring=Measuring(measuring or net, beside),
+                train=private_table(work.train, plan),
+                test=work.test,
+                target_loss=work.target_loss,
+                progress=work.progress,
+                models=work.models,
+                streams=PairStreams(net.me, secrets),
+                memory=work.memory,
+                engine=engine,
+            )
         )
-    )
     share = _share(work, outcome, net, measuring or net)
     await party.leave(net, *([] if measuring is None else [measuring]))
     return share

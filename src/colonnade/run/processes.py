@@ -76,6 +76,8 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
             addresses=addresses,
             target_loss=order.target_loss,
             timeline=order.timeline,
+            memory=order.memory,
+            engine=order.engine,
         )
         (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders

@@ -22,7 +22,7 @@ import numpy as np
 
 from colonnade.data import store
 from colonnade.errors import Aborted, ColonnadeError
-from colonnade.job import Net
+from colonnade.job import MEMORY, EngineTerms, Net
 from colonnade.job.plan import Plan
 from colonnade.net.clock import RealClock, loop_at
 from colonnade.net.endpoint import Endpoint
@@ -51,6 +51,8 @@ class Instructions(Told, frozen=True, kw_only=True):
     plan: msgspec.Raw
     target_loss: float | None
     timeline: bool = False
+    memory: int = MEMORY
+    engine: EngineTerms = EngineTerms()
 
     def read_plan(self) -> Plan[Any]:
         """The plan, with the settings of its conversation."""
@@ -138,7 +140,15 @@ async def take_part(folder: Path, connect: Connect = connected, progress: Progre
     clock = RealClock(plan.network.work_ms / 1e3)
     recorder = Recorder(clock) if told.timeline else None
     prepared = store.load(folder / "data").prepare()
-    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=progress or _report)
+    work = Work(
+        plan,
+        prepared.train,
+        prepared.test,
+        told.target_loss,
+        progress=progress or _report,
+        memory=told.memory,
+        engine=told.engine,
+    )
     async with connect(folder, told, plan.network, clock, recorder) as (party, net):
         began = time.process_time()
         share = await recorded(recorder, train(party, work, net))

@@ -17,6 +17,7 @@ from typing import Any
 from colonnade.conversations.context import GivenModels
 from colonnade.data.labels import Labels
 from colonnade.data.party_data import PartyData
+from colonnade.job import HERE, MEMORY, EngineTerms
 from colonnade.job.plan import Plan
 from colonnade.net.network import Wire
 from colonnade.run.party import Progress, Share
@@ -58,6 +59,9 @@ class Launch:
     out: Path | None = None
     labels: Labels | None = None
     timeline: bool = False  # whether every party's share says when it computed and sent
+    memory: int = MEMORY  # bytes that a party may use
+    engine: EngineTerms = HERE
+    large: bool = False  # columns lie in files, and nobody could hold those of all parties
 
     def ready(self) -> Launch:
         """The same run on columns that are prepared here, once for all that is done with them."""

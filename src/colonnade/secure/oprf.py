@@ -31,7 +31,7 @@ from colonnade.secure.curve import (
     times,
 )
 
-MANY = 4096  # ids from which the larger table is worth making
+WIDTHS = {300_000: 12, 4096: 8, 0: 4}  # of tables, by the ids from which one is worth making
 _ONE = (1).to_bytes(32, "big")
 
 
@@ -41,8 +41,12 @@ def draw(count: int, width: int) -> Digits:
 
 
 def width_for(ids: int) -> int:
-    """The width of the tables for so many ids: a wider one takes 30 ms to make and halves the additions."""
-    return 8 if ids >= MANY else 4
+    """The width of the tables for so many ids: wider ones are longer to make, and spare additions.
+
+    >>> width_for(100), width_for(100_000), width_for(1_000_000)
+    (4, 8, 12)
+    """
+    return next(width for many, width in WIDTHS.items() if ids >= many)
 
 
 def blind(ids: Digests, blinding: Digits, width: int) -> Points:
@@ -77,7 +81,7 @@ def _hashes(ids: Digests, points: Points) -> Words:
     return np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _base_comb(width: int) -> Comb:
     return Comb(base_times(_ONE), width)
 

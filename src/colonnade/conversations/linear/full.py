@@ -90,7 +90,7 @@ class FullConversation:
         memory = LimitedMemory(plan.settings.memory, 0.0)
         self.state = FullState(w, np.zeros_like(w), np.zeros_like(w), memory)
         self.evaluation = self.context.evaluation()
-        self.rows = rows_of(X)
+        self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
         self.judge = Judge(self, scribe) if scribe is not None else None
 

@@ -212,8 +212,8 @@ class PullConversation:
 
     async def step(self, batch: Round, z: Floats) -> None:
         """Step on the own block from the total scores of a batch."""
-        order, _ = self.trainer.block.rows(batch.epoch)
-        theta = self.context.label_holder.theta(z, order[batch.start : batch.end], batch.number)
+        rows = self.trainer.block.places(batch)
+        theta = self.context.label_holder.theta(z, rows, batch.number)
         await self.trainer.apply([(batch, theta)])
         self.trainer.steps.delays.apply(batch.number, sum(self.state.known.values()))
         self.trainer.tally.updates += 1

@@ -126,11 +126,10 @@ class Trainer:
 
     def reply(self, batch: Round, z: Floats) -> Floats:
         """What a dominator sends back: theta, and the answers to what rode with the scores."""
-        order, _ = self.block.rows(batch.epoch)
         holder = self.context.label_holder
 
         def theta_of(z: Floats) -> Floats:
-            return holder.theta(z, order[batch.start : batch.end], batch.number)
+            return holder.theta(z, self.block.places(batch), batch.number)
 
         return theta_of(z) if self.joint is None else self.joint.reply(batch, z, theta_of)
 
@@ -320,7 +319,7 @@ def trainer_of(
             lead=settings.lead,
         )
     block = block_of(context, schedule)
-    sample = schedule.order(0)
+    sample = schedule.places(0, 0, schedule.block_size)
     steps = StepSizes(
         plan=context.plan,
         schedule=schedule,
@@ -346,7 +345,7 @@ def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
     """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
     classes, table = context.plan.objective.shape, context.train
     estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
-    block = Block(table.X, schedule, estimator, context.penalty, classes)
+    block = Block(table.X, schedule, estimator, context.penalty, classes, context.memory, context.engine)
     if table.free and context.holds_label:
         block.w[list(table.free)] = context.label_holder.start
     return block
