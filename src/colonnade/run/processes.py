@@ -33,7 +33,7 @@ from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
 from colonnade.run.party import Progress, Share
 from colonnade.run.worker import Instructions, read_share
-from colonnade.run.world import Launch, run_id
+from colonnade.run.world import CHECKPOINTS, PARTIES, Launch, run_id
 
 # how long the others may take to notice that one has failed, on top of the job's own deadline
 GRACE_S = 10.0
@@ -65,7 +65,7 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
     if order.models:
         raise JobError("world = 'network': models that are Python objects stay in this process; name them")
     plan = order.plan
-    folders, addresses = lay_out_parties(order.data, out, authority)
+    folders, addresses = lay_out_parties(order.data, out, authority, resume=order.resume)
     encoded = msgspec.Raw(msgspec.json.encode(plan))
     for party, folder in folders.items():
         told = Instructions(
@@ -76,6 +76,7 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
             addresses=addresses,
             target_loss=order.target_loss,
             timeline=order.timeline,
+            resume=order.resume,
             memory=order.memory,
             engine=order.engine,
         )
@@ -84,11 +85,11 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
 
 
 def lay_out_parties(
-    parties: Mapping[str, PartyData], out: Path, authority: Path
+    parties: Mapping[str, PartyData], out: Path, authority: Path, *, resume: bool = False
 ) -> tuple[dict[str, Path], Addresses]:
     """Write every party's folder but for its instructions; also says where each party will listen."""
     names = tuple(parties)
-    shutil.rmtree(out / "parties", ignore_errors=True)
+    _make_room(out / PARTIES, keep=resume)
     make_authority(authority)
     for party in names:
         issue(authority, party)
@@ -96,13 +97,22 @@ def lay_out_parties(
     addresses = {party: ("127.0.0.1", port) for party, port in ports}
     folders = {}
     for party, data in parties.items():
-        folder = folders[party] = out / "parties" / party
+        folder = folders[party] = out / PARTIES / party
         store.save(folder / "data", data)
         certificates = folder / "certificates"
         certificates.mkdir()
         for name in ["ca.crt", f"{party}.key", *(f"{name}.crt" for name in names)]:
             shutil.copy2(authority / name, certificates / name)
     return folders, addresses
+
+
+def _make_room(folder: Path, *, keep: bool) -> None:
+    """Remove what an earlier run left of its parties, but for their checkpoints if these are to `keep`."""
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    for path in folder.glob("*/*"):
+        if path.name != CHECKPOINTS:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def start(folder: Path, module: str = "colonnade.run.worker") -> subprocess.Popen[bytes]:
