@@ -30,7 +30,8 @@ CASES = (
     Case("vfb-saga", sections={"secure": CLEAR}),
     Case("fd-svrg"),
     Case("lbfgs", sections={"secure": CLEAR}),
-    Case("vfb2-sgd", sections={"secure": BLIND, "train": {"ahead": 1}}),
+    # owners are told their weights with random low bits, which no two runs share
+    Case("vfb2-sgd", exact=False, sections={"secure": BLIND, "train": {"ahead": 1}}),
     Case("fdskl"),
     Case("split"),
     Case("c-vfl"),
@@ -131,7 +132,9 @@ def _killed(
             result.outcome = "took too long"
     for name, share in expected.items():
         for key, array in share.weights.items():
-            if not np.array_equal(array, shares[name].weights[key]):
+            told = shares[name].weights[key]
+            blurred = not case.exact and name != order.plan.evaluator
+            if not (np.allclose(array, told, atol=1e-5) if blurred else np.array_equal(array, told)):
                 result.outcome = f"{name} has another {key}"
     return result
 
