@@ -18,7 +18,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -93,6 +93,7 @@ def side_by_side(
     quick: bool = False,
     jobs: int = 2,
     minutes: float | None = None,
+    only: Sequence[str] = (),
 ) -> list[Path]:
     """Run all pieces of these benches, so many at a time, each bench in its folder; returns the files."""
     end = None if minutes is None else time.monotonic() + 60 * minutes
@@ -102,7 +103,11 @@ def side_by_side(
         [Piece(name, p, folders[name], quick, BENCHES[name]) for p in module.pieces(quick)]
         for name, module in modules.items()
     ]
-    waiting = [piece for piece in chain.from_iterable(zip_longest(*first)) if piece is not None]
+    waiting = [
+        piece
+        for piece in chain.from_iterable(zip_longest(*first))
+        if piece is not None and (not only or f"{piece.bench}:{piece.name}".startswith(tuple(only)))
+    ]
     last = [
         Piece(name, p, folders[name], quick, BENCHES[name])
         for name, module in modules.items()
@@ -192,9 +197,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", nargs="+", default=(), help="how pieces begin: vfb2:lossless:a9a")
     given = parser.parse_args()
     folders = {name: given.out / name for name in given.benches}
-    side_by_side(folders, _print, quick=given.quick, jobs=given.jobs, minutes=given.minutes)
+    options = {"quick": given.quick, "jobs": given.jobs, "minutes": given.minutes, "only": given.only}
+    side_by_side(folders, _print, **options)
 
 
 if __name__ == "__main__":

@@ -150,3 +150,7 @@ class ShareError(ColonnadeError):
     """A stored share of a model is missing, damaged, or of another version."""
 
     exit_code = 2
+
+
+class CheckpointError(ShareError):
+    """A stored state of a run is damaged, or of another job or other data."""

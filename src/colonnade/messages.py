@@ -35,6 +35,7 @@ class Topic(IntEnum):
     WOE = 8
     ALIGN = 9
     BLIND = 12
+    GATE = 13
 
 
 def tag_of(topic: Topic, number: int) -> int:

@@ -18,7 +18,7 @@ from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Terms, check_terms
 
 NAMES = ("bank", "shop", "telecom")
-COLUMNS = {"bank": {"income": 0, "age": 1}, "shop": {"visits": 2}, "telecom": {"calls": 3}}
+COLUMNS = {"bank": {"income": 0, "age": 1}, "shop": {"visits": 2}, "telecom": {"calls": 3}, "notary": {}}
 ROWS = 400
 
 

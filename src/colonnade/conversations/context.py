@@ -14,6 +14,7 @@ from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.conversations.convergence import Ending
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Scribe
+from colonnade.conversations.gates import Gates
 from colonnade.conversations.pieces import runs
 from colonnade.data.table import Table
 from colonnade.engines.engine import INLINE, Engine
@@ -119,8 +120,14 @@ class Context(Generic[C]):
     progress: Callable[[Moment], object] = lambda moment: None
     models: GivenModels = NO_MODELS
     streams: PairStreams = NO_STREAMS
+    checkpoints: Gates | None = None
     memory: int = MEMORY  # bytes that this party may use
     engine: Engine = INLINE
+
+    @cached_property
+    def gates(self) -> Gates:
+        """Where the state is stored on the way; without checkpoints nowhere."""
+        return self.checkpoints or Gates(self.net, self.evaluator)
 
     @property
     def me(self) -> str:
@@ -184,7 +191,11 @@ class Context(Generic[C]):
             ending = Ending(self.plan.pace, self.target_loss, start.value, strict)
             scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)
         measuring = self.measuring
-        return Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
+        evaluation = Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
+        self.gates.keep(evaluation, "marked", "_number")
+        if scribe is not None:
+            self.gates.keep(scribe, "history", "ending.settling", "ending.converged", "ending.stopped")
+        return evaluation
 
 
 @dataclass(frozen=True)

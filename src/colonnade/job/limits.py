@@ -11,6 +11,7 @@ from typing import NoReturn
 from colonnade.errors import JobError
 from colonnade.job.sections import (
     Cascade,
+    Checkpoint,
     Data,
     Direction,
     Job,
@@ -53,10 +54,18 @@ def check(job: Job, where: str) -> None:
     _check_trees(job.trees, refuse)
     _check_woe(job.woe, refuse)
     _check_tune(job.tune, refuse)
+    _check_checkpoint(job.checkpoint, refuse)
     if job.data.woe and job.privacy.mechanism != "none":
         refuse(
             "woe: counts of bins tell about labels what privacy.mechanism promises to hide; drop one of them"
         )
+
+
+def _check_checkpoint(checkpoint: Checkpoint, refuse: Refuse) -> None:
+    if isinstance(checkpoint.every, int) and checkpoint.every < 1:
+        refuse(f"checkpoint.every: {checkpoint.every} epochs; give 1 or more, 'epoch', 'auto' or 'never'")
+    if not 0 <= checkpoint.wait_s < 1e7:
+        refuse(f"checkpoint.wait_s: {checkpoint.wait_s:g} is not a number of seconds from 0 to 10^7")
 
 
 def _check_secure(secure: Secure, refuse: Refuse) -> None:

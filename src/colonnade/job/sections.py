@@ -333,6 +333,22 @@ class Tune(Section, frozen=True):
     space: dict[str, Any] = {}  # key -> [choices] or {low, high, log}; none: as suits the algorithm
 
 
+class Checkpoint(Section, frozen=True):
+    """How often parties store the state of a run, and how long one that is away is waited for."""
+
+    every: Literal["auto", "epoch", "never"] | int = "auto"  # epochs; auto: as often as costs next to nothing
+    wait_s: float = 300.0  # between daemons: a party that went away may come back within this time
+
+    def epochs(self, world: World) -> int | Literal["auto"] | None:
+        """Epochs between two checkpoints; None: there are none.
+
+        A simulation has some if it is told so; ranks keep no files that would outlive them.
+        """
+        if self.every == "never" or world == "mpi" or (self.every == "auto" and world == "simulated"):
+            return None
+        return 1 if self.every == "epoch" else self.every
+
+
 class Training(Section, frozen=True, kw_only=True):
     """How a model is trained: the sections that every kind of job has, wherever its columns come from."""
 
@@ -347,6 +363,7 @@ class Training(Section, frozen=True, kw_only=True):
     cascade: Cascade = Cascade()
     privacy: PrivacyTerms = PrivacyTerms()
     woe: Woe = Woe()
+    checkpoint: Checkpoint = Checkpoint()
 
 
 class Job(Training, frozen=True, kw_only=True):

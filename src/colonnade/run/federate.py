@@ -83,15 +83,17 @@ def federate(
     out: Path | None = None,
     tell: Callable[[str], None] = lambda words: None,
     timeline: bool = False,
+    resume: bool = False,
 ) -> Finished:
     """Run the job from its files to its result; `tell` hears what is done before training, in words.
 
-    With `timeline` every party's share says when it computed and sent.
+    With `timeline` every party's share says when it computed and sent. With `resume` the run goes on from the
+    checkpoints in `out`.
     """
     composition = job if isinstance(job, Composition) else compose(job)
     tell("reading the data")
     source, order = prepare(composition)
-    order = replace(order, progress=progress, out=out, timeline=timeline)
+    order = replace(order, progress=progress, out=out, timeline=timeline, resume=resume)
     return conclude(composition.job, source, order, tell)
 
 

@@ -23,7 +23,7 @@ from colonnade.net.network import Wire
 from colonnade.net.recorder import Recorder, recorded
 from colonnade.result import Moment
 from colonnade.run.party import Party, Progress, Share, Work, first_cause, train
-from colonnade.run.world import Launch, run_id
+from colonnade.run.world import Launch, kept_at, run_id
 from colonnade.secure.keys import InProcessIdentity
 
 T = TypeVar("T")
@@ -84,6 +84,7 @@ async def _together(
             order.target_loss,
             models,
             order.progress,
+            kept=kept_at(order.out, name, resume=order.resume),
             memory=order.memory,
             engine=order.engine,
         )

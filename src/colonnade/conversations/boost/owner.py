@@ -56,7 +56,13 @@ class Owner:
         bins = grid.ordered.astype(np.uint16), grid.gaps.astype(np.uint8), grid.rises.astype(np.int32)
         await net.send(self.root, Bins(*bins))
         await self._introduce()
+        gates, epochs = self.context.gates, self.context.plan.pace.epochs
+        gates.keep(self, "own.splits", "trees")
+        gates.begin(1)
         while True:
+            rounds, within = divmod(self.trees, self.context.plan.objective.classes or 1)
+            if not within and gates.due(rounds) and rounds < epochs:
+                await gates.reached(rounds)
             message = await net.recv(Gradients, self.root, tag_for(self.trees))
             if message.kept is not None:
                 break

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.conversations.checkpoint import WindowGates
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.cost import charge
-from colonnade.conversations.evaluate import Evaluation, Mark
+from colonnade.conversations.evaluate import Evaluation, Mark, Marks
 from colonnade.conversations.linear.block import Block, Delays, Thetas, scored_by
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
@@ -62,6 +63,19 @@ class Trainer:
     curvature: Curvature | None
     joint: Joint | None
     tally: Tally = field(default_factory=Tally)
+    given: dict[int, Floats] = field(default_factory=dict)  # shares of rounds that are under way
+
+    def __post_init__(self) -> None:
+        """Let all that rounds change be part of checkpoints."""
+        gates = self.context.gates
+        gates.keep(self, "tally", "given", "block.w", "block.estimator.memory", "window.state")
+        gates.keep(self, "steps.delays", "steps.smoothness")
+        if self.tuner is not None:
+            gates.keep(self, "tuner.v", "tuner.exchanges")
+        if self.curvature is not None:
+            gates.keep(self, "curvature.state", "curvature.first_order_step")
+        if self.joint is not None:
+            gates.keep(self, "joint.state", "joint.watch")
 
     # -- rounds -------------------------------------------------------------------------------------
 
@@ -115,6 +129,7 @@ class Trainer:
         finished = window.finished
         for number in numbers:
             delays.apply(number, finished)
+            self.given.pop(number, None)
         self.tally.updates += len(numbers)
         epoch = window.base // self.schedule.per_epoch
         window.finish(numbers)
@@ -138,7 +153,18 @@ class Trainer:
     async def pauses(self) -> None:
         """Make every pause of the timetable when its gate is reached: tuning, snapshots, curvature pairs."""
         async for gate in self.window.gates():
+            await self.checkpoints.at(gate)
             await self.pause(gate)
+
+    @property
+    def checkpoints(self) -> WindowGates:
+        """Where the state is stored on the way."""
+        return WindowGates(self.context.gates, self.window, self.schedule, self.evaluation, self.marks)
+
+    @property
+    def marks(self) -> Marks:
+        """When the model is measured."""
+        return Marks.of(self.context.plan.pace.evaluate_every, self.schedule)
 
     async def tune(self, gate: int = 0) -> None:
         """Measure how steep the objective is at the present weights; the round `gate` waits for it."""
