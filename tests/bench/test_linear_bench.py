@@ -112,7 +112,7 @@ def test_the_sweep_sees_no_tiny_set_above_first_order(kind: str) -> None:
 
 
 def test_where_curvature_falls_old_pairs_do_not_hold_a_run_back() -> None:
-    """Labels that columns explain well: near the optimum all is flatter than H, which is from before, knows."""
+    """Labels that columns explain well: near the optimum all is flatter than H knows from before."""
     bench = Bench("sweep", "sweep", quick=True)
     cases = every_case(None, 1, ("breast-cancer",), ())
     sweep(bench, lambda line: None, cases, ("asysqn-svrg",), epochs=20)
