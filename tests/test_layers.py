@@ -44,6 +44,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("weigh",),
     ("worker",),
     ("weigher",),
+    ("nursery",),
     ("inprocess", "processes", "faulty"),
     ("mpi",),
     ("evidence",),

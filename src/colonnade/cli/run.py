@@ -89,6 +89,11 @@ def _run(
     job: Job, out: Path, *, plot: bool, timeline: bool, quiet: bool, resume: bool
 ) -> tuple[Finished, list[Path]]:
     """Run a job and write its folder; returns the run and the files."""
+    from colonnade.run import nursery
+
+    if job.world == "network" and nursery.SUPPORTED:
+        nursery.warm()  # it imports while this process does, and reads the files
+
     from colonnade.cli.folder import claim, store_run
     from colonnade.cli.progress import progress
     from colonnade.run.resolve import compose

@@ -202,5 +202,10 @@ def speed_of(folder: Path) -> float:
     return told.read_plan().speeds[told.party]
 
 
+def main(folder: Path) -> int:
+    """Be the party whose folder this is; returns the process's exit code."""
+    return live(folder, take_part, speed_of(folder))
+
+
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), take_part, speed_of(Path(sys.argv[1]))))
+    sys.exit(main(Path(sys.argv[1])))

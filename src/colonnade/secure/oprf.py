@@ -1,9 +1,10 @@
 """A function of ids that only its key holder can compute, for others without seeing their ids.
 
-F(x) = hash(x, k H(x)), with H a hash to the curve (the Diffie-Hellman OPRF, "2HashDH" of Jarecki, Kiayias and
-Krawczyk 2014). Whoever wants F(x) sends H(x) + bG with a new random b for every id (the blinding that
-Jarecki, Krawczyk and Xu 2021 call multiplicative), gets k H(x) + bK back, and takes bK off, K = kG being
-the key holder's public key. G and K are fixed, so both steps are additions from tables (`curve.Comb`).
+F(x) = hash(K, x, k H(x)), with H a hash to the curve (the Diffie-Hellman OPRF, "2HashDH" of Jarecki,
+Kiayias and Krawczyk 2014). Whoever wants F(x) sends H(x) + bG with a new random b for every id (the
+blinding that Jarecki, Krawczyk and Xu 2021 call multiplicative), gets k H(x) + bK back, and takes bK off, K
+= kG being the key holder's public key. G and K are fixed, so both steps are additions from tables
+(`curve.Comb`).
 
 What each side learns: a blinded id is a uniformly random point, which tells the key holder nothing, however
 much it can compute. The other side learns F at exactly as many ids as it has sent points, if the one-more
@@ -61,12 +62,12 @@ def evaluate(points: Points, key: bytes) -> Points:
 
 def unblind(ids: Digests, answers: Points, blinding: Digits, width: int, public: bytes) -> Words:
     """F of ids, from the key holder's answers."""
-    return _hashes(ids, _unblinding_comb(public, width).added(read(answers), blinding))
+    return _hashes(public, ids, _unblinding_comb(public, width).added(read(answers), blinding))
 
 
 def compute(ids: Digests, key: bytes) -> Words:
     """F of ids, by the key holder itself."""
-    return _hashes(ids, hashed_times(ids, key))
+    return _hashes(public_key(key), ids, hashed_times(ids, key))
 
 
 def public_key(key: bytes) -> bytes:
@@ -74,10 +75,10 @@ def public_key(key: bytes) -> bytes:
     return base_times(key)
 
 
-def _hashes(ids: Digests, points: Points) -> Words:
+def _hashes(public: bytes, ids: Digests, points: Points) -> Words:
     hashes = bytearray()
     for row in np.concatenate([ids, points], axis=1):
-        hashes += hashlib.blake2b(row.tobytes(), digest_size=16).digest()
+        hashes += hashlib.blake2b(row.tobytes(), key=public, digest_size=16).digest()
     return np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)
 
 
