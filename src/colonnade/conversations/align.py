@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Digests, Rows
 from colonnade.errors import AlignmentError, DuplicateIds, EmptyIntersection
 from colonnade.messages import Found, Hints, Points, Roster, Seal, Topic, tag_of
+from colonnade.net.expect import Number, expect, octets, words
 from colonnade.net.network import Network
 from colonnade.secure.curve import POINT, hashed_times, inverse, scalar, times
 from colonnade.secure.hints import Words, read_table, size_for, write_table
@@ -44,6 +45,7 @@ Progress = Callable[[int, int], None]
 CHUNK = 4096  # points a message
 BUCKET = 2**15  # ids a table
 IN_FLIGHT = 8  # chunks that are blinded but not yet back
+IDS = 2**40  # of one party, at most
 PARTIES = 8  # the most that can align
 
 _BLIND, _EVALUATED, _TABLE, _FOUND, _TICK = (kind << 40 for kind in range(5))
@@ -86,7 +88,7 @@ async def align(
     terms = terms or AlignTerms()
     _check_own(net, ids)
     await net.broadcast(Roster(len(ids), terms.minimum, terms.commitment, terms.rules))
-    rosters = await net.gather(Roster)
+    rosters = await net.gather(Roster, size=Number(1, IDS), minimum=Number(0, IDS))
     minimum = max(1, terms.minimum, *(roster.minimum for roster in rosters.values()))
     sizes = {net.me: len(ids), **{peer: roster.size for peer, roster in rosters.items()}}
     _check_rosters(net.me, rosters, terms)
@@ -196,9 +198,9 @@ class _Side:
     ) -> None:
         """Fill `values` with F of every own id under a peer's key, from the points that it returns."""
         for chunk in range(self.chunks):
-            points = (await self.net.recv(Points, peer, _tag(_EVALUATED, chunk))).points
             mine = _cut(ids, chunk)
-            _check_points(peer, points, len(mine))
+            due = octets(len(mine), POINT)
+            points = (await self.net.recv(Points, peer, _tag(_EVALUATED, chunk), points=due)).points
             _cut(values, chunk)[:] = await asyncio.to_thread(_values, mine, points, unblind)
             room.release()
             await self._tick()
@@ -210,10 +212,10 @@ class _Side:
         buckets = buckets_for(self.sizes[peer])
         where = _bucket(keys, buckets)
         for bucket in range(buckets):
-            hints = await self.net.recv(Hints, peer, _tag(_TABLE, bucket))
-            size = size_for(_capacity(self.sizes[peer], buckets))
-            if hints.table.dtype != np.uint64 or hints.table.shape != (size, 2):
-                raise AlignmentError(f"{peer} sent a table of shape {hints.table.shape}, {(size, 2)} was due")
+            due = words(size_for(_capacity(self.sizes[peer], buckets)), 2)
+            hints = await self.net.recv(
+                Hints, peer, _tag(_TABLE, bucket), table=due, seed=Number(0, 2**64 - 1)
+            )
             mine = np.flatnonzero(where == bucket)
             found[mine] = await asyncio.to_thread(read_table, hints.table, hints.seed, keys[mine])
             await self._tick()
@@ -239,27 +241,22 @@ class _Side:
             group.create_task(self._evaluate(key))
             group.create_task(self._write_tables(key, values))
             group.create_task(self._listen())
-        first = await self.net.recv(Found, self.leader, _tag(_FOUND, 0))
+        # no more can be common than the fewest that anybody brought, which are the leader's
+        brought = Number(0, self.sizes[self.leader])
+        first = await self.net.recv(Found, self.leader, _tag(_FOUND, 0), total=brought, names=words(None, 2))
         _check_common(first.total, minimum)
-        if first.total > self.sizes[self.leader]:
-            raise AlignmentError(f"{self.leader} says that more ids are common than it brought")
-        rest = [
-            (await self.net.recv(Found, self.leader, _tag(_FOUND, chunk))).names
-            for chunk in range(1, -(-first.total // CHUNK))
-        ]
-        found = [first.names, *rest]
-        for chunk, names in enumerate(found):
-            due = min(CHUNK, first.total - chunk * CHUNK)
-            if names.dtype != np.uint64 or names.shape != (due, 2):
-                raise AlignmentError(f"{self.leader} named ids in shape {names.shape}, {(due, 2)} was due")
+        found = [first.names]
+        for chunk in range(1, -(-first.total // CHUNK)):
+            due = words(min(CHUNK, first.total - chunk * CHUNK), 2)
+            found.append((await self.net.recv(Found, self.leader, _tag(_FOUND, chunk), names=due)).names)
+        expect(self.leader, first, {"names": words(min(CHUNK, first.total), 2)})
         return self._recognise(np.concatenate(found), values)
 
     async def _evaluate(self, key: bytes) -> None:
         """Multiply the leader's blinded points by the own key, chunk by chunk."""
         for chunk in range(self.chunks):
-            points = (await self.net.recv(Points, self.leader, _tag(_BLIND, chunk))).points
-            due = min(CHUNK, self.sizes[self.leader] - chunk * CHUNK)
-            _check_points(self.leader, points, due)
+            due = octets(min(CHUNK, self.sizes[self.leader] - chunk * CHUNK), POINT)
+            points = (await self.net.recv(Points, self.leader, _tag(_BLIND, chunk), points=due)).points
             evaluated = await asyncio.to_thread(times, points, key)
             await self.net.send(self.leader, Points(_tag(_EVALUATED, chunk), evaluated))
 
@@ -287,7 +284,7 @@ class _Side:
 
     async def _listen(self) -> None:
         for step in range(1, self.steps + 1):
-            await self.net.recv(Points, self.leader, _tag(_TICK, step))
+            await self.net.recv(Points, self.leader, _tag(_TICK, step), points=octets(0))
             self.progress(step, self.steps)
 
     def _recognise(self, names: Words, values: Words) -> Rows:
@@ -306,11 +303,6 @@ def _check_common(common: int, minimum: int) -> None:
             f"fewer ids are common to all parties than the {minimum} that are needed; look at the id columns "
             "and their normalisation (align.keys in the job)"
         )
-
-
-def _check_points(peer: str, points: NDArray[Any], due: int) -> None:
-    if points.dtype != np.uint8 or points.shape != (due, POINT):
-        raise AlignmentError(f"{peer} sent points of shape {points.shape}, {(due, POINT)} was due")
 
 
 def _ordered(ids: Digests, found: Rows, key: bytes) -> tuple[Rows, bytes]:

@@ -19,7 +19,7 @@ import msgspec
 from colonnade import __version__
 from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
 from colonnade.data.table import Table
-from colonnade.errors import Aborted, ColonnadeError
+from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded
 from colonnade.job import SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
@@ -34,6 +34,8 @@ from colonnade.secure.streams import PairStreams
 from colonnade.secure.tree import TreeSum
 from colonnade.shares import Layout
 from colonnade.timeline import PartyTimeline
+
+LAST_WORDS_S = 0.5  # how long a party that waited in vain listens for what its peers say of it
 
 Secrets = dict[str, bytes]
 Progress = Callable[[Moment], object]
@@ -69,6 +71,8 @@ class Party:
                 words = self.for_peers(known)
                 # all at once: each waits a moment for its last words to be taken
                 await asyncio.gather(*(net.abort(words) for net in self.nets), return_exceptions=True)
+                if isinstance(cause, DeadlineExceeded):
+                    cause = await self._explained(cause)
         finally:
             for secure in self._sums:
                 with suppress(ColonnadeError):  # whatever failed there has ended the run already
@@ -77,6 +81,12 @@ class Party:
                 await net.close()
         if cause is not None and cause is not error:
             raise cause from error
+
+    async def _explained(self, silence: DeadlineExceeded) -> DeadlineExceeded:
+        """The same error with what the peers say: whoever was waited for may itself have been waiting."""
+        await asyncio.sleep(LAST_WORDS_S)
+        heard = [text for net in self.nets for text in net.last_words.values()]
+        return DeadlineExceeded("; ".join([str(silence), *heard])) if heard else silence
 
     @property
     def me(self) -> str:

@@ -26,6 +26,7 @@ import numpy as np
 from colonnade.arrays import Numbers, Rows, Words
 from colonnade.errors import MalformedMessage
 from colonnade.messages import Gradients, Histograms, Shuffled, Topic, tag_of
+from colonnade.net.expect import words as words_due
 from colonnade.net.network import Network
 from colonnade.secure.streams import PairStreams, Roles
 from colonnade.trees.bins import Counts, Flags
@@ -102,9 +103,7 @@ class BlindTeller:
         words[rows], self._orders = message.words, []
         for column in range(len(codes)):
             tag = tag_for_column(tree, column)
-            heard = (await self.net.recv(Shuffled, dealer, tag)).words
-            if heard.dtype != np.uint64 or heard.shape != rows.shape:
-                raise MalformedMessage(f"{dealer} dealt {heard.shape} words for {len(rows)} rows")
+            heard = (await self.net.recv(Shuffled, dealer, tag, words=words_due(*rows.shape))).words
             mixed = order_of(order.words(tag, len(rows)))
             self._orders.append(rows.take(mixed))
             # back in the order of rows, where sums are made as ever

@@ -18,8 +18,6 @@ import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass
 
-import numpy as np
-
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Marks, heed_stop, measure_at_marks
@@ -32,6 +30,7 @@ from colonnade.conversations.window import Window
 from colonnade.errors import ProtocolError
 from colonnade.job.plan import Plan
 from colonnade.messages import Backward, Topic, tag_of
+from colonnade.net.expect import expect, floats
 
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
@@ -97,7 +96,7 @@ class BackwardConversation:
             case Tickets() as tickets:
                 return [tickets.heed(self.net, evaluator)]
             case Window() as window if self.context.may_end_early and self.net.me != evaluator:
-                return [heed_stop(self.net, window)]
+                return [heed_stop(self.net, window, evaluator)]
             case _:
                 return []
 
@@ -190,19 +189,16 @@ class BackwardConversation:
         return [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
 
     def _check(self, sender: str, message: Backward) -> None:
-        number, theta = message.tag, message.theta
+        number = message.tag
         if number < 0 or self.schedule.dominator(number) != sender:
             raise ProtocolError(f"{sender} sent theta of round {number}, which it does not dominate")
         if number in self.unapplied or not self.window.expects(number):
             raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
-        due = (self.schedule.round(number).size, *self.trainer.block.w.shape[1:])
-        if theta.dtype != np.float64 or (theta.shape != due and not self.in_order):
-            raise ProtocolError(
-                f"{sender} sent {theta.shape} {theta.dtype} values as theta of round {number}; "
-                f"{due} float64 were due"
-            )
-        if not np.isfinite(theta).all():
-            raise ProtocolError(f"{sender} sent theta of round {number} that is not finite")
+        # with one H the questions that ride along add to it, and how many is known when its turn comes
+        size = (
+            (None,) if self.in_order else (self.schedule.round(number).size, *self.trainer.block.w.shape[1:])
+        )
+        expect(sender, message, {"theta": floats(*size)})
         if len(message.seen) != len(self.seen) or min(message.seen, default=0) < 0:
             raise ProtocolError(f"{sender} sent {message.seen} with theta of round {number}")
 
@@ -219,8 +215,12 @@ class BackwardConversation:
 
     async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
         """Step on thetas when a thread is free or, with one H over all blocks, when their round is due."""
-        if self.in_order:
-            await self.window.reaches(thetas[0][0].number)
+        joint = self.trainer.joint
+        if joint is not None:
+            (batch, theta), dominator = thetas[0], self.schedule.dominator(thetas[0][0].number)
+            await self.window.reaches(batch.number)
+            if theta.size != (due := joint.reply_size(batch)):
+                raise ProtocolError(f"{dominator} sent {theta.size} numbers with theta; {due} were due")
             await self._apply(thetas)
         else:
             async with self.workers.one(Urgency.THETAS):

@@ -35,9 +35,11 @@ from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Evaluation, Mark, Scribe
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.tune import sum_to_all
+from colonnade.errors import ProtocolError
 from colonnade.losses import scaled_labels
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
+from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.line_search import search
 from colonnade.secure.ring import limit
@@ -138,7 +140,7 @@ class FullConversation:
         edge = limit(len(self.context.plan.parties)) / 2
         while True:
             dots = np.clip(self.state.memory.dots(s, y, v), -edge, edge)
-            totals = (await self._sum(dots.ravel(), np.copy)).reshape(dots.shape)
+            totals = (await self._sum(dots.ravel(), np.copy, dots.size)).reshape(dots.shape)
             if not totals[-3:].diagonal().max() >= edge:
                 return s, y, v, totals
             s, y, v = SHORTER * s, SHORTER * y, SHORTER * v
@@ -171,12 +173,16 @@ class FullConversation:
     async def _ask(self, piece: Floats, answer: Callable[[Floats], Floats]) -> tuple[list[float], Floats]:
         """Sum all parties' pieces; returns two numbers of the evaluator's answer, and its theta if any."""
         await self._charge()
-        news = await self._sum(piece, answer)
+        news = await self._sum(piece, answer, None)
+        theta = self.context.train.rows * math.prod(self.state.w.shape[1:])
+        if news.size not in (2, 2 + theta):
+            who = self.context.evaluator
+            raise ProtocolError(f"{who} sent {news.size} numbers; 2 and theta of all rows, or 2, were due")
         return news[:2].tolist(), news[2:]
 
-    async def _sum(self, piece: Floats, answer: Callable[[Floats], Floats]) -> Floats:
+    async def _sum(self, piece: Floats, answer: Callable[[Floats], Floats], size: int | None) -> Floats:
         self.state.sums += 1
-        return await sum_to_all(self.context, piece, self.state.sums - 1, answer, Topic.TRAIN)
+        return await sum_to_all(self.context, piece, self.state.sums - 1, answer, floats(size), Topic.TRAIN)
 
     async def _charge(self) -> None:
         await self.context.charge(self.rows.values(0, self.context.train.rows))

@@ -32,6 +32,7 @@ from colonnade.conversations.tickets import Tickets, each_ahead
 from colonnade.conversations.window import Pacing, Window
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
+from colonnade.net.expect import floats
 from colonnade.optim.estimators import ESTIMATORS, Svrg
 
 P = ParamSpec("P")
@@ -212,9 +213,10 @@ class Trainer:
                 z = await context.sum.collect(scores[rows], tag=tag)
                 parts[root] = context.label_holder.theta(z, np.arange(n)[rows], self.window.base)
                 await context.net.broadcast(Announce(tag, parts[root]))
-        for root, tag in zip(roots, tags, strict=True):
+        for root, tag, rows in zip(roots, tags, stretches, strict=True):
             if root != context.me:
-                parts[root] = (await context.net.recv(Announce, root, tag)).values
+                due = floats(rows.stop - rows.start, *self.block.w.shape[1:])
+                parts[root] = (await context.net.recv(Announce, root, tag, values=due)).values
         theta = np.concatenate([parts[root] for root in roots])
         await self.charge_all()
         await self.remember(theta)
@@ -246,7 +248,8 @@ class Trainer:
         """What the evaluator, who alone has a loss, says of the weights at the end (see `caution`)."""
         net, tag = self.context.net, tag_of(Topic.PAUSE, 0)
         if loss is None or self.joint is None:
-            return float((await net.recv(Announce, self.context.evaluator, tag)).values[0])
+            told = await net.recv(Announce, self.context.evaluator, tag, values=floats(1))
+            return float(told.values[0])
         word = self.joint.watch.last_word(loss)
         await net.broadcast(Announce(tag, np.array([word])))
         return word

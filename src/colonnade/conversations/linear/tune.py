@@ -25,6 +25,7 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of, squared_norms
+from colonnade.net.expect import Array, floats
 from colonnade.optim.steps import Smoothness
 
 SAMPLE = 2048
@@ -59,7 +60,9 @@ class Tuner:
         eigenvalue = worst = 0.0
         for _ in range(FIRST if first else AGAIN):
             piece = np.concatenate([self._rows.scores(0, n, self.v), [self.v @ self.v, self._worst]])
-            news = await sum_to_all(context, piece, self._next(), partial(_iterate, bent, steepest))
+            news = await sum_to_all(
+                context, piece, self._next(), partial(_iterate, bent, steepest), floats(len(piece))
+            )
             eigenvalue, worst = float(news[-2]), float(news[-1])
             # of length near 1 whatever the columns' scale, or it would leave the range of the fixed-point sum
             self.v = self._rows.gradient(0, n, news[:-2]) / (n * eigenvalue or 1.0)
@@ -103,13 +106,17 @@ async def sum_to_all(
     piece: Floats,
     number: int,
     answer: Callable[[Floats], Floats],
+    due: Array,
     topic: Topic = Topic.TUNE,
 ) -> Floats:
-    """Sum all parties' pieces at the evaluator; returns its answer to the total, at every party."""
+    """Sum all parties' pieces at the evaluator; returns its answer to the total, at every party.
+
+    `due` is what the answer must be.
+    """
     tag, root = tag_of(topic, number), context.evaluator
     if context.me != root:
         await context.sum.give(piece, root=root, tag=tag)
-        return (await context.net.recv(Announce, root, tag)).values
+        return (await context.net.recv(Announce, root, tag, values=due)).values
     news = answer(await context.sum.collect(piece, tag=tag))
     await context.net.broadcast(Announce(tag, news))
     return news

@@ -130,6 +130,7 @@ class Mux:
             deadline=deadline,
             size_limit=room.message,
             waiting_limit=room.waiting,
+            strict=run != CONTROL,  # a newer peer may say more there than this version understands
         )
 
     # -- lines --------------------------------------------------------------------------------------
