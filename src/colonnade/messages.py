@@ -72,6 +72,19 @@ class Hello(Message, frozen=True, tag=0):
     signature: bytes
 
 
+class Coin(Message, frozen=True, tag=90):
+    """A commitment to a random number, from which together with all others a graph of masks will follow."""
+
+    commitment: bytes
+
+
+class CoinShown(Message, frozen=True, tag=91):
+    """The random number, and a digest of all commitments that the sender has seen."""
+
+    value: bytes
+    seen: bytes
+
+
 class Piece(Message, frozen=True, tag=1):
     """One party's addend of a sum, sent to the root."""
 
@@ -98,7 +111,7 @@ class Backward(Message, frozen=True, tag=3):
     relayed: ClassVar[bool] = True
     tag: int
     theta: Numbers
-    seen: list[int] = []
+    seen: tuple[int, ...] = ()
 
 
 class Announce(Message, frozen=True, tag=4):
@@ -120,7 +133,7 @@ class Enough(Message, frozen=True, tag=31):
 
     queued: ClassVar[bool] = True
     tag: int
-    counts: list[int]
+    counts: tuple[int, ...]
     last: bool
 
 
@@ -209,7 +222,7 @@ class Roster(Message, frozen=True, tag=46):
 
 
 class Points(Message, frozen=True, tag=47):
-    """Blinded ids: points of the curve, 33 bytes each."""
+    """Blinded ids, the answers to them, or a public key: points of the curve, 33 bytes each."""
 
     tag: int
     points: Numbers
@@ -435,6 +448,13 @@ class Shuffled(Message, frozen=True, tag=77):
     words: Numbers
 
 
+class Rest(Message, frozen=True, tag=78):
+    """A piece of a message of trees that is longer than a message can be (`conversations/boost/long`)."""
+
+    tag: int
+    values: Numbers
+
+
 class Veiled(Message, frozen=True, tag=80):
     """Columns of a stretch of rows minus words that the label holder does not know (`secure.product`)."""
 
@@ -466,12 +486,13 @@ class Unveil(Message, frozen=True, tag=83):
 
 
 AnyMessage = (
-    Ask | Hello | Piece | Branch | Backward | Announce | Stop | Enough | Abort | Bye | Decay | Relay
+    Ask | Hello | Coin | CoinShown
+    | Piece | Branch | Backward | Announce | Stop | Enough | Abort | Bye | Decay | Relay
     | Upload | Reply | Embeddings | Measure
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
     | Pending | AskShare | HaveShare
     | Sealing | SealedLabels | Tally | Evidence
-    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled
+    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled | Rest
     | Veiled | Veil | Dealt | Unveil
 )  # fmt: skip
 

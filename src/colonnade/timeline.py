@@ -28,7 +28,6 @@ class PartyTimeline(msgspec.Struct, kw_only=True):
     seconds: float = 0.0  # of the whole run
     busy_seconds: float = 0.0
     frames: int = 0
-    lanes: int = 1  # how much it can compute at once
     received: list[tuple[float, str, int]] = []
     waited: dict[str, float] = {}
 

@@ -8,6 +8,7 @@ import pytest
 
 from colonnade_bench.trees import trees
 from colonnade_bench.trees.cost import made_up, per_tree
+from colonnade_bench.trees.large import large
 
 
 def test_trees_are_compared_on_the_same_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +25,10 @@ def test_trees_are_compared_on_the_same_columns(tmp_path: Path, monkeypatch: pyt
 def test_blind_trees_send_more_than_clear_ones() -> None:
     clear, blind = (per_tree(made_up(5000, 8), way, 1) for way in ("clear", "blind"))
     assert blind.megabytes > 1.5 * clear.megabytes > 0
+
+
+@pytest.mark.slow
+def test_memory_of_a_process_is_bounded_by_its_rows() -> None:
+    few, many = large(50_000, "blind"), large(450_000, "blind")
+    per_row = (many.largest - few.largest) * 1e9 / 400_000
+    assert per_row < 400, "ten million rows would take more than 4 GB"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from colonnade.conversations import align as module
-from colonnade.conversations.align import Alignment, AlignTerms, align
+from colonnade.conversations.align import Alignment, AlignTerms, align, crew, layout
+from colonnade.conversations.align.order import twice
 from colonnade.errors import AlignmentError, ChangedIds, ColonnadeError, DuplicateIds, EmptyIntersection
 from colonnade.messages import Roster
 from colonnade.net.clock import RealClock
@@ -86,12 +87,12 @@ def test_the_rows_of_a_join_in_one_order_everywhere(q: int) -> None:
 
 
 def test_several_chunks_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", 50)
-    monkeypatch.setattr(module, "BUCKET", 100)
+    monkeypatch.setattr(layout, "CHUNK", 50)
+    monkeypatch.setattr(layout, "BUCKET", 100)
     sets = [list(range(700)), list(range(300, 1300)), list(range(200, 900))]
     found = together(sets)
     assert sorted(sets[1][row] for row in found[1].rows) == list(range(300, 700))
-    assert module.buckets_for(len(sets[1])) == 10
+    assert layout.buckets_for(len(sets[1])) == 10
 
 
 def test_one_common_id_among_many() -> None:
@@ -165,3 +166,27 @@ def test_what_peers_announce_is_looked_at_before_any_id_is_compared() -> None:
 def test_rules_must_agree() -> None:
     with pytest.raises(AlignmentError, match="normalises ids in another way"):
         together([["a"], ["a"]], [AlignTerms(rules="lower"), AlignTerms(rules="keep")])
+
+
+def test_processes_find_what_a_thread_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = [list(range(60)), list(range(20, 100))]
+    inline = together(sets)
+    monkeypatch.setattr(crew, "ENOUGH", 0)
+    assert [each.digest for each in together(sets)] == [each.digest for each in inline]
+
+
+def test_a_worker_that_dies_is_an_error_of_alignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "ENOUGH", 0)
+
+    async def main() -> None:
+        async with crew.Crew(1) as workers:
+            await workers.run(os._exit, 3)
+
+    with pytest.raises(AlignmentError, match="a process that compared ids has ended"):
+        asyncio.run(main())
+
+
+def test_ids_that_are_alike_in_their_first_bytes_are_not_the_same() -> None:
+    ids = np.zeros((5, 32), dtype=np.uint8)
+    ids[:, 31] = [1, 2, 3, 2, 4]
+    assert twice(ids) == [(1, 3)]

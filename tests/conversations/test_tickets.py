@@ -43,11 +43,13 @@ class Play:
     random: Random
     shares: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     launched: list[int] = field(default_factory=list)
-    lines: defaultdict[tuple[int, int], deque[tuple[int, list[int]]]] = field(
+    lines: defaultdict[tuple[int, int], deque[tuple[int, tuple[int, ...]]]] = field(
         default_factory=lambda: defaultdict(deque)
     )
     heard: Counter[int] = field(default_factory=Counter)
-    pauses: defaultdict[int, list[tuple[int, list[int]]]] = field(default_factory=lambda: defaultdict(list))
+    pauses: defaultdict[int, list[tuple[int, tuple[int, ...]]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
     def __post_init__(self) -> None:
         self.launched = [0] * self.m

@@ -53,6 +53,11 @@ def refusal(**sections: Any) -> str:
         ({"train": {"epoch": 3}}, "unknown key train.epoch; did you mean train.epochs?"),
         ({"data": {"partys": 3}}, "unknown key data.partys; did you mean data.parties?"),
         ({"secure": {"summ": "tree"}}, "unknown key secure.summ; did you mean secure.sum?"),
+        (
+            {"train": {"threads": 4}},
+            "train.threads: threads within a party did not pay and are gone "
+            "(docs/algorithms/vfb2.md says why); leave the key out",
+        ),
         ({"network": {"latency": 1}}, "unknown key network.latency; did you mean network.latency_ms?"),
         (
             {"network": {"faults": {"dropp": 0.1}}},
@@ -125,7 +130,6 @@ NAN, INFINITY = float("nan"), float("inf")
     [
         ("train", "epochs", [0, -1], "train.epochs: {} is not a positive number"),
         ("train", "batch", [0, -5], "train.batch: {} is not a positive number"),
-        ("train", "threads", [0], "train.threads: {} is not a positive number"),
         ("train", "ahead", [0, -2], "train.ahead: {} is not a positive number of batches in flight"),
         ("train", "max_delay", [-1], "train.max_delay: {} is not a number of updates >= 0"),
         ("train", "step", [0.0, -0.1, INFINITY, NAN], "train.step: {} is not a positive number"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 
 import numpy as np
 import pytest
@@ -12,10 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
-from colonnade.conversations.linear.block import Block
-from colonnade.conversations.schedule import Schedule
 from colonnade.optim.estimators import ESTIMATORS, Estimator, Remembered, Saga, Svrg
-from colonnade.regularizers import REGULARIZERS, Penalty
 
 ROWS, COLUMNS = 24, 5
 shapes = st.sampled_from([(), (3,)])
@@ -122,26 +118,3 @@ def test_an_estimator_with_the_memory_of_another_goes_on_as_that_one_would(
     for rows in np.split(rng.permutation(ROWS), 6):
         theta = rng.standard_normal((4, *classes))
         np.testing.assert_array_equal(estimate(first, X, rows, theta), estimate(second, X, rows, theta))
-
-
-@pytest.mark.parametrize("columns", [4, 2000])
-def test_threads_that_step_on_one_block_leave_saga_s_mean_that_of_its_thetas(columns: int) -> None:
-    """A lost update of the weights heals; a lost update of the mean would bias every later step."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((64, columns))
-    schedule = Schedule(64, 4, 4, 0, ("a",))
-    saga = Saga(64, (columns,))
-    block = Block(X, schedule, saga, Penalty(REGULARIZERS["l2"], 0.0))
-    thetas = rng.standard_normal((schedule.rounds, 4))
-
-    def work(mine: range) -> None:
-        for number in mine:
-            block.step([(schedule.round(number), thetas[number])], 0.01)
-
-    for _ in range(3):
-        workers = [threading.Thread(target=work, args=(range(k, schedule.rounds, 4),)) for k in range(4)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        np.testing.assert_allclose(saga.mean(), X.T @ saga.memory.theta / 64, atol=1e-10)

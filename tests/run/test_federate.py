@@ -152,6 +152,16 @@ def test_tree_sums_of_two_parties_are_refused_unless_the_leak_is_accepted() -> N
     assert any(note.startswith("tree sum:") for note in done.result.privacy.notes)
 
 
+def test_masks_with_neighbours_leave_the_weights_untouched_and_are_told_of() -> None:
+    done = run(SETTING, "vfb-sgd", secure={"neighbours": 2})
+    assert (weights(done) == weights(fault_free("masked"))).all()
+    assert any(note.startswith("masks with 2 neighbours: fewer than 2") for note in done.result.privacy.notes)
+    with pytest.raises(JobError, match="has no masks between pairs"):
+        run(SETTING, "vfb-sgd", secure={"neighbours": 2, "sum": "plain"})
+    with pytest.raises(JobError, match="not an even number"):
+        run(SETTING, "vfb-sgd", secure={"neighbours": 3})
+
+
 def test_the_result_says_what_leaks() -> None:
     plain = run(random_tables(), secure={"sum": "plain"}).result.privacy
     assert plain.secure_sum == "plain"

@@ -20,6 +20,7 @@ from colonnade.net.frame import DATA, unpack
 from colonnade.net.inprocess.simulated import Faults, Link, SimulatedHub
 from colonnade.net.network import Deliver
 from colonnade.secure.masked import MaskedSum
+from colonnade.secure.neighbours import circle
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import N, SecureSum
 from colonnade.secure.tree import TreeSum
@@ -33,12 +34,26 @@ RUN = 7
 
 def masked(net: Endpoint) -> MaskedSum:
     """With pair secrets that need no handshake."""
-    return MaskedSum(
-        net, {peer: hashlib.sha256(repr(sorted((net.me, peer))).encode()).digest() for peer in net.peers}
-    )
+    return MaskedSum(net, pair_secrets(net))
 
 
-SUMS: dict[str, Make] = {"plain": PlainSum, "masked": masked, "tree": TreeSum}
+def pair_secrets(net: Endpoint) -> dict[str, bytes]:
+    """A secret for every peer, known to both."""
+    return {peer: hashlib.sha256(repr(sorted((net.me, peer))).encode()).digest() for peer in net.peers}
+
+
+def neighbourly(net: Endpoint) -> MaskedSum:
+    """Masks with four neighbours on a circle in the order of names."""
+    near = circle(net.parties, 4)[net.me]
+    return MaskedSum(net, {peer: secret for peer, secret in pair_secrets(net).items() if peer in near})
+
+
+SUMS: dict[str, Make] = {
+    "plain": PlainSum,
+    "masked": masked,
+    "neighbours": neighbourly,
+    "tree": TreeSum,
+}
 
 
 @dataclass

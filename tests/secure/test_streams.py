@@ -6,11 +6,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from colonnade.errors import SumError, TagReused
 from colonnade.messages import Topic, tag_of
-from colonnade.secure.streams import PairStreams, Roles, Stream, subkey
+from colonnade.secure.streams import Masks, PairStreams, Roles, Stream, subkey
 
 SECRETS = {frozenset(pair): bytes([k]) * 32 for k, pair in enumerate([("a", "p"), ("a", "t"), ("p", "t")])}
 ROLES = Roles("a", "p", "t")
@@ -71,3 +73,15 @@ def test_whoever_has_no_role_has_no_stream() -> None:
 def test_words_are_uniform() -> None:
     octets = streams_of("a").shared("t", "mask", ROLES).words(0, 100_000).view(np.uint8)
     assert stats.chisquare(np.bincount(octets, minlength=256)).pvalue > 1e-6
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.sampled_from([3, 40, 41, 49, 9000])), max_size=40))
+def test_masks_are_the_words_of_all_streams_in_whatever_order_they_are_asked_for(
+    asked: list[tuple[int, int]],
+) -> None:
+    streams = [Stream(bytes([number]) * 32) for number in range(3)]
+    masks = Masks(streams[:2], streams[2:])
+    for number, size in asked:
+        tag = tag_of(Topic.TUNE, number)
+        first, second, third = (stream.words(tag, size) for stream in streams)
+        assert np.array_equal(masks.of(tag, size), first + second - third)

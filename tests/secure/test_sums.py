@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from math import fsum
 
 import numpy as np
@@ -23,11 +24,19 @@ PROTECTED = [kind for kind in KINDS if kind != "plain"]
 """The sums that hide a piece, and therefore must look at it first."""
 
 
+ERRORS: dict[str, Callable[[int], float]] = {
+    "plain": lambda q: 0.0,
+    "masked": lambda q: q * ring.STEP / 2,
+    "neighbours": lambda q: q * ring.STEP / 2,
+    "tree": tree.error_bound,
+}
+
+
 def bound(kind: str, pieces: list[Floats]) -> float:
     """How far a total may be off."""
     q = len(pieces)
     rounding = q * 2.0**-52 * sum(float(np.abs(piece).max(initial=0.0)) for piece in pieces)
-    return rounding + {"plain": 0.0, "masked": q * ring.STEP / 2, "tree": tree.error_bound(q)}[kind]
+    return rounding + ERRORS[kind](q)
 
 
 def assert_total(kind: str, result: Floats | None, pieces: list[Floats]) -> None:
@@ -218,7 +227,7 @@ def test_messages_of_one_sum(kind: str, q: int) -> None:
         await parties.sum(random_pieces(q, (4,)), 0, tag=0)
         return len(parties.heard)
 
-    assert with_parties(q, SUMS[kind], program) == {"plain": q - 1, "masked": q - 1, "tree": 2 * q - 1}[kind]
+    assert with_parties(q, SUMS[kind], program) == (2 * q - 1 if kind == "tree" else q - 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,8 @@
     python -m colonnade_bench.micro.align --parties 2 --ids 100000
 
 Ids are integers with an overlap of 80%. Prints one JSON line: seconds from the first message to the common
-rows, the largest memory any party's process had, and what all parties sent.
+rows; processor time of all parties with their workers; the largest memory that any party's own process had,
+that of its largest worker, and by how much the party's grew during the alignment; what all parties sent.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ OVERLAP = 0.8
 def ids_of(number: int, count: int) -> Digests:
     """The ids of a party: the first part is common to all, the rest its own."""
     common = int(OVERLAP * count)
-    numbers = [*range(common), *range(common + number * count, common + number * count + count - common)]
-    packed = b"".join(hashlib.sha256(str(each).encode()).digest() for each in numbers)
-    ids = np.frombuffer(packed, dtype=np.uint8).reshape(-1, 32)
-    return ids[np.random.default_rng(number).permutation(count)]
+    ids = np.empty((count, 32), dtype=np.uint8)
+    order = np.random.default_rng(number).permutation(count)
+    for row, place in enumerate(order):
+        name = str(place if place < common else place + number * count)
+        ids[row] = np.frombuffer(hashlib.sha256(name.encode()).digest(), dtype=np.uint8)
+    return ids
 
 
 def party(number: int, names: list[str], ports: list[int], folder: str, count: int, out: Any) -> None:
@@ -61,9 +64,15 @@ def party(number: int, names: list[str], ports: list[int], folder: str, count: i
         await net.close()
         return {"seconds": seconds, "common": len(found.rows), "bytes": net.meter.bytes()}
 
+    cpu = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     result = asyncio.run(main())
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    out.put({**result, "rss_mb": after.ru_maxrss / 1024, "before_mb": before / 1024, "cpu": after.ru_utime})
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    for child in multiprocessing.active_children():
+        child.join()
+    workers = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = sum(own[:2]) + sum(workers[:2]) - cpu
+    figures = {"rss": own.ru_maxrss, "before": before, "worker": workers.ru_maxrss}
+    out.put({**result, **{name: kilobytes / 1024 for name, kilobytes in figures.items()}, "cpu": cpu})
 
 
 def main() -> None:
@@ -95,8 +104,9 @@ def main() -> None:
         "common": results[0]["common"],
         "seconds": round(max(each["seconds"] for each in results), 1),
         "cpu_seconds_all": round(sum(each["cpu"] for each in results), 1),
-        "largest_mb": round(max(each["rss_mb"] for each in results)),
-        "largest_growth_mb": round(max(each["rss_mb"] - each["before_mb"] for each in results)),
+        "largest_mb": round(max(each["rss"] for each in results)),
+        "largest_growth_mb": round(max(each["rss"] - each["before"] for each in results)),
+        "largest_worker_mb": round(max(each["worker"] for each in results)),
         "megabytes_sent_by_all": round(sum(each["bytes"] for each in results) / 1e6, 1),
     }
     print(json.dumps(summary))

@@ -13,11 +13,13 @@ from pathlib import Path
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.trees.accuracy import SETS, Quality, measured
 from colonnade_bench.trees.cost import Cost, credit_like, made_up, per_tree
+from colonnade_bench.trees.large import large
 
 PARTS = {
     "accuracy": "test rows of known sets, beside scikit-learn and XGBoost",
     "cost": "processor time and bytes of one tree, 30,000 rows and 23 columns",
     "growth": "the same for 10^4 to 10^6 rows, and for more columns",
+    "large": "ten million rows: time, and the memory of the largest party",
 }
 ELSEWHERE = (
     "Others, with encryption, on a machine like ours: SecretFlow SGB 82 s for 10 trees of UCI credit, "
@@ -35,6 +37,8 @@ def run(quick: bool, out: Path, say: Say, only: tuple[str, ...] = ()) -> list[Pa
         bench.grids.append(_cost(quick, say))
     if "growth" in wanted:
         bench.grids.append(_growth(quick, say))
+    if "large" in wanted:
+        bench.grids.append(_large(quick, say))
     return bench.write(out)
 
 
@@ -93,3 +97,23 @@ def _growth(quick: bool, say: Say) -> Grid:
 def _both(clear: Cost, blind: Cost) -> list[str]:
     times = [f"{1e3 * cost.seconds:.0f}" for cost in (clear, blind)]
     return [*times, *(f"{cost.megabytes:.2f}" for cost in (clear, blind))]
+
+
+def _large(quick: bool, say: Say) -> Grid:
+    rows = []
+    for n in (100_000,) if quick else (1_000_000, 10_000_000):
+        for labels in ("clear", "blind"):
+            found = large(n, labels)
+            cells = [f"{found.seconds:.1f}", f"{found.processor:.1f}", f"{found.megabytes:.0f}"]
+            rows.append([f"{n:,}", labels, *cells, f"{found.largest:.2f}"])
+            say(" ".join(rows[-1]))
+    columns = (
+        "rows",
+        "labels",
+        "s a tree",
+        "processor s a tree, all parties",
+        "MB a tree",
+        "largest process, GB",
+    )
+    note = "Processor time includes reading and cutting columns. Memory is the most up to this run."
+    return Grid("Many rows: 20 columns, depth 6, 32 bins, 4 parties, a process each", columns, rows, note)

@@ -94,7 +94,7 @@ class LabelHolder:
         bent: Floats = (most[:, None] if most.ndim and u.ndim > 1 else most) * u
         return bent
 
-    def theta(self, z: Floats, rows: Rows, number: int = 0) -> Floats:
+    def theta(self, z: Floats, rows: Rows | slice, number: int = 0) -> Floats:
         """dL/dz of these rows; `number` is the round that an error names."""
         theta = self.loss.dz(z, self.y[rows])
         if not np.isfinite(theta).all():

@@ -2,14 +2,15 @@
 
 At a mark (the end of an epoch) every party sends its share of the scores of all rows, its penalty and
 its byte count; the evaluator, a label holder, adds the labels and writes the history. Training goes on
-meanwhile, and the traffic is counted apart. What the evaluator learns: the total score of every row,
-which it learns in training as well.
+meanwhile, and the traffic is counted apart. Scores are computed, summed and judged a stretch of rows at a
+time (`pieces`), and only those of test rows are kept. What the evaluator learns: the total score of every
+row, which it learns in training as well.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,9 +18,10 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers
 from colonnade.conversations.convergence import Ending
+from colonnade.conversations.pieces import Stretch, collect_pieces, give_pieces, stretches
 from colonnade.conversations.schedule import Schedule
 from colonnade.conversations.window import Pacing, Window
-from colonnade.losses import Loss, mean_loss
+from colonnade.losses import Loss, MeanLoss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
 from colonnade.net.expect import out_of_turn
@@ -40,6 +42,19 @@ class Mark:
     final: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """One party's share of the scores of a table's rows, computed when it is asked for: `of(start, end)`."""
+
+    rows: int
+    of: Callable[[int, int], Floats]
+
+    @staticmethod
+    def known(scores: Floats) -> Scored:
+        """Scores that are computed already."""
+        return Scored(len(scores), lambda start, end: scores[start:end])
+
+
 @dataclass
 class Scribe:
     """Computes losses and metrics from scores and labels, and keeps their history; only at the evaluator."""
@@ -57,11 +72,18 @@ class Scribe:
 
     def record(self, z: Sequence[Numbers], penalty: float, sent: int, when: float, mark: Mark) -> float:
         """Add one moment to the history and return its loss; z are the scores of training and test rows."""
-        loss = float(mean_loss(self.loss, z[0], self.y_train) + penalty)
+        mean = mean_loss(self.loss, z[0], self.y_train)
+        return self.note(mean, z[1] if len(z) > 1 else None, penalty, sent, when, mark)
+
+    def note(
+        self, mean: float, z_test: Numbers | None, penalty: float, sent: int, when: float, mark: Mark
+    ) -> float:
+        """The same where the mean loss of the training rows is known, and nobody keeps their scores."""
+        loss = float(mean + penalty)
         self.ending.check(loss, final=mark.final)
         virtual, test = self.clock.virtual, {}
-        if self.y_test is not None and len(z) > 1:
-            test = metrics_of(self.loss, z[1], self.y_test, penalty)
+        if self.y_test is not None and z_test is not None:
+            test = metrics_of(self.loss, z_test, self.y_test, penalty)
         moment = Moment(
             seconds=time.perf_counter() - self.started if virtual else when,
             virtual_seconds=when if virtual else None,
@@ -73,7 +95,7 @@ class Scribe:
         )
         if mark.final:
             self.metrics |= {"train_loss": loss, **test}
-            self.test_scores = z[1] if test else None
+            self.test_scores = z_test if test else None
         if mark.final and self.history and self.history[-1].rounds == mark.rounds:
             # a target met at a mark ended the run there: both are one moment, at the time it was reached
             known = self.history[-1]
@@ -99,7 +121,7 @@ class Evaluation:
 
     async def measure(
         self,
-        scores: Callable[[], Sequence[Floats]],
+        scored: Sequence[Scored],
         penalty: float,
         mark: Mark,
         when: float | None = None,
@@ -107,31 +129,42 @@ class Evaluation:
     ) -> float | None:
         """Sum all parties' scores securely; returns the loss at the evaluator, None elsewhere.
 
-        `scores` gives this party's share of the scores of the training rows and, at the last mark, of the
-        test rows. `when` is the time of the moment that is measured, if that was before now. Scores are
-        counted in `unit`, and the penalty in its square, while they are summed.
+        `scored` are this party's shares of the scores of the training rows and, at the last mark, of the test
+        rows; training goes on meanwhile, so they must not change with the weights. `when` is the time of the
+        moment that is measured, if that was before now. Scores are counted in `unit`, and the penalty in its
+        square, while they are summed.
         """
         clock = self.net.clock
         when = clock.now() if when is None else when
-        return await clock.beside(self._measure(scores, penalty, mark, when, unit))
+        return await clock.beside(self._measure(scored, penalty, mark, when, unit))
 
     async def _measure(
-        self, scores: Callable[[], Sequence[Floats]], penalty: float, mark: Mark, when: float, unit: float
+        self, scored: Sequence[Scored], penalty: float, mark: Mark, when: float, unit: float
     ) -> float | None:
-        shares = scores() if unit == 1 else [share / unit for share in scores()]
-        penalty /= unit**2
-        piece = np.concatenate([*(share.ravel() for share in shares), [penalty, self.sent_bytes() / MEGA]])
+        first = scored[0].of(0, 0)  # no row, but as many scores a row as all others
+        cuts = stretches([table.rows for table in scored], int(np.prod(first.shape[1:])))
+        tags = [self.next_tag() for _ in cuts]
+        ends = np.array([penalty / unit**2, self.sent_bytes() / MEGA])
+
+        def pieces() -> Iterator[Floats]:
+            for number, piece in enumerate(cuts):
+                shares = [scored[table].of(start, end).ravel() / unit for table, start, end in piece]
+                yield np.concatenate([*shares, ends] if number + 1 == len(cuts) else shares)
+
         if self.scribe is None:
-            await self.sum.give(piece, root=self.root, tag=self.next_tag())
+            await give_pieces(self.net, self.sum, pieces(), root=self.root, tags=tags)
             return None
-        total = await self.sum.collect(piece, tag=self.next_tag())
-        ends = np.cumsum([share.size for share in shares])
-        parts = np.split(unit * total, ends)
-        z = [part.reshape(share.shape) for part, share in zip(parts, shares, strict=False)]
+        judge = _Judge(self.scribe, [table.rows for table in scored], first.shape[1:])
+        totals = collect_pieces(self.net, self.sum, pieces(), tags=tags)
+        last = ends
+        for piece in cuts:
+            last = unit * await anext(totals)
+            judge.take(piece, last)
         # in virtual time the moment is when the last party's share is there; in real time, when we began
         clock = self.net.clock
         when = clock.now() if clock.virtual else when
-        return self.scribe.record(z, unit**2 * float(total[-2]), round(total[-1] * MEGA), when, mark)
+        penalty, sent = unit * float(last[-2]), round(last[-1] / unit * MEGA)
+        return self.scribe.note(judge.loss.value, judge.z_test, penalty, sent, when, mark)
 
     def over(self, loss: float | None, epoch: float) -> bool:
         """Whether the run is over at this loss; only the evaluator has one, and knows."""
@@ -141,6 +174,27 @@ class Evaluation:
         """A tag that no measurement has used yet; all parties count alike."""
         self._number += 1
         return tag_of(Topic.EVALUATE, self._number - 1)
+
+
+class _Judge:
+    """What the evaluator makes of total scores: the loss of training rows, and the scores of test rows."""
+
+    def __init__(self, scribe: Scribe, rows: Sequence[int], classes: tuple[int, ...]) -> None:
+        self._y, self._classes = scribe.y_train, classes
+        self.loss = MeanLoss(scribe.loss)
+        self.z_test = np.empty((rows[1], *classes)) if len(rows) > 1 else None
+
+    def take(self, piece: Sequence[Stretch], totals: Floats) -> None:
+        """Take the totals of some stretches, one after another; what follows them is not of rows."""
+        first = 0
+        for stretch in piece:
+            size = (stretch.end - stretch.start) * int(np.prod(self._classes))
+            z = totals[first : first + size].reshape(-1, *self._classes)
+            first += size
+            if stretch.table == 0:
+                self.loss.add(z, self._y[stretch.rows])
+            elif self.z_test is not None:
+                self.z_test[stretch.rows] = z
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class SummedPart:
 class Session:
     """One party's side of a session of joint scores, until the asker ends it.
 
-    Requests are answered one at a time, so many rows belong in one request.
+    Requests are answered one at a time, so many rows belong in one request, at most `CHUNK`.
     """
 
     net: Network
@@ -130,7 +130,11 @@ class Session:
         return np.concatenate(whole) if whole else None
 
     async def ask(self, rows: Rows) -> Floats:
-        """The scores of these rows; only the asker calls this."""
+        """The scores of these rows, in several requests where they are many; only the asker calls this."""
+        parts = [await self._ask(rows[first : first + CHUNK]) for first in range(0, len(rows), CHUNK)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    async def _ask(self, rows: Rows) -> Floats:
         await self.net.broadcast(Score(self._requests, rows))
         self._requests += 1
         scores = await self.scorer.score(self, rows)

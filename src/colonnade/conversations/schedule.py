@@ -79,10 +79,15 @@ class Schedule:
     def _batch(self, number: int, own: int, offset: int) -> Round:
         """The batch of a round that is the own-th of its passes."""
         epoch, position = divmod(own, self.per_epoch)
+        starts = self._starts
         position = (position + offset) % self.per_epoch
+        return Round(number, epoch, starts[position], starts[position + 1])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where every batch of a pass begins, and where the last one ends."""
         size, longer = divmod(self.rows, self.per_epoch)
-        start = position * size + min(position, longer)
-        return Round(number, epoch, start, start + size + (position < longer))
+        return [position * size + min(position, longer) for position in range(self.per_epoch + 1)]
 
     def dominator(self, number: int) -> str:
         """The label holder that a round's scores are summed to."""

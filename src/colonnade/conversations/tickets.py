@@ -89,7 +89,7 @@ class TicketsState:
     told: int = 0  # legs whose end the keeper has told all
     last: int | None = None  # the leg that is the last
     ending: bool = False  # the run is to end as soon as it can
-    read: dict[int, list[int]] = field(default_factory=dict)  # what was finished when weights were read
+    read: dict[int, Sequence[int]] = field(default_factory=dict)  # what was finished when weights were read
     seen: dict[int, Sequence[int]] = field(default_factory=dict)  # what was, at the dominator, with its theta
     tau_1: int = 0
     tau_2: int = 0
@@ -128,9 +128,9 @@ class Tickets:
         return self.own_ahead * len(self.windows)
 
     @property
-    def done(self) -> list[int]:
+    def done(self) -> tuple[int, ...]:
         """How many rounds of every dominator are finished."""
-        return [window.finished for window in self.windows]
+        return tuple([window.state.finished for window in self.windows])
 
     @property
     def finished(self) -> int:
@@ -140,7 +140,7 @@ class Tickets:
     @property
     def base(self) -> int:
         """How many rounds are finished, without those that have overtaken others."""
-        return sum(window.base for window in self.windows)
+        return sum([window.state.base for window in self.windows])
 
     @property
     def stop(self) -> int:
@@ -198,11 +198,12 @@ class Tickets:
         for number in numbers:
             own, window, index = self._of(number)
             self._measure(number, done)
-            window.finish([own])
-            self.state.marks[index] = [each.begun for each in self.windows]
+            window.finish((own,))
+            if self.lead < UNBOUNDED:
+                self.state.marks[index] = [each.begun for each in self.windows]
         self._conditions.wake()
 
-    def _measure(self, number: int, done: list[int]) -> None:
+    def _measure(self, number: int, done: Sequence[int]) -> None:
         """Note the two delays of a round that is finished now: tau_1 and tau_2."""
         state = self.state
         read, seen = state.read.pop(number), state.seen.pop(number)
@@ -225,9 +226,11 @@ class Tickets:
         state, window = self.state, self.windows[index]
         if state.leg < len(state.closed):
             return False
-        in_hand, fastest = window.begun - window.finished, max(self.done)
-        if in_hand and in_hand * fastest > self.own_ahead * window.finished:
+        in_hand = window.begun - window.finished
+        if in_hand and in_hand * max(self.done) > self.own_ahead * window.finished:
             return False
+        if self.lead >= UNBOUNDED:
+            return True
         leads = (window.begun - mark[index] for other, mark in enumerate(state.marks) if other != index)
         return all(lead < self.lead for lead in leads)
 
@@ -280,7 +283,7 @@ class Tickets:
         while state.last is None or state.told <= state.last:
             await self._conditions.until(lambda: state.told < len(state.closed))
             leg = state.told
-            await net.broadcast(Enough(leg, state.closed[leg], leg == state.last))
+            await net.broadcast(Enough(leg, tuple(state.closed[leg]), leg == state.last))
             state.told += 1
             self._conditions.wake()
 
@@ -323,7 +326,7 @@ class Tickets:
     def _over(self) -> bool:
         state = self.state
         told = not self.keeper or state.told == len(state.closed)
-        return told and state.leg == state.last and self._at_the_end_of_a_leg()
+        return state.leg == state.last and told and self._at_the_end_of_a_leg()
 
     async def end_early(self, net: Network) -> None:
         """Give no more shares; only the keeper may. `announce` tells the others."""
@@ -341,4 +344,6 @@ class Tickets:
 
 def _more(these: Sequence[int], those: Sequence[int]) -> int:
     """How many rounds are among these and not among those."""
-    return sum(max(0, one - other) for one, other in zip(these, those, strict=True))
+    if these == those:
+        return 0
+    return sum([one - other for one, other in zip(these, those, strict=True) if one > other])

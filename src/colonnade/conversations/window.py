@@ -126,6 +126,8 @@ class Conditions:
 
     def wake(self) -> None:
         """Look again at what everybody waits for."""
+        if not self._waiting:
+            return
         still = []
         for holds, future in self._waiting:
             if future.done():
@@ -214,8 +216,8 @@ class Window:
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
         """Whether the round is within the window, and before the next gate."""
-        gate = self.state.gates[0] if self.state.gates else number + 1
-        return number < min(self.state.base + self.ahead + extra, gate)
+        state = self.state
+        return number < state.base + self.ahead + extra and (not state.gates or number < state.gates[0])
 
     async def due(self, number: int) -> None:
         """Return at once: while a gate is closed no round beyond it has begun anywhere."""
@@ -243,12 +245,13 @@ class Window:
 
     def finish(self, numbers: Iterable[int]) -> None:
         """Mark rounds as finished."""
+        state = self.state
         for number in numbers:
-            self.state.beyond.add(number)
-            self.state.finished += 1
-        while self.state.base in self.state.beyond:
-            self.state.beyond.remove(self.state.base)
-            self.state.base += 1
+            state.beyond.add(number)
+            state.finished += 1
+        while state.base in state.beyond:
+            state.beyond.remove(state.base)
+            state.base += 1
         self._conditions.wake()
 
     def stop_at(self, number: int) -> None:

@@ -19,6 +19,7 @@ from colonnade.data.table import RawTable, count
 from colonnade.errors import DataError
 from colonnade.job import Key
 
+PIECE = 2**16  # ids that are Python texts at once
 NO_ID, TWICE = "no id", "the same row twice"
 
 
@@ -95,17 +96,21 @@ def shown(id_text: str) -> str:
 def _normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[np.str_]:
     """Every id in its normal form; an error counts those that have none."""
     forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
-    normal, faults = [], []
-    for row, text in enumerate([] if raw.ids is None else raw.ids.tolist()):
-        try:
-            parts = zip(forms, text.split(ID_MARK), strict=True)
-            normal.append(ID_MARK.join(form(part, raw.row_number(row) - 1) for form, part in parts))
-        except DataError as fault:
-            faults.append(str(fault))
+    ids = np.empty(0, dtype=np.str_) if raw.ids is None else raw.ids
+    pieces, faults = [ids[:0]], []
+    for start in range(0, len(ids), PIECE):
+        normal = []
+        for row, text in enumerate(ids[start : start + PIECE].tolist(), start):
+            try:
+                parts = zip(forms, text.split(ID_MARK), strict=True)
+                normal.append(ID_MARK.join(form(part, raw.row_number(row) - 1) for form, part in parts))
+            except DataError as fault:
+                faults.append(str(fault))
+        pieces.append(np.array(normal, dtype=np.str_))
     if faults:
         more = f" ({len(faults) - 1:,} more rows have such ids)" if len(faults) > 1 else ""
         raise DataError(f"{raw.name}: {faults[0]}{more}; correct them, or see keys")
-    return np.array(normal, dtype=np.str_)
+    return np.concatenate(pieces)
 
 
 def _once(raw: RawTable) -> RawTable:

@@ -127,7 +127,7 @@ def _hashed(parts: Sequence[Iterable[str]]) -> Digests:
             text = str(value).encode()
             hashed.update(len(text).to_bytes(4, "big") + text)
         packed += hashed.digest()
-    return np.frombuffer(bytes(packed), dtype=np.uint8).reshape(-1, 32)
+    return np.frombuffer(packed, dtype=np.uint8).reshape(-1, 32)
 
 
 def rules_of(keys: Sequence[Key]) -> str:
@@ -144,7 +144,9 @@ def commitment(ids: Digests, salt: bytes) -> bytes:
 def split_rows(ids: Digests, split: Split, seed: int) -> tuple[Rows, Rows, Rows]:
     """Which of these rows are for training, validation and test; that depends on id and seed alone."""
     key = seed.to_bytes(8, "big")
-    hashed = b"".join(hashlib.blake2b(row.tobytes(), key=key, digest_size=8).digest() for row in ids)
+    hashed = bytearray()
+    for row in ids:
+        hashed += hashlib.blake2b(row.tobytes(), key=key, digest_size=8).digest()
     at = np.frombuffer(hashed, dtype=">u8") / 2.0**64
     test = at < split.test
     validation = ~test & (at < split.test + split.validation)

@@ -61,6 +61,13 @@ def with_defaults(plain: dict[str, Any]) -> dict[str, Any]:
     return full
 
 
+# keys that were there once, and what to do now
+GONE = {
+    "train.threads": "threads within a party did not pay and are gone (docs/algorithms/vfb2.md says why); "
+    "leave the key out",
+}
+
+
 def refuse_unknown(plain: object, kind: type[Section], where: str, path: str = "") -> None:
     """Refuse keys that a section does not have, here or further in; name the nearest one that it has."""
     if not isinstance(plain, dict):
@@ -68,6 +75,8 @@ def refuse_unknown(plain: object, kind: type[Section], where: str, path: str = "
     fields = _fields(kind)
     for key, value in plain.items():
         if key not in fields:
+            if (gone := GONE.get(f"{path}{key}")) is not None:
+                raise JobError(f"{where}: {path}{key}: {gone}")
             near = difflib.get_close_matches(key, fields, n=1)
             hint = (
                 f"; did you mean {path}{near[0]!s}?" if near else f"; known here: {', '.join(sorted(fields))}"

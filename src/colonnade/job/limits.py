@@ -19,6 +19,7 @@ from colonnade.job.sections import (
     ModelSpecs,
     Net,
     PrivacyTerms,
+    Secure,
     ServerSpec,
     Train,
     Trees,
@@ -38,6 +39,7 @@ def check(job: Job, where: str) -> None:
     if not 0 <= job.seed < 2**63:
         refuse(f"seed: {job.seed} is not a number from 0 to below 2^63")
     _check_data(job.data, refuse)
+    _check_secure(job.secure, refuse)
     _check_train(job.train, refuse)
     _check_direction(job.direction, refuse)
     _check_cascade(job.cascade, refuse)
@@ -52,6 +54,12 @@ def check(job: Job, where: str) -> None:
         refuse(
             "woe: counts of bins tell about labels what privacy.mechanism promises to hide; drop one of them"
         )
+
+
+def _check_secure(secure: Secure, refuse: Refuse) -> None:
+    given = secure.neighbours
+    if isinstance(given, int) and (given < 2 or given % 2):
+        refuse(f"secure.neighbours: {given} is not an even number from 2 on, half of them on either side")
 
 
 def _check_data(data: Data, refuse: Refuse) -> None:
@@ -87,7 +95,7 @@ def _check_data(data: Data, refuse: Refuse) -> None:
 
 
 def _check_train(train: Train, refuse: Refuse) -> None:
-    for key, value in (("epochs", train.epochs), ("batch", train.batch), ("threads", train.threads)):
+    for key, value in (("epochs", train.epochs), ("batch", train.batch)):
         if value is not None and value < 1:
             refuse(f"train.{key}: {value} is not a positive number")
     if train.ahead is not None and train.ahead < 1:

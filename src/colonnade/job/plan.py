@@ -63,7 +63,6 @@ class Pace(Section, frozen=True):
     batch: int
     step: float | Literal["auto"]
     ahead: int  # batches in flight
-    threads: int
     evaluate_every: int | float
     tolerance: float = 0.0  # the relative fall of the loss an epoch that counts as none; 0: nobody asks
     fades: bool = False  # steps fall to nothing over all epochs
@@ -96,6 +95,7 @@ class Plan(Section, Generic[C], frozen=True, kw_only=True):
     objective: Objective
     pace: Pace
     secure_sum: SumName
+    neighbours: int | None = None  # how many parties share masks with each; None: all others
     network: Net
     privacy: PrivacyTerms
     settings: C

@@ -109,7 +109,6 @@ class Train(Section, frozen=True):
     ahead: int | None = None
     max_delay: int | None = None
     stale: int | None = None  # rounds more that a party may score ahead while it is behind the others
-    threads: int = 1
     reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
     target: float | None = None
     tolerance: float | None = (
@@ -140,6 +139,7 @@ class Secure(Section, frozen=True):
     """How partial scores are summed, and who may work out labels."""
 
     sum: SumName = "masked"
+    neighbours: int | Literal["auto"] | None = None  # parties that share masks with each; None: all others
     accept_leak: bool = False
     labels: LabelsName | None = None  # who learns what the labels follow from: none but their holder, or all
     helper: str | None = None  # the party that deals random words where labels are blind

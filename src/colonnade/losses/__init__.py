@@ -17,6 +17,7 @@ from colonnade.losses.classes import Logistic, SmoothHinge, Softmax
 from colonnade.losses.loss import Loss
 from colonnade.losses.numbers import Gamma, Poisson, Squared
 from colonnade.losses.weighted import (
+    MeanLoss,
     Weighted,
     labels_of,
     loss_for,
@@ -31,6 +32,7 @@ __all__ = [
     "Gamma",
     "Logistic",
     "Loss",
+    "MeanLoss",
     "Poisson",
     "SmoothHinge",
     "Softmax",

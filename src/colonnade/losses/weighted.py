@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,3 +108,26 @@ def loss_for(loss: Loss, y: Floats) -> Loss:
 def mean_loss(loss: Loss, z: Floats, y: Floats) -> float:
     """The mean loss of some rows; where weights stand beside the labels, the weighted mean."""
     return float(np.average(loss.value(z, labels_of(y)), weights=weights_of(y)))
+
+
+@dataclass
+class MeanLoss:
+    """The mean loss of rows that come a stretch at a time."""
+
+    loss: Loss
+    means: list[float] = field(default_factory=list)
+    sizes: list[float] = field(default_factory=list)  # how much each stretch counts
+
+    def add(self, z: Floats, y: Floats) -> None:
+        """Take the scores and labels of some more rows."""
+        weight = weights_of(y)
+        size = float(len(y) if weight is None else weight.sum())
+        if size > 0:  # rows that weigh nothing have no mean
+            self.means.append(mean_loss(self.loss, z, y))
+            self.sizes.append(size)
+
+    @property
+    def value(self) -> float:
+        """The mean of all rows so far."""
+        # one stretch as it is: times its size and divided again it would be rounded
+        return self.means[0] if len(self.means) == 1 else float(np.average(self.means, weights=self.sizes))

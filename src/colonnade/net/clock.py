@@ -9,7 +9,6 @@ framework's plug-ins.)
 from __future__ import annotations
 
 import asyncio
-import heapq
 import selectors
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -55,7 +54,6 @@ class RealClock:
     """
 
     virtual = False
-    lanes = 1
 
     def __init__(self, extra: float = 0.0) -> None:
         self._start = time.perf_counter()
@@ -114,18 +112,17 @@ class Uncharged(Generic[T]):
 
 
 class VirtualClock:
-    """One party's processor in the simulated world: `threads` lanes, each `speed` times the reference.
+    """One party's processor in the simulated world, `speed` times as fast as the reference.
 
-    Work queues for the lane that is free first, so a slow party falls behind just as a slow machine
-    would. Nothing here depends on how fast the simulation itself runs.
+    Work queues, so a slow party falls behind just as a slow machine would. Nothing here depends on how fast
+    the simulation itself runs.
     """
 
     virtual = True
 
-    def __init__(self, speed: float = 1.0, threads: int = 1) -> None:
+    def __init__(self, speed: float = 1.0) -> None:
         self._speed = speed
-        self._free_at = [0.0] * threads
-        self.lanes = threads
+        self._free_at = 0.0
         self.busy = 0.0
         self.heard: Heard | None = None
 
@@ -137,8 +134,7 @@ class VirtualClock:
             return
         duration = seconds / self._speed
         now = self.now()
-        end = max(now, self._free_at[0]) + duration
-        heapq.heapreplace(self._free_at, end)
+        end = self._free_at = max(now, self._free_at) + duration
         self.busy += duration
         if self.heard is not None:
             self.heard(end - duration, end)

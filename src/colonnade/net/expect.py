@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from colonnade.arrays import Numbers
-from colonnade.errors import MalformedMessage, ProtocolError, SumError
+from colonnade.errors import AlignmentError, MalformedMessage, ProtocolError, SumError
 from colonnade.messages import Message
 
 MOST = 1e60
@@ -153,5 +153,5 @@ def said_by(sender: str) -> Iterator[None]:
     """Name the sender of what turns out wrong while it is decoded."""
     try:
         yield
-    except (MalformedMessage, ProtocolError, SumError) as error:
+    except (AlignmentError, MalformedMessage, ProtocolError, SumError) as error:
         raise ProtocolError(f"{sender} sent what cannot be: {error}") from error

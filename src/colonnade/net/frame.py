@@ -58,6 +58,12 @@ def pack(header: Header, payload: bytes = b"", *, checked: bool = True) -> bytes
     return b"".join((fields, checksum.to_bytes(CHECKSUM, "little"), payload))
 
 
+def header_size(sequence: int, acknowledged: int) -> int:
+    """The bytes of a header that has these numbers and no checksum."""
+    narrow = sequence < _NARROW_LIMIT and acknowledged < _NARROW_LIMIT
+    return _NARROW.size if narrow else _WIDE.size
+
+
 def unpack(frame: bytes, *, demand: bool = False) -> tuple[Header, memoryview]:
     """The header and the payload of a frame. A checksum must fit; with `demand` it must also be there."""
     marks = frame[0] if frame else 0

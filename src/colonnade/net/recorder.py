@@ -34,7 +34,7 @@ class Recorder:
         self.clock = clock
         self._begun = 0.0
         clock.heard = self._computed
-        self._timeline = PartyTimeline(busy=[], sent=[], lanes=clock.lanes)
+        self._timeline = PartyTimeline(busy=[], sent=[])
         self._full_at: float | None = None
         self._receives = receives
         self._idle_since = 0.0

@@ -53,7 +53,7 @@ def timeline_section(timeline: Timeline) -> Html:
 
 def _waits(lane: PartyTimeline) -> Html:
     """For whom a party waited: the sender of the message after which it went on computing."""
-    idle = max(0.0, lane.seconds * lane.lanes - lane.busy_seconds)
+    idle = max(0.0, lane.seconds - lane.busy_seconds)
     rows = [
         [peer, duration(waited), f"{100 * waited / idle:.1f}%" if idle else ""]
         for peer, waited in sorted(lane.waited.items(), key=lambda item: -item[1])
@@ -127,7 +127,7 @@ def _lane_marks(stretch: _Stretch, name: str, lane: PartyTimeline, k: int, *, fi
     ]
     spans = _within(lane, begin, end)
     if not fine:
-        return marks + _shaded(_parts(spans, begin, end, lane.lanes), top + 5, ROOM, k)
+        return marks + _shaded(_parts(spans, begin, end), top + 5, ROOM, k)
     boxes = [(stretch.place(low), stretch.place(high)) for low, high in spans]
     ticks = [(stretch.place(when), stretch.place(when)) for when, _, _ in lane.sent if begin <= when <= end]
     heard = [(stretch.place(at), stretch.place(at)) for at, _, _ in lane.received if begin <= at <= end]
@@ -144,13 +144,13 @@ def _boxes(boxes: list[tuple[float, float]], top: float, height: float) -> str:
     return "".join(f"M{a:.1f} {top}h{max(b - a, 0.6):.1f}v{height}h{-max(b - a, 0.6):.1f}Z" for a, b in boxes)
 
 
-def _parts(spans: list[tuple[float, float]], begin: float, end: float, lanes: int) -> Floats:
+def _parts(spans: list[tuple[float, float]], begin: float, end: float) -> Floats:
     """Which part of every slice of a stretch was spent on computing."""
     edges = np.linspace(begin, end, SLICES + 1)
     starts, ends = np.array([s[0] for s in spans]), np.array([s[1] for s in spans])
     # what was computed until each edge: whole spans, and the beginning of those that lie across it
     until = np.array([np.clip(np.minimum(ends, edge) - starts, 0, None).sum() for edge in edges])
-    parts: Floats = np.diff(until) / ((end - begin) / SLICES * lanes)
+    parts: Floats = np.diff(until) / ((end - begin) / SLICES)
     return parts
 
 
@@ -176,7 +176,7 @@ def _within(lane: PartyTimeline, begin: float, end: float) -> list[tuple[float, 
 def _totals(lanes: dict[str, PartyTimeline]) -> Html:
     rows = []
     for name, lane in lanes.items():
-        room = lane.seconds * lane.lanes
+        room = lane.seconds
         idle = max(0.0, room - lane.busy_seconds)
         part = f"{100 * lane.busy_seconds / room:.1f}%" if room else ""
         rows.append([name, duration(lane.busy_seconds), part, duration(idle), f"{lane.frames:,}"])

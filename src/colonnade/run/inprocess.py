@@ -52,7 +52,7 @@ def run_simulated(order: Launch) -> dict[str, Share]:
     ideal = SimulatedHub()
 
     def clock(party: str) -> VirtualClock:
-        return VirtualClock(plan.speeds[party], plan.pace.threads)
+        return VirtualClock(plan.speeds[party])
 
     def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
         return _together(replace(order, progress=heard), hub.wire, clock, measuring=ideal.wire)

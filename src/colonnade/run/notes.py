@@ -9,6 +9,7 @@ from colonnade.job import PrivacyTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
+from colonnade.secure.neighbours import sentence
 
 WOE_NOTE = (
     "weight of evidence: the label holder has seen rows and bads of every bin, "
@@ -57,6 +58,8 @@ def _run_notes(plan: Plan[Any]) -> list[str]:
             found.append(
                 "two parties: the total minus the own share is the other's share, no sum can hide it"
             )
+        if plan.neighbours is not None:
+            found.append(sentence(parties, plan.neighbours))
         if plan.secure_sum == "tree" and (reason := unsafe_reason(parties)):
             found.append(f"tree sum: {reason}")
     return [*found, *conversation.notes(plan)]

@@ -28,6 +28,7 @@ from colonnade.result import Moment
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.keys import Identity, agree
 from colonnade.secure.masked import MaskedSum
+from colonnade.secure.neighbours import draw
 from colonnade.secure.plain import PlainSum
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import PairStreams
@@ -71,7 +72,7 @@ class Party:
                 words = self.for_peers(known)
                 # all at once: each waits a moment for its last words to be taken
                 await asyncio.gather(*(net.abort(words) for net in self.nets), return_exceptions=True)
-                if isinstance(cause, DeadlineExceeded):
+                if isinstance(cause, ColonnadeError) and DeadlineExceeded.__name__ in f"{cause!r}":
                     cause = await self._explained(cause)
         finally:
             for secure in self._sums:
@@ -82,11 +83,11 @@ class Party:
         if cause is not None and cause is not error:
             raise cause from error
 
-    async def _explained(self, silence: DeadlineExceeded) -> DeadlineExceeded:
+    async def _explained(self, silence: ColonnadeError) -> ColonnadeError:
         """The same error with what the peers say: whoever was waited for may itself have been waiting."""
         await asyncio.sleep(LAST_WORDS_S)
-        heard = [text for net in self.nets for text in net.last_words.values()]
-        return DeadlineExceeded("; ".join([str(silence), *heard])) if heard else silence
+        said = {text for net in self.nets for text in net.last_words.values()} - {str(silence)}
+        return type(silence)("; ".join([str(silence), *sorted(said)])) if said else silence
 
     @property
     def me(self) -> str:
@@ -204,9 +205,13 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     """
     plan = work.plan
     secrets = await party.join(net, work.digest or plan.digest())
-    secure = party.secure_sum(net, secrets, plan.secure_sum)
+    shared = secrets
+    if plan.neighbours is not None:
+        near = await draw(net, plan.neighbours)
+        shared = {peer: secret for peer, secret in secrets.items() if peer in near}
+    secure = party.secure_sum(net, shared, plan.secure_sum)
     # the same sum serves both where they share a network: topics keep their tags apart
-    beside = secure if measuring is None else party.secure_sum(measuring, secrets, plan.secure_sum)
+    beside = secure if measuring is None else party.secure_sum(measuring, shared, plan.secure_sum)
     outcome = await CONVERSATIONS[plan.conversation].converse(
         Context(
             plan=plan,

@@ -22,6 +22,7 @@ from colonnade.run import rules
 from colonnade.run.blind import blind_of, settled
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.hosts import unsafe_reason
+from colonnade.secure.neighbours import neighbours_for
 
 TOLERANCE = 1e-5  # the relative fall of the loss an epoch that counts as none
 
@@ -100,7 +101,6 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         batch=job.train.batch or conversation.usual_batch(job, preset, facts.rows),
         step=job.train.step,
         ahead=composition.ahead(len(facts.label_holders)),
-        threads=job.train.threads,
         evaluate_every=job.train.evaluate_every,
         tolerance=_tolerance(job),
         fades=conversation.fades(job, preset),
@@ -115,11 +115,20 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         objective=_objective(composition, facts),
         pace=pace,
         secure_sum=job.secure.sum,
+        neighbours=_neighbours(job, len(facts.columns)),
         network=job.network,
         privacy=job.privacy,
         settings=conversation.choose(job, preset, facts, pace),
         blind=blind_of(job, conversation, facts),
     )
+
+
+def _neighbours(job: Job, parties: int) -> int | None:
+    """How many parties share masks with each; None if that is all others anyway."""
+    given = job.secure.neighbours
+    if given == "auto":
+        return neighbours_for(parties)
+    return None if given is None or given >= parties - 1 else given
 
 
 def _tolerance(job: Job) -> float:

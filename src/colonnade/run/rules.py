@@ -52,6 +52,11 @@ def faults(job: Job, preset: Preset, conversation: Conversation[Any]) -> Iterato
         yield JobError(
             "train.tolerance: with evaluate_every = 0 nobody sees whether the loss falls; drop one of them"
         )
+    if job.secure.neighbours is not None and job.secure.sum != "masked":
+        yield JobError(
+            f"secure.neighbours: a {job.secure.sum} sum has no masks between pairs; use sum = 'masked', or "
+            "drop neighbours"
+        )
     yield from blind.faults(job, conversation)
     for own in (conversation.check, lambda job, preset: _check_privacy(job, preset, conversation)):
         try:
@@ -80,7 +85,7 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
                 found[f"network.{key}"] = f"world = '{job.world}' has no processes of their own"
     if "network.broadcast" not in conversation.understands and job.network.broadcast != Net().broadcast:
         found["network.broadcast"] = f"{job.algorithm} sends no result to everybody round by round"
-    sums = {"sum", "accept_leak"} & set(_changed(job.secure, Secure()))
+    sums = {"sum", "neighbours", "accept_leak"} & set(_changed(job.secure, Secure()))
     if "no-sum" in conversation.traits and sums:
         found["secure"] = f"{job.algorithm} sums nothing: the server sees all outputs in clear"
     if "train.stale" not in conversation.understands and job.train.stale:

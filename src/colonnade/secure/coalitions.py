@@ -56,10 +56,15 @@ def plain_graph(q: int, root: int = 0) -> MessageGraph:
     return MessageGraph(q, root, tuple(frozenset({i}) for i in range(q)), receives)
 
 
-def masked_graph(q: int, root: int = 0) -> MessageGraph:
+def masked_graph(q: int, root: int = 0, neighbours: int | None = None) -> MessageGraph:
     """The messages of a masked sum: everybody sends its value to the root, plus a mask that it shares with
-    each higher party, minus one for each lower party."""
-    mask = {pair: q + k for k, pair in enumerate(combinations(range(q), 2))}
+    each higher party, minus one for each lower party.
+
+    With `neighbours`, parties stand on a circle in the order of their numbers and mask with the nearest.
+    """
+    reach = q if neighbours is None else neighbours // 2
+    near = [(i, j) for i, j in combinations(range(q), 2) if min(j - i, q - j + i) <= reach]
+    mask = {pair: q + k for k, pair in enumerate(near)}
     makes = tuple(frozenset({i} | {k for pair, k in mask.items() if i in pair}) for i in range(q))
     sent: tuple[Form, ...] = tuple(
         {i: 1} | {k: 1 if pair[0] == i else -1 for pair, k in mask.items() if i in pair}

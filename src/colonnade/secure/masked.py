@@ -5,7 +5,8 @@ it; one adds them to its piece, the other subtracts them. The root adds all piec
 the exact fixed-point total remains. One message per party and sum.
 
 What each side learns: the root learns the total. Whoever sees some of the pieces sees uniformly random
-numbers, as long as two parties outside its coalition are honest. With two parties in all, the total
+numbers, as long as two parties outside its coalition are honest; where only neighbours share masks, as
+long as these connect all parties outside it (`secure.neighbours`). With two parties in all, the total
 itself gives the other's piece away: masking protects nothing there.
 
 The masks are streams of words by (tag, position), under a key that the pair uses for sums alone
@@ -22,19 +23,20 @@ from colonnade.net.expect import words
 from colonnade.net.network import Network
 from colonnade.secure import ring
 from colonnade.secure.protocol import N, UsedTags, is_words, no_sum
-from colonnade.secure.streams import CounterPad, Stream, subkey
+from colonnade.secure.streams import Masks, Stream, subkey
 
 
 class MaskedSum:
-    """A `SecureSum` with one secret per pair of parties (`keys.agree`)."""
+    """A `SecureSum` with a secret (`keys.agree`) for every peer that shares masks with this party."""
 
     def __init__(self, net: Network, secrets: dict[str, bytes]) -> None:
         self._net = net
         self._used = UsedTags()
-        streams = {peer: Stream(subkey(secrets[peer], "sum")) for peer in net.peers}
-        self._pad = CounterPad(0)
-        self._added = [stream for peer, stream in streams.items() if net.me < peer]
-        self._subtracted = [stream for peer, stream in streams.items() if net.me > peer]
+        streams = {peer: Stream(subkey(secret, "sum")) for peer, secret in secrets.items()}
+        self._masks = Masks(
+            added=[stream for peer, stream in streams.items() if net.me < peer],
+            subtracted=[stream for peer, stream in streams.items() if net.me > peer],
+        )
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         await self._net.send(root, Piece(tag, self._masked(piece, tag)))
@@ -64,13 +66,5 @@ class MaskedSum:
         """The piece as elements of the ring, with all masks of this tag added or subtracted."""
         self._used.use(tag)
         share = (piece.copy() if is_words(piece) else ring.encode(piece, len(self._net.parties))).ravel()
-        if share.size > self._pad.size:
-            self._pad = CounterPad(share.size)
-        blocks, room, mask = self._pad.of(share.size, tag)  # once for all peers: only the key differs
-        for stream in self._added:
-            stream.write(blocks, room)
-            share += mask
-        for stream in self._subtracted:
-            stream.write(blocks, room)
-            share -= mask
+        share += self._masks.of(tag, share.size)
         return share

@@ -17,6 +17,10 @@ from colonnade.errors import FixedPointOverflow
 FRACTION_BITS = 32
 STEP = 2.0**-FRACTION_BITS
 _SCALE = 2.0**FRACTION_BITS
+# added to a small number, it pushes the bits below the fixed-point step out of a float, to the nearest even
+_PUSH = 1.5 * 2.0 ** (52 - FRACTION_BITS)
+_PUSH_WORD = np.float64(_PUSH).view(np.uint64)
+_SMALL = 2.0 ** (50 - FRACTION_BITS)
 
 
 WIDEST = 2.0 ** (62 - FRACTION_BITS)
@@ -34,8 +38,12 @@ def encode(values: Floats, q: int) -> Words:
     >>> encode(np.array([1.5, -STEP]), q=2).tolist()
     [6442450944, 18446744073709551615]
     """
-    # the length bounds every value and takes one look at each; NaN is never smaller
-    if not np.vdot(values, values) < limit(q) ** 2 and not (largest := np.abs(values).max()) < limit(q):
+    square = np.vdot(values, values)  # bounds every value with one look at each; NaN is never smaller
+    if square < _SMALL**2:
+        words: Words = (values + _PUSH).view(np.uint64)  # as `rint` below, in half the time
+        words -= _PUSH_WORD
+        return words
+    if not square < limit(q) ** 2 and not (largest := np.abs(values).max()) < limit(q):
         raise FixedPointOverflow(
             f"a value of size {largest:g} does not fit the fixed-point range "
             f"(below {limit(q):g} with {q} parties); "

@@ -12,7 +12,8 @@ the bytes that were stored, never masked anew. Keys are new in every run and nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from colonnade.arrays import Rows, Words
 from colonnade.errors import SumError
+from colonnade.messages import TOPIC_SHIFT
 from colonnade.secure.protocol import UsedTags
 
+TAGS, PAGE = 16, 2**14  # masks that are made in one go: so many tags, and words, at the most
+SLACK = 8  # words by which a neighbour may be longer
+PAGES = 8  # that are kept
 _BLOCK = 16  # bytes that one counter block becomes: two words
+_PIECE = 2**13  # counter blocks that are made at once
 
 
 class Roles(NamedTuple):
@@ -45,8 +51,24 @@ class Stream:
 
     def words(self, tag: int, count: int) -> Words:
         """The first words of a tag; they may be made again, so they must not hide two different values."""
-        first: Words = self.table(np.array([tag], dtype=np.uint64), count)[0]
-        return first
+        if count <= 2 * _PIECE:
+            first: Words = self.table(np.array([tag], dtype=np.uint64), count)[0]
+            return first
+        return self._many(tag, count)
+
+    def _many(self, tag: int, count: int) -> Words:
+        """The first words of a tag, piece by piece, so that counters stay in the processor's cache."""
+        counters = np.empty((_PIECE, 2), dtype=np.uint64)
+        counters[:, 0], counters[:, 1] = tag, np.arange(_PIECE, dtype=np.uint64)
+        blocks = -(-count // 2)
+        # an encryptor wants room for nearly a block more than it writes
+        made = np.empty(2 * blocks + 2, dtype=np.uint64)
+        room = made.view(np.uint8).data
+        for start in range(0, blocks, _PIECE):
+            part = counters[: blocks - start]
+            self._encryptor.update_into(part.reshape(-1).view(np.uint8).data, room[start * _BLOCK :])
+            counters[:, 1] += _PIECE
+        return made[:count]
 
     def table(self, tags: Words | Rows, count: int) -> Words:
         """The first `count` words of every tag, a row for each."""
@@ -66,7 +88,7 @@ class Stream:
         return self.words(tag, count)
 
     def write(self, blocks: memoryview, room: memoryview) -> None:
-        """Write the words of these counter blocks (`CounterPad`) into the room."""
+        """Write the words of these counter blocks, each a tag and a position, into the room."""
         self._encryptor.update_into(blocks, room)
 
 
@@ -96,24 +118,52 @@ def subkey(secret: bytes, purpose: str) -> bytes:
     return _expand(secret, _info(purpose))
 
 
-class CounterPad:
-    """Room for the counter blocks and the key stream of the longest mask so far; shorter ones use a part."""
+class Masks:
+    """What a party adds to its pieces: the words of some streams, less the words of others, by tag.
 
-    def __init__(self, size: int) -> None:
-        blocks = -(-size // 2)
-        self.size = size
-        self._counters = np.empty((blocks, 2), dtype=np.uint64)
-        self._counters[:, 1] = np.arange(blocks, dtype=np.uint64)
-        self._blocks = self._counters.reshape(-1).view(np.uint8).data
-        # an encryptor wants room for nearly a block more than it writes
-        stream = np.empty(2 * blocks + 2, dtype=np.uint64)
-        self._mask, self._stream = stream[:-2], stream.view(np.uint8).data
+    Sums follow each other by their tags and are about as long, so the masks of some neighbours are made in
+    one go. What is kept is bounded: a tag behind those that are kept is made alone.
+    """
 
-    def of(self, size: int, tag: int) -> tuple[memoryview, memoryview, Words]:
-        """The counter blocks of a mask, where to write its key stream, and the mask that is written there."""
+    def __init__(self, added: Sequence[Stream], subtracted: Sequence[Stream]) -> None:
+        self._added, self._subtracted = added, subtracted
+        self._kept: deque[tuple[int, Words]] = deque(maxlen=PAGES)  # a first tag, and a row for every tag
+        self._beyond: dict[int, int] = {}  # by topic, the tag after the last that was made with neighbours
+        self._pad = np.empty(0, dtype=np.uint64)
+
+    def of(self, tag: int, size: int) -> Words:
+        """The mask of a sum."""
+        for first, page in self._kept:
+            if 0 <= tag - first < len(page) and size <= page.shape[1]:
+                mask: Words = page[tag - first, :size]
+                return mask
+        topic, tags = tag >> TOPIC_SHIFT, min(TAGS, PAGE // max(size, 1))
+        if tags < 2 or tag < self._beyond.get(topic, 0):
+            return self._made(tag, 1, size)[0, :size]
+        start = topic << TOPIC_SHIFT
+        first = tag - (tag - start) % tags
+        page = self._made(first, tags, size + SLACK)
+        self._kept.append((first, page))
+        self._beyond[topic] = first + tags
+        return page[tag - first, :size]
+
+    def _made(self, first: int, tags: int, size: int) -> Words:
+        """The masks of some tags in a row."""
         blocks = -(-size // 2)
-        self._counters[:blocks, 0] = tag
-        return self._blocks[: blocks * _BLOCK], self._stream, self._mask[:size]
+        counters = np.empty((tags, blocks, 2), dtype=np.uint64)
+        counters[:, :, 0] = np.arange(first, first + tags, dtype=np.uint64)[:, None]
+        counters[:, :, 1] = np.arange(blocks, dtype=np.uint64)
+        if self._pad.size < counters.size + 2:  # an encryptor wants room for nearly a block more
+            self._pad = np.empty(counters.size + 2, dtype=np.uint64)
+        source, room = counters.reshape(-1).view(np.uint8).data, self._pad.view(np.uint8).data
+        total, words = np.zeros(counters.size, dtype=np.uint64), self._pad[: counters.size]
+        for stream in self._added:
+            stream.write(source, room)
+            total += words
+        for stream in self._subtracted:
+            stream.write(source, room)
+            total -= words
+        return total.reshape(tags, 2 * blocks)
 
 
 def _info(*parts: str) -> bytes:

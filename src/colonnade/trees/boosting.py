@@ -72,7 +72,7 @@ class Boosting:
         self.base = base_scores(self.loss, self.y[~self.sampling.held_back], self.classes)
         self.z = np.repeat(self.base[None], len(self.y), axis=0)
         self._held_back = self.sampling.held_back
-        self._best_z = self.z.copy()
+        self._best_z = self.z  # replaced by a copy after the first round that is measured
 
     @property
     def outputs(self) -> int:

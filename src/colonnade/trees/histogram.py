@@ -33,17 +33,14 @@ class Histogrammer:
         return Histogrammer(self.codes[columns], self.grid.take(columns))
 
     def sums(self, words: Words, asked: Asked) -> Words:
-        """The sums of words for every slot and bin, [slots, bins].
-
-        Words are one for every row, or one for every column and row.
-        """
+        """The sums of words, one for every row, for every slot and bin, [slots, bins]."""
         total = self.grid.total
         found = np.zeros(asked.slots * total, dtype=np.uint64)
         slot = np.repeat(np.arange(asked.slots, dtype=np.int32) * np.int32(total), asked.counts)
-        taken = words.take(asked.rows) if words.ndim == 1 else words[:0]
+        taken = words.take(asked.rows)
         for column, start in enumerate(self.grid.start.astype(np.int32)):
             place = self.codes[column].take(asked.rows) + (slot + start if start else slot)
-            add_up(found, place, taken if words.ndim == 1 else words[column].take(asked.rows))
+            add_up(found, place, taken)
         return found.reshape(asked.slots, total)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conversations.boost.test_boost import ROUNDS, SMALL
 from tests.oracles.tables import random_tables, run
 
-from colonnade.conversations.boost.blind import looked_up, order_of
+from colonnade.conversations.boost.blind import order_of
 from colonnade.conversations.boost.clear import NoReader
 from colonnade.errors import JobError, MalformedMessage
 from colonnade.run.federate import Finished, Tables
@@ -64,7 +64,7 @@ def test_nobody_but_the_label_holder_learns_labels_and_the_result_says_so() -> N
 
 def test_an_order_has_every_row_once_and_is_that_of_its_words() -> None:
     words = np.random.default_rng(0).integers(0, 2**64, 5000, dtype=np.uint64)
-    order = order_of(words)
+    order = order_of(words.copy())
     assert sorted(order.tolist()) == list(range(5000))
     np.testing.assert_array_equal(order, np.argsort(words))
     assert order_of(words[:1]).tolist() == [0]
@@ -77,13 +77,6 @@ def test_all_orders_are_equally_likely() -> None:
     counts = [seen.count(order) for order in itertools.permutations(range(3))]
     assert min(counts) > 850
     assert max(counts) < 1150
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.int32])
-def test_a_table_is_looked_up_whatever_its_kind(kind: type[np.generic]) -> None:
-    rng = np.random.default_rng(2)
-    table, key = rng.integers(0, 100, 30).astype(kind), rng.integers(0, 30, 500).astype(kind)
-    np.testing.assert_array_equal(looked_up(table, key), table[key])
 
 
 def test_what_an_owner_sees_is_uniform_whatever_the_words_are() -> None:

@@ -59,7 +59,7 @@ def test_one_batch_is_one_plain_sgd_step() -> None:
     np.testing.assert_allclose(block.w, w - 0.5 * (X[which].T @ theta / 2 + 0.01 * w))
 
 
-def test_a_step_changes_the_weights_in_place_so_that_threads_share_them() -> None:
+def test_a_step_changes_the_weights_in_place() -> None:
     schedule = Schedule(4, 2, 1, 0, ("a",))
     block = Block(np.ones((4, 2)), schedule, Sgd(), Penalty(REGULARIZERS["l2"], 0.0))
     shared = block.w

@@ -141,16 +141,6 @@ def test_with_delays_and_a_straggler_the_automatic_step_still_gets_there(algorit
     assert (done.result.staleness.max > 0) is (ahead > 1)
 
 
-@pytest.mark.parametrize("algorithm", ["vfb2-saga", "vfb2-svrg"])
-@pytest.mark.parametrize("threads", [2, 4])
-def test_threads_on_one_block_do_not_bias_the_memory(algorithm: str, threads: int) -> None:
-    setting = random_tables(rows=400, columns=40)
-    train = {"ahead": 8, "step": 0.1, "epochs": 80, "l2": 0.1, "batch": 40, "threads": threads}
-    train["tolerance"] = 0.0
-    done = run(setting, algorithm, world="local", train=train)
-    assert abs(gap(setting, done)) < 1e-8
-
-
 @pytest.mark.parametrize("algorithm", ["vfb2-sgd", "vfb2-saga", "vfb2-svrg"])
 def test_several_classes_come_out_as_on_pooled_data(algorithm: str) -> None:
     setting = random_tables(rows=400, classes=4, test_rows=200)

@@ -19,30 +19,34 @@ What breaks it: P and T together read x, A and T together read the bins of P's c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from colonnade.arrays import Numbers, Rows, Words
-from colonnade.errors import MalformedMessage
+from colonnade.conversations.boost.long import complete, send_long
+from colonnade.errors import MalformedMessage, ProtocolError
 from colonnade.messages import Gradients, Histograms, Shuffled, Topic, tag_of
-from colonnade.net.expect import words as words_due
+from colonnade.net.expect import PACKED
 from colonnade.net.network import Network
 from colonnade.secure.streams import PairStreams, Roles
 from colonnade.trees.bins import Counts, Flags
-from colonnade.trees.frontier import Frontier
+from colonnade.trees.frontier import Frontier, Pairs
 from colonnade.trees.grow import Level
-from colonnade.trees.histogram import add_up
 from colonnade.trees.own import OwnColumns
+from colonnade.trees.room import room
+from colonnade.trees.ways import Ways
 
 GRADIENTS = "gradients"  # r, which hides a row's word: for A and T
 BINS = "bins"  # s_j, which hides it in a column's order: for A and T
 ORDER = "order"  # rho_j: for P and T
+NO_BINS = np.zeros(0, dtype=np.int64)
 MANY = 2**20  # rows beyond which the bits of an index leave too few for chance
 
 
 def order_of(words: Words) -> Rows:
-    """An order of as many rows as there are random words: that of the words themselves.
+    """An order of as many rows as there are random words: that of the words themselves, which are used up.
 
     Sorting words whose low bits are the rows' numbers is twice as fast as to sort with numbers beside. At
     least 44 bits are left to chance, so that one run in dozens has two rows of a column that are equal.
@@ -51,8 +55,11 @@ def order_of(words: Words) -> Rows:
     if n > MANY:
         return np.argsort(words, kind="stable")
     low = np.uint64((1 << max(n - 1, 0).bit_length()) - 1)
-    keys = np.sort((words & ~low) | np.arange(n, dtype=np.uint64))
-    return (keys & low).astype(np.int64)
+    words &= ~low
+    words |= np.arange(n, dtype=np.uint64)
+    words.sort()
+    words &= low
+    return words.view(np.int64)
 
 
 def tag_for_column(tree: int, column: int) -> int:
@@ -77,7 +84,7 @@ class Dealer:
             tag = tag_for_column(tree, column)
             shuffled = r.take(order_of(order.once(tag, rows)))
             shuffled -= hide.once(tag, rows)
-            await net.send(owner, Shuffled(tag, shuffled))
+            await send_long(net, owner, Shuffled(tag, shuffled))
 
 
 @dataclass
@@ -88,39 +95,47 @@ class BlindTeller:
     roles: Roles
     streams: PairStreams
     own: OwnColumns
-    _orders: list[Rows] = field(default_factory=list)  # of every column, as rows of the table
+    _orders: list[Numbers] = field(default_factory=list)  # of every column, as rows of the table
+    _words: Words = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint64))  # rho_j(x) + s_j
+    _ways: Ways = field(default_factory=lambda: Ways([], NO_BINS))
     _spots: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
-    async def words(self, tree: int, message: Gradients, sampled: Flags) -> Words:
+    async def begin(self, tree: int, message: Gradients, sampled: Flags) -> None:
         rows, dealer = np.flatnonzero(sampled), self.roles.dealer
         if message.words.dtype != np.uint64 or message.words.shape != rows.shape:
             raise MalformedMessage(f"gradients of shape {message.words.shape} for {len(rows)} rows")
-        order = self.streams.shared(dealer, ORDER, self.roles)
+        stream = self.streams.shared(dealer, ORDER, self.roles)
         codes = self.own.chosen.codes
-        found = np.empty((len(codes), len(sampled)), dtype=np.uint64)
-        spots = np.empty((len(codes), len(rows)), dtype=np.uint8)
-        words, dealt = np.zeros((2, len(sampled)), dtype=np.uint64)
-        words[rows], self._orders = message.words, []
+        if self._words.shape != (len(codes), len(rows)):
+            self._words = room((len(codes), len(rows)), np.uint64)
+        self._spots = np.empty(len(codes) * len(rows), dtype=np.uint8)
+        self._orders, spots = [], list(self._spots.reshape(len(codes), -1)) if len(codes) else []
         for column in range(len(codes)):
             tag = tag_for_column(tree, column)
-            heard = (await self.net.recv(Shuffled, dealer, tag, words=words_due(*rows.shape))).words
-            mixed = order_of(order.words(tag, len(rows)))
-            self._orders.append(rows.take(mixed))
-            # back in the order of rows, where sums are made as ever
-            dealt[self._orders[-1]] = heard
-            np.subtract(words, dealt, out=found[column])
-            spots[column] = codes[column].take(self._orders[-1])
-        self._spots = spots.ravel()
-        return found
+            dealt = await self.net.recv(Shuffled, dealer, tag, words=PACKED)
+            heard = (await complete(self.net, dealer, dealt, len(rows))).words
+            if heard.dtype != np.uint64 or heard.shape != rows.shape:
+                raise ProtocolError(f"{dealer} dealt {heard.shape} words for {len(rows)} rows")
+            order = order_of(stream.words(tag, len(rows)))
+            np.subtract(message.words.take(order), heard, out=self._words[column])
+            order = order if len(rows) == len(sampled) else rows.take(order)
+            self._orders.append(order if len(order) <= MANY else order.astype(np.int32))
+            spots[column][:] = codes[column].take(order)
+        self._ways = Ways(spots, self.own.chosen.grid.width)
+
+    def sums(self, frontier: Frontier) -> Words:
+        return self._ways.sums(self._words)
 
     def spots(self) -> Numbers:
         return self._spots
 
-    def divided(self, frontier: Frontier, left: Flags) -> None:
+    def divided(self, level: Level, rows: Rows, left: Flags, frontier: Frontier) -> None:
         side = np.zeros(len(frontier.sampled), dtype=np.uint8)
-        side[frontier.rows] = left
-        bits = [np.packbits(side.take(order)) for order in self._orders]
-        self._spots = np.concatenate([side[:0], *bits])
+        side[rows] = left
+        sides = [side.take(order) for order in self._orders]
+        self._spots = np.concatenate([side[:0], *(np.packbits(each) for each in sides)])
+        self._ways.divide(level, pairs_of(frontier))
+        self._ways.turn(sides)
 
 
 @dataclass
@@ -130,62 +145,40 @@ class BlindReader:
     roles: Roles
     streams: PairStreams
     rows: int = 0
-    bins: Counts = field(init=False)  # of every column
-    hide: list[Words] = field(default_factory=list)  # s_j of every column
-    codes: list[Numbers] = field(default_factory=list)  # in every column's order: the bin of a row
-    place: list[Numbers] = field(default_factory=list)  # and its node, by a number of this class alone
-    open: Counts = field(init=False)  # the open node of the tree that a number stands for; too large: none
-    moves: Numbers | None = None  # (number, side) -> number on the next level
-    slots: int = 1
+    bins: Counts = field(default_factory=lambda: NO_BINS)  # of every column
+    tree: int = 0
+    hide: list[Words] = field(default_factory=list)  # s_j of every column, if they are few rows
+    ways: Ways | None = None  # of rows in every column's order; None before the first answer
+
+    @property
+    def spots(self) -> int:
+        return len(self.bins) * (self.rows if self.ways is None else -(-self.rows // 8))
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
-        dealer, self.rows, self.bins = self.roles.dealer, len(words), bins
-        hide = self.streams.shared(dealer, BINS, self.roles)
-        self.hide = [hide.words(tag_for_column(tree, column), self.rows) for column in range(len(bins))]
-        self.place = [np.zeros(self.rows, dtype=np.uint8)] * len(bins)
-        self.open, self.moves, self.slots = np.zeros(1, dtype=np.int64), None, 1
+        dealer, self.rows, self.bins, self.ways = self.roles.dealer, len(words), bins, None
+        self.tree = tree
+        self.hide = list(self._hide()) if self.rows <= MANY else []
         r = self.streams.shared(dealer, GRADIENTS, self.roles).once(tag_for_column(tree, 0), self.rows)
         return words + r
 
     def sums(self, message: Histograms) -> Words:
-        total, starts = int(self.bins.sum()), (np.cumsum(self.bins) - self.bins).astype(np.int32)
-        found = np.zeros(self.slots * total, dtype=np.uint64)
-        if self.moves is None:
-            self.codes = self._codes(message.spots)
-            for codes, hide, start in zip(self.codes, self.hide, starts, strict=True):
-                add_up(found, codes + start, hide)
+        if self.ways is None:
+            self.ways = Ways(self._codes(message.spots), self.bins)
         else:
-            # a number below that of slots is the slot itself
-            offset = (np.arange(self.slots) * total).astype(np.int32)
-            for column, bits in enumerate(self._bits(message.spots)):
-                place = self.place[column]
-                side = np.unpackbits(bits, count=self.rows)
-                place = self.place[column] = looked_up(self.moves, place + place + side)
-                summed = np.flatnonzero(place < self.slots)
-                where = self.codes[column].take(summed) + (offset + starts[column]).take(place.take(summed))
-                add_up(found, where, self.hide[column].take(summed))
-        sums: Words = message.sums - found.reshape(self.slots, total)
+            self.ways.turn(np.unpackbits(bits, count=self.rows) for bits in self._bits(message.spots))
+        sums: Words = message.sums - self.ways.sums(self.hide or self._hide())
         return sums
 
-    def divided(self, level: Level, nodes: int, frontier: Frontier) -> None:
-        pairs = frontier.pairs
-        if pairs is None:
-            raise RuntimeError("a frontier that was divided has pairs")
-        self.slots = len(pairs.parent)
-        # children have numbers of their own here: first those that are summed, so that one look-up will do
-        ranks = np.flatnonzero(np.isin(np.flatnonzero(level.split), pairs.parent))
-        left, right = ranks, ranks + int(level.split.sum())
-        summed, others = np.where(pairs.left, left, right), np.where(pairs.left, right, left)
-        order = np.concatenate([summed, others[level.stays[others]]])
-        number = np.full(len(level.stays), len(order))
-        number[order] = np.arange(len(order))
-        after = np.full((nodes + 1, 2), len(order))
-        after[np.flatnonzero(level.split)] = number.reshape(2, -1).T[:, ::-1]  # a side of 1 is left
-        kind = np.uint8 if 2 * max(len(self.open), len(order)) + 2 <= 256 else np.int32
-        self.moves = after[np.append(self.open, nodes)].ravel().astype(kind)
-        self.place = [place.astype(kind, copy=False) for place in self.place]
-        places = np.where(level.stays, np.cumsum(level.stays) - 1, frontier.open)
-        self.open = places[order]
+    def _hide(self) -> Iterator[Words]:
+        """The words s_j, column by column: many rows have no room for all of them."""
+        stream = self.streams.shared(self.roles.dealer, BINS, self.roles)
+        return (
+            stream.words(tag_for_column(self.tree, column), self.rows) for column in range(len(self.bins))
+        )
+
+    def divided(self, level: Level, frontier: Frontier) -> None:
+        if self.ways is not None:
+            self.ways.divide(level, pairs_of(frontier))
 
     def _codes(self, spots: Numbers) -> list[Numbers]:
         """The bins of all rows in every column's order; checked."""
@@ -205,10 +198,8 @@ class BlindReader:
         return spots.reshape(len(self.bins), width)
 
 
-def looked_up(table: Numbers, key: Numbers) -> Numbers:
-    """The table's entry for every key; of bytes by what is made for text, several times as fast."""
-    if table.dtype != np.uint8 or key.dtype != np.uint8:
-        return table.take(key)
-    whole = np.zeros(256, dtype=np.uint8)
-    whole[: len(table)] = table
-    return np.frombuffer(key.tobytes().translate(whole.tobytes()), dtype=np.uint8)
+def pairs_of(frontier: Frontier) -> Pairs:
+    """The siblings of a frontier that was divided."""
+    if frontier.pairs is None:
+        raise RuntimeError("a frontier that was divided has pairs")
+    return frontier.pairs

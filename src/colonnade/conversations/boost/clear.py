@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
-from colonnade.arrays import Numbers, Words
+from colonnade.arrays import Numbers, Rows, Words
 from colonnade.conversations.boost.wire import words_of
 from colonnade.errors import MalformedMessage
 from colonnade.messages import Gradients, Histograms
@@ -15,12 +15,18 @@ from colonnade.trees.bins import Counts, Flags
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import packed
 from colonnade.trees.grow import Level
+from colonnade.trees.own import OwnColumns
 
 NOTHING = np.zeros(0, dtype=np.uint8)
 
 
 class Reader(Protocol):
     """The label holder's end of what passes between it and one owner."""
+
+    @property
+    def spots(self) -> int:
+        """How many numbers the owner's next answer has beside sums."""
+        ...
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
         """What the owner is sent for a tree, from the words of its rows; `bins` are those of its columns."""
@@ -30,29 +36,35 @@ class Reader(Protocol):
         """The sums that the owner's answer stands for."""
         ...
 
-    def divided(self, level: Level, nodes: int, frontier: Frontier) -> None:
-        """Hear that a level of so many nodes was divided, before the next answer is read."""
+    def divided(self, level: Level, frontier: Frontier) -> None:
+        """Hear how a level was divided, before the next answer is read."""
         ...
 
 
 class Teller(Protocol):
     """An owner's end of it."""
 
-    async def words(self, tree: int, message: Gradients, sampled: Flags) -> Words:
-        """What a tree learns from: a word for every row, or one for every column and row."""
+    async def begin(self, tree: int, message: Gradients, sampled: Flags) -> None:
+        """Hear what a tree learns from."""
+        ...
+
+    def sums(self, frontier: Frontier) -> Words:
+        """The histograms that the frontier asks for, [slots, bins]."""
         ...
 
     def spots(self) -> Numbers:
         """What the label holder must know beside the sums of this level."""
         ...
 
-    def divided(self, frontier: Frontier, left: Flags) -> None:
-        """Hear the side of every row of the open nodes, before they are divided."""
+    def divided(self, level: Level, rows: Rows, left: Flags, frontier: Frontier) -> None:
+        """Hear how a level was divided: the rows of the nodes that were open, and which of them went left."""
         ...
 
 
 class ClearReader:
     """Sends words in four bytes each."""
+
+    spots = 0
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
         return packed(words)
@@ -60,7 +72,7 @@ class ClearReader:
     def sums(self, message: Histograms) -> Words:
         return message.sums
 
-    def divided(self, level: Level, nodes: int, frontier: Frontier) -> None:
+    def divided(self, level: Level, frontier: Frontier) -> None:
         """Nothing is kept."""
 
 
@@ -69,6 +81,7 @@ class NoReader:
     """For a party without a dealer in a blind run: it has no columns, and gets nothing if it claims some."""
 
     party: str
+    spots = 0
 
     def gradients(self, tree: int, words: Words, bins: Counts) -> Numbers:
         raise MalformedMessage(f"{self.party} says that it has columns, and nobody deals words for it")
@@ -76,18 +89,25 @@ class NoReader:
     def sums(self, message: Histograms) -> Words:
         raise MalformedMessage(f"{self.party} sent histograms, and nobody deals words for it")
 
-    def divided(self, level: Level, nodes: int, frontier: Frontier) -> None:
+    def divided(self, level: Level, frontier: Frontier) -> None:
         """Nothing is kept."""
 
 
+@dataclass
 class ClearTeller:
     """Reads them."""
 
-    async def words(self, tree: int, message: Gradients, sampled: Flags) -> Words:
-        return words_of(message, sampled)
+    own: OwnColumns
+    words: Words = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+
+    async def begin(self, tree: int, message: Gradients, sampled: Flags) -> None:
+        self.words = words_of(message, sampled)
+
+    def sums(self, frontier: Frontier) -> Words:
+        return self.own.sums(self.words, frontier)
 
     def spots(self) -> Numbers:
         return NOTHING
 
-    def divided(self, frontier: Frontier, left: Flags) -> None:
+    def divided(self, level: Level, rows: Rows, left: Flags, frontier: Frontier) -> None:
         """Nothing is kept."""

@@ -7,6 +7,7 @@ import numpy as np
 from colonnade.arrays import Floats, Numbers, Words
 from colonnade.conversations.boost.blind import BlindReader
 from colonnade.conversations.boost.clear import ClearReader, NoReader, Reader
+from colonnade.conversations.boost.long import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
     bits_of,
@@ -20,7 +21,7 @@ from colonnade.conversations.boost.wire import (
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark, Scribe
 from colonnade.messages import Bins, Gradients, Histograms, Sides
-from colonnade.net.expect import PACKED, Number, octets, said_by, whole
+from colonnade.net.expect import PACKED, Number, expect, octets, said_by, whole
 from colonnade.net.expect import words as words_due
 from colonnade.secure.streams import Roles
 from colonnade.trees.bins import Flags, Grid
@@ -92,18 +93,18 @@ class Holder:
             if party in turn:
                 bins = self.grids[party].width[chosen[party]]
                 given = self.readers[party].gradients(number, words[sampled], bins)
-            await net.send(name, Gradients(tag_for(number), given, deals=deals.get(name, ())))
+            await send_long(net, name, Gradients(tag_for(number), given, deals=deals.get(name, ())))
         while growth.open:
             tag = tag_for(number, growth.depth)
             level = growth.decide(await self._sums(tag, turn, words, growth), self.splits)
             goes_on = self._goes_on(level, turn, growth)
             for party, name in self._others(turn):
                 await net.send(name, divide_for(party, level if party in goes_on else FELLED, tag))
-            turn, nodes = goes_on, growth.frontier.open
+            turn = goes_on
             growth.divide(level, await self._sides(tag, level, turn, growth.frontier))
             if growth.open:
                 for party, _ in self._others(turn):
-                    self.readers[party].divided(level, nodes, growth.frontier)
+                    self.readers[party].divided(level, growth.frontier)
         return growth.finish(), growth.at
 
     def _deals(self, turn: set[int]) -> dict[str, tuple[int, ...]]:
@@ -146,12 +147,12 @@ class Holder:
 
     async def _sums(self, tag: int, turn: set[int], words: Words, growth: Growth) -> Words:
         """The sums of every slot over all parties' bins, in the order of parties."""
-        frontier, found = growth.frontier, {}
+        net, frontier, found = self.context.net, growth.frontier, {}
         if self.me in turn:
             await self.context.charge(len(frontier.asked.rows) * self.own.chosen.grid.columns)
             found[self.me] = self.own.sums(words, frontier)
         for party, name in self._others(turn):
-            message = await self.context.net.recv(
+            message = await net.recv(
                 Histograms,
                 name,
                 tag,
@@ -160,8 +161,9 @@ class Holder:
                 sent=Number(0, 2**53),
             )
             self.sent[name] = message.sent
+            reader = self.readers[party]
             with said_by(name):
-                found[party] = self.readers[party].sums(message)
+                found[party] = reader.sums(await complete(net, name, message, reader.spots))
         absent = {
             party: np.zeros((frontier.asked.slots, bins), dtype=np.uint64)
             for party, bins in enumerate(growth.columns.bins)
@@ -176,10 +178,12 @@ class Holder:
             sides.append((self.me, self.own.left(level, frontier)))
             if not level.last:
                 for _, name in self._others(turn):
-                    await net.send(name, Sides(tag, bits_of(sides[0][1])))
+                    await send_long(net, name, Sides(tag, bits_of(sides[0][1])))
         for party in np.unique(level.party[level.split & (level.party != self.me)]).tolist():
             rows = int(frontier.counts[level.party == party].sum())
-            heard = await net.recv(Sides, self.parties[party], tag, left=octets(-(-rows // 8)))
+            name, size = self.parties[party], -(-rows // 8)
+            heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)
+            expect(name, heard, {"left": octets(size)})
             sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)
 

@@ -7,6 +7,7 @@ import numpy as np
 from colonnade.arrays import Numbers
 from colonnade.conversations.boost.blind import BlindTeller, Dealer
 from colonnade.conversations.boost.clear import ClearTeller, Teller
+from colonnade.conversations.boost.long import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
     GROWN,
@@ -22,7 +23,7 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation
 from colonnade.errors import ProtocolError
 from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Sides
-from colonnade.net.expect import PACKED, Number, octets, out_of_turn, said_by, whole
+from colonnade.net.expect import PACKED, Number, expect, octets, out_of_turn, said_by, whole
 from colonnade.secure.streams import Roles
 from colonnade.trees.bins import Flags
 from colonnade.trees.boosting import Sampling
@@ -45,7 +46,7 @@ class Owner:
         self.own = OwnColumns(context.train.X, sampling, self.parties.index(context.me))
         self.trees = 0
         self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
-        self.teller: Teller = ClearTeller()
+        self.teller: Teller = ClearTeller(self.own)
         if plan.blind is not None and context.me in plan.blind.dealers:
             roles = Roles(self.root, context.me, plan.blind.dealers[context.me])
             self.teller = BlindTeller(context.net, roles, context.streams, self.own)
@@ -69,7 +70,8 @@ class Owner:
                 raise out_of_turn(self.root, message, "all trees of the job have grown")
             await self._deal(message.deals)
             if message.words.size:
-                await self.grow(self.trees, message)
+                rows = int(self.own.sampling.rows_of(self.trees).sum())
+                await self.grow(self.trees, await complete(net, self.root, message, rows))
             self.trees += 1
         splits = self.own.splits.first(message.kept)
         await self._measure(splits)
@@ -111,15 +113,13 @@ class Owner:
         net, own = self.context.net, self.own
         own.begin(tree)
         with said_by(self.root):
-            words = await self.teller.words(tree, message, own.sampling.rows_of(tree))
+            await self.teller.begin(tree, message, own.sampling.rows_of(tree))
         frontier, depth, last = Frontier(own.sampling.rows_of(tree)), 0, False
         while not last:
             await self.context.charge(len(frontier.asked.rows) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
-            sums = own.sums(words, frontier)
-            await net.send(
-                self.root, Histograms(tag, sums, self.teller.spots(), self.evaluation.sent_bytes())
-            )
+            sums, sent = self.teller.sums(frontier), self.evaluation.sent_bytes()
+            await send_long(net, self.root, Histograms(tag, sums, self.teller.spots(), sent))
             divide = await net.recv(Divide, self.root, tag, **divided(frontier.open, len(self.parties)))
             with said_by(self.root):
                 level = level_of(divide, frontier)
@@ -127,8 +127,9 @@ class Owner:
                 raise out_of_turn(self.root, divide, "the tree is as deep as the job allows")
             left, last, depth = await self._sides(tag, level, frontier), level.last, depth + 1
             if not last:
-                self.teller.divided(frontier, left)
+                rows = frontier.rows
                 frontier.divide(level.split, left, level.stays)
+                self.teller.divided(level, rows, left, frontier)
 
     async def _sides(self, tag: int, level: Level, frontier: Frontier) -> Flags:
         """The side of every row; tells those of the own splits to whoever grows the tree further."""
@@ -140,11 +141,13 @@ class Owner:
             said = Sides(tag, bits_of(sides[0][1]))
             alone = level.last or self.context.plan.settings.additive
             for peer in (self.root,) if alone else net.peers:
-                await net.send(peer, said)
+                await send_long(net, peer, said)
         if not level.last:
             for party in np.unique(level.party[level.split & (level.party != me)]).tolist():
                 rows = int(frontier.counts[level.party == party].sum())
-                heard = await net.recv(Sides, self.parties[party], tag, left=octets(-(-rows // 8)))
+                name, size = self.parties[party], -(-rows // 8)
+                heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)
+                expect(name, heard, {"left": octets(size)})
                 sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.evaluate import Mark, Marks, heed_stop, measure_at_marks
+from colonnade.conversations.evaluate import Mark, Marks, Scored, heed_stop, measure_at_marks
 from colonnade.conversations.kernel.features import MULTIPLICATIONS, Projections
 from colonnade.conversations.kernel.predict import KernelShare, score_share
 from colonnade.conversations.kernel.settings import KernelSettings
@@ -275,7 +275,8 @@ class KernelConversation:
             f.append(await self.unseen(self.context.train.X))
         if mark.final and test is not None:
             f.append(await self.unseen(test.X))
-        return await self.evaluation.measure(lambda: f, self.penalty(), mark, when)
+        scored = [Scored.known(each) for each in f]
+        return await self.evaluation.measure(scored, self.penalty(), mark, when)
 
     async def unseen(self, X: Matrix) -> Floats:
         """f_l of rows whose projections are not kept; all parties take part."""

@@ -22,8 +22,8 @@ from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Marks, heed_stop, measure_at_marks
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.trainer import Trainer, training
-from colonnade.conversations.linear.workers import Urgency, Workers
+from colonnade.conversations.linear.trainer import Trainer, trainer_of
+from colonnade.conversations.linear.workers import Urgency, Worker
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.tickets import Tickets
 from colonnade.conversations.window import Window
@@ -35,9 +35,9 @@ from colonnade.net.expect import expect, floats
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the party's block through the backward conversation."""
-    with training(context, context.plan.label_holders, own_pace=own_pace(context.plan)) as trainer:
-        await trainer.tune()
-        await BackwardConversation(context, trainer).run()
+    trainer = trainer_of(context, context.plan.label_holders, own_pace=own_pace(context.plan))
+    await trainer.tune()
+    await BackwardConversation(context, trainer).run()
     return trainer.outcome()
 
 
@@ -60,12 +60,13 @@ class BackwardConversation:
         plan = self.context.plan
         self.net, self.sum = self.context.net, self.context.sum
         self.schedule, self.window = self.trainer.schedule, self.trainer.window
-        # a thread is given work only when it is free: by then more rounds are open and more thetas have come
-        self.workers = Workers(plan.pace.threads)
+        # work is chosen when there is time for it: by then more rounds are open and more thetas have come
+        self.worker = Worker()
         self.joined = plan.network.join
         self.waiting: list[tuple[Round, Floats]] = []  # thetas of others that nobody has stepped on yet
         self.arrived = asyncio.Event()
         self.unapplied: set[int] = set()  # rounds whose theta is here
+        self.paces = len(self.schedule.dominators) if isinstance(self.window, Tickets) else 0
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
@@ -107,7 +108,7 @@ class BackwardConversation:
         while upcoming := {p: number for p, number in upcoming.items() if not self.window.past(number)}:
             extra = self.trainer.staleness
             await self.window.any_opens(list(upcoming.values()), extra)
-            async with self.workers.one(Urgency.SHARES):
+            async with self.worker.busy(Urgency.SHARES):
                 batches: list[Round] = []
                 # every round that may begin now, of whoever is behind first: one call serves them all
                 for place in sorted(upcoming, key=upcoming.__getitem__):
@@ -127,7 +128,7 @@ class BackwardConversation:
             if share is None:
                 if not await self.window.opens(number):
                     return
-                async with self.workers.one(Urgency.OWN_ROUND):
+                async with self.worker.busy(Urgency.OWN_ROUND):
                     (share,) = await self.trainer.scores([batch])
             z = await self.sum.collect(share, tag=tag)
             theta, seen = self.trainer.reply(batch, z), self.seen
@@ -142,7 +143,7 @@ class BackwardConversation:
         if self.in_order:
             await self.update([own])
             return None
-        async with self.workers.one(Urgency.OWN_ROUND if self.joined else Urgency.THETAS):
+        async with self.worker.busy(Urgency.OWN_ROUND if self.joined else Urgency.THETAS):
             await self._apply([own, *self._taken()])
             number = own[0].number + len(self.schedule.dominators)
             if not self.window.open_to(number):
@@ -153,8 +154,7 @@ class BackwardConversation:
     async def collaborate(self) -> None:
         """Step on others' thetas (Algorithm 3, on every party); thetas that wait together are one update."""
         async with asyncio.TaskGroup() as updates:
-            for _ in range(self.context.plan.pace.threads):
-                updates.create_task(self.work_off())
+            updates.create_task(self.work_off())
             async for messages in self.net.stream(Backward):
                 thetas = self._thetas(messages)
                 for batch, _ in thetas:
@@ -168,10 +168,10 @@ class BackwardConversation:
                     updates.create_task(self.update([theta]))
 
     async def work_off(self) -> None:
-        """Step on whatever thetas wait, whenever a thread has nothing more urgent to do."""
+        """Step on whatever thetas wait, whenever there is nothing more urgent to do."""
         while True:
             await self.arrived.wait()
-            async with self.workers.one(Urgency.THETAS):
+            async with self.worker.busy(Urgency.THETAS):
                 self.arrived.clear()
                 if thetas := self._taken():
                     await self._apply(thetas)
@@ -183,38 +183,40 @@ class BackwardConversation:
 
     def _thetas(self, waiting: list[tuple[str, Backward]]) -> list[tuple[Round, Floats]]:
         """The thetas of some messages, and their rounds; an error if one is not what its sender may send."""
+        thetas = []
         for sender, message in waiting:
-            self._check(sender, message)
+            thetas.append((self._checked(sender, message), message.theta))
             self.hear(message.tag, message.seen)
-        return [(self.schedule.round(message.tag), message.theta) for _, message in waiting]
+        return thetas
 
-    def _check(self, sender: str, message: Backward) -> None:
+    def _checked(self, sender: str, message: Backward) -> Round:
+        """The round of a message; an error if the message is not what its sender may send."""
         number = message.tag
         if number < 0 or self.schedule.dominator(number) != sender:
             raise ProtocolError(f"{sender} sent theta of round {number}, which it does not dominate")
         if number in self.unapplied or not self.window.expects(number):
             raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
+        batch = self.schedule.round(number)
         # with one H the questions that ride along add to it, and how many is known when its turn comes
-        size = (
-            (None,) if self.in_order else (self.schedule.round(number).size, *self.trainer.block.w.shape[1:])
-        )
+        size = (None,) if self.in_order else (batch.size, *self.trainer.block.w.shape[1:])
         expect(sender, message, {"theta": floats(*size)})
-        if len(message.seen) != len(self.seen) or min(message.seen, default=0) < 0:
+        if len(message.seen) != self.paces or min(message.seen, default=0) < 0:
             raise ProtocolError(f"{sender} sent {message.seen} with theta of round {number}")
+        return batch
 
     @property
-    def seen(self) -> list[int]:
+    def seen(self) -> tuple[int, ...]:
         """How many rounds of every dominator are finished here, where each has its own pace."""
-        return self.window.done if isinstance(self.window, Tickets) else []
+        return self.window.done if isinstance(self.window, Tickets) else ()
 
-    def hear(self, number: int, seen: list[int]) -> None:
+    def hear(self, number: int, seen: tuple[int, ...]) -> None:
         """Note that theta of a round is here."""
         self.unapplied.add(number)
         if isinstance(self.window, Tickets):
             self.window.heard(number, seen)
 
     async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
-        """Step on thetas when a thread is free or, with one H over all blocks, when their round is due."""
+        """Step on thetas when there is time or, with one H over all blocks, when their round is due."""
         joint = self.trainer.joint
         if joint is not None:
             (batch, theta), dominator = thetas[0], self.schedule.dominator(thetas[0][0].number)
@@ -223,7 +225,7 @@ class BackwardConversation:
                 raise ProtocolError(f"{dominator} sent {theta.size} numbers with theta; {due} were due")
             await self._apply(thetas)
         else:
-            async with self.workers.one(Urgency.THETAS):
+            async with self.worker.busy(Urgency.THETAS):
                 await self._apply(thetas)
 
     async def _apply(self, thetas: list[tuple[Round, Floats]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from colonnade.arrays import Floats, Rows
+from colonnade.conversations.evaluate import Scored
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.models.linear import RowKernels, rows_of
 from colonnade.optim.estimators import Estimator
@@ -39,9 +39,6 @@ class Block:
         self.penalty = penalty
         self.all_rows = rows_of(X)
         self._schedule = schedule
-        # threads may lose an update of the weights, and later ones make up for it; an estimator that loses
-        # one stays wrong: its mean would no longer be that of the thetas it remembers
-        self._memory = threading.Lock()
         self._shuffled: dict[int, tuple[Rows, RowKernels]] = {}
 
     def rows(self, epoch: int) -> tuple[Rows, RowKernels]:
@@ -83,25 +80,27 @@ class Block:
             which = order[first.start : last.end]
             parts = [replies[batch.number] for batch in run]
             theta = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            with self._memory:
-                news = self.estimator.news(which, theta)
-            gradient = rows.gradient(first.start, last.end, news)
+            gradient = rows.gradient(first.start, last.end, self.estimator.news(which, theta))
             v += gradient / first.size
-            with self._memory:
-                if not isinstance(mean := self.estimator.mean(), float):  # a number is an empty memory's zero
-                    v += len(run) * mean
-                self.estimator.learn(len(which), gradient)
+            if not isinstance(mean := self.estimator.mean(), float):  # a number is an empty memory's zero
+                v += len(run) * mean
+            self.estimator.learn(len(which), gradient)
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:
         """Make one update from all these thetas."""
-        # in place and without a lock: several threads may step on the same weights
         self.w -= rate * self.estimate(thetas)
         self.penalty.shrink(self.w, rate * len(thetas))
 
     def values(self, batches: Sequence[Round]) -> int:
         """How many stored numbers the kernels touch for these batches."""
         return sum(self.rows(batch.epoch)[1].values(batch.start, batch.end) for batch in batches)
+
+
+def scored_by(rows: RowKernels, count: int, w: Floats) -> Scored:
+    """The scores of rows by weights as they are now, for measuring."""
+    frozen = w.copy()
+    return Scored(count, lambda start, end: rows.scores(start, end, frozen))
 
 
 def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Round]]:

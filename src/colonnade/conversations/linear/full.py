@@ -33,8 +33,10 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Evaluation, Mark, Scribe
+from colonnade.conversations.linear.block import scored_by
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.tune import sum_to_all
+from colonnade.conversations.pieces import messages
 from colonnade.errors import ProtocolError
 from colonnade.losses import scaled_labels
 from colonnade.messages import Topic
@@ -71,6 +73,7 @@ class FullState:
     step: float = 0.0  # how far the last step went along its direction
     steps: int = 0
     sums: int = 0
+    tags: int = 0  # that sums have used: those of all rows may take several
     converged: bool | None = None  # as the evaluator said
 
 
@@ -181,8 +184,11 @@ class FullConversation:
         return news[:2].tolist(), news[2:]
 
     async def _sum(self, piece: Floats, answer: Callable[[Floats], Floats], size: int | None) -> Floats:
-        self.state.sums += 1
-        return await sum_to_all(self.context, piece, self.state.sums - 1, answer, floats(size), Topic.TRAIN)
+        state, first = self.state, self.state.tags
+        state.sums += 1
+        longest = self.context.train.rows * math.prod(state.w.shape[1:]) + 2  # what `Judge.go` answers
+        state.tags += messages(max(longest, piece.size))
+        return await sum_to_all(self.context, piece, first, answer, floats(size), Topic.TRAIN, longest)
 
     async def _charge(self) -> None:
         await self.context.charge(self.rows.values(0, self.context.train.rows))
@@ -196,13 +202,10 @@ class FullConversation:
     async def _measure(self, unit: float) -> None:
         """Measure the finished model, on test rows too."""
         state, test = self.state, self.context.test
-
-        def scores() -> list[Floats]:
-            tables = [self.context.train, *([test] if test is not None else [])]
-            return [rows_of(table.X).scores(0, table.rows, state.w) for table in tables]
-
+        tables = [self.context.train, *([test] if test is not None else [])]
+        scored = [scored_by(rows_of(table.X), table.rows, state.w) for table in tables]
         penalty = self.penalty.value(state.w)
-        await self.evaluation.measure(scores, penalty, Mark(state.steps, state.sums, final=True), unit=unit)
+        await self.evaluation.measure(scored, penalty, Mark(state.steps, state.sums, final=True), unit=unit)
 
     def outcome(self) -> Outcome:
         """What this party returns."""

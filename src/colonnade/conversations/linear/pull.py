@@ -33,7 +33,7 @@ from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.evaluate import Mark
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.trainer import Trainer, training
+from colonnade.conversations.linear.trainer import Trainer, trainer_of
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.tickets import UNBOUNDED
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
@@ -63,12 +63,12 @@ def delay_bound(ahead: int, label_holders: int, lead: int) -> int | None:
 async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the own block, if this party holds the label, and send others the shares that they ask for."""
     pullers = context.plan.label_holders
-    with training(context, pullers) as trainer:
-        trainer.steps.updates_per_round = len(pullers)
-        await trainer.tune()
-        conversation = PullConversation(context, trainer)
-        trainer.steps.progress = conversation.progress
-        await conversation.run()
+    trainer = trainer_of(context, pullers)
+    trainer.steps.updates_per_round = len(pullers)
+    await trainer.tune()
+    conversation = PullConversation(context, trainer)
+    trainer.steps.progress = conversation.progress
+    await conversation.run()
     return trainer.outcome(
         conversation.rounds, ended_early=conversation.state.ended_early, lateness=conversation.lateness
     )

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,10 +17,11 @@ from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.conversations.linear.block import Block, Delays, Thetas
+from colonnade.conversations.linear.block import Block, Delays, Thetas, scored_by
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
 from colonnade.conversations.linear.settings import LinearSettings
+from colonnade.conversations.linear.snapshot import announced, pulled
 from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.linear.tune import SAMPLE, Tuner
@@ -34,9 +32,6 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.estimators import ESTIMATORS, Svrg
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass
@@ -67,7 +62,6 @@ class Trainer:
     tuner: Tuner | None
     curvature: Curvature | None
     joint: Joint | None
-    pool: ThreadPoolExecutor | None
     tally: Tally = field(default_factory=Tally)
 
     # -- rounds -------------------------------------------------------------------------------------
@@ -79,9 +73,10 @@ class Trainer:
         """
         if self.context.plan.network.charge_forward:
             await self.charge(batches)
-        shares = await self.compute(self.block.joined_scores, batches)
+        shares = self.block.joined_scores(batches)
+        finished = self.window.finished
         for batch in batches:
-            self.steps.delays.read(batch.number, self.window.finished)
+            self.steps.delays.read(batch.number, finished)
             self.window.read(batch.number)
         if self.joint is None:
             return shares
@@ -91,7 +86,7 @@ class Trainer:
         """This block's share of the scores of a batch, at the present weights."""
         if self.context.plan.network.charge_forward:
             await self.charge([batch])
-        return await self.compute(self.block.scores, batch)
+        return self.block.scores(batch)
 
     @property
     def staleness(self) -> int:
@@ -111,15 +106,16 @@ class Trainer:
             for batch, reply in thetas:  # one H needs the same v at every party, so rounds are not joined
                 self.joint.take(batch, reply)
         elif self.curvature is None:
-            await self.compute(self.block.step, thetas, self.steps.faded_rate())
+            self.block.step(thetas, self.steps.faded_rate())
         else:
             self.curvature.step(thetas, self.steps)
 
     async def _finished(self, numbers: Sequence[int]) -> None:
         """Count the updates and their delays, and move the window."""
         delays, window = self.steps.delays, self.window
+        finished = window.finished
         for number in numbers:
-            delays.apply(number, window.finished)
+            delays.apply(number, finished)
         self.tally.updates += len(numbers)
         epoch = window.base // self.schedule.per_epoch
         window.finish(numbers)
@@ -175,16 +171,9 @@ class Trainer:
 
     async def pulled_snapshot(self, pullers: tuple[str, ...]) -> None:
         """Take SVRG's snapshot where nothing is sent back: every label holder pulls all scores for itself."""
-        context, n = self.context, self.schedule.rows
-        scores = self.block.all_rows.scores(0, n, self.block.w)
-        tags = dict(zip(pullers, self._snapshot_tags(len(pullers)), strict=True))
-        for puller, tag in tags.items():
-            if puller != context.me:
-                await context.sum.give(scores, root=puller, tag=tag)
-        await self.charge_all()
-        if context.me in tags:
-            z = await context.sum.collect(scores, tag=tags[context.me])
-            await self.remember(context.label_holder.theta(z, np.arange(n)))
+        theta = await pulled(self.context, self.block, pullers, self._snapshot_tags)
+        if theta is not None:
+            await self.remember(theta)
 
     async def remember(self, theta: Floats) -> None:
         """Hand SVRG its snapshot: theta of every row, and the mean gradient of the own block."""
@@ -196,28 +185,8 @@ class Trainer:
 
     async def snapshot(self) -> None:
         """Take SVRG's snapshot: theta of every row at the present weights, a part at every dominator."""
-        context, n = self.context, self.schedule.rows
-        roots = self.schedule.dominators
-        scores = self.block.all_rows.scores(0, n, self.block.w)
-        cuts = np.linspace(0, n, len(roots) + 1).astype(int)
-        tags, stretches = (
-            self._snapshot_tags(len(roots)),
-            [slice(*cuts[j : j + 2]) for j in range(len(roots))],
-        )
-        parts: dict[str, Floats] = {}
-        for root, tag, rows in zip(roots, tags, stretches, strict=True):
-            if root != context.me:
-                await context.sum.give(scores[rows], root=root, tag=tag)
-        for root, tag, rows in zip(roots, tags, stretches, strict=True):
-            if root == context.me:
-                z = await context.sum.collect(scores[rows], tag=tag)
-                parts[root] = context.label_holder.theta(z, np.arange(n)[rows], self.window.base)
-                await context.net.broadcast(Announce(tag, parts[root]))
-        for root, tag, rows in zip(roots, tags, stretches, strict=True):
-            if root != context.me:
-                due = floats(rows.stop - rows.start, *self.block.w.shape[1:])
-                parts[root] = (await context.net.recv(Announce, root, tag, values=due)).values
-        theta = np.concatenate([parts[root] for root in roots])
+        roots, base = self.schedule.dominators, self.window.base
+        theta = await announced(self.context, self.block, roots, self._snapshot_tags, base)
         await self.charge_all()
         await self.remember(theta)
 
@@ -261,16 +230,11 @@ class Trainer:
 
     async def measure_now(self, mark: Mark) -> float | None:
         """Measure the model; the loss at the evaluator, None elsewhere."""
-        return await self.evaluation.measure(
-            lambda: self.all_scores(final=mark.final), self.block.penalty.value(self.block.w), mark
-        )
-
-    def all_scores(self, *, final: bool) -> list[Floats]:
-        """This block's share of the scores of all training rows and, in the end, of the test rows."""
-        scores = [self.block.all_rows.scores(0, self.schedule.rows, self.block.w)]
-        if final and (test := self.context.test) is not None:
-            scores.append(rows_of(test.X).scores(0, test.rows, self.block.w))
-        return scores
+        w, penalty = self.block.w, self.block.penalty
+        scored = [scored_by(self.block.all_rows, self.schedule.rows, w)]
+        if mark.final and (test := self.context.test) is not None:
+            scored.append(scored_by(rows_of(test.X), test.rows, w))
+        return await self.evaluation.measure(scored, penalty.value(w), mark)
 
     def outcome(
         self,
@@ -311,9 +275,9 @@ class Trainer:
 
     async def charge(self, batches: Sequence[Round], others: int = 0) -> None:
         """Let the time pass that computing on some batches takes, and touching some other stored numbers."""
-        clock = self.context.net.clock
-        values = self.block.values(batches) + others if clock.virtual else 0
-        await charge(clock, self.context.plan.network, values)
+        clock, network = self.context.net.clock, self.context.plan.network
+        if clock.virtual or network.work_ms:
+            await charge(clock, network, self.block.values(batches) + others if clock.virtual else 0)
 
     def _direction_values(self, thetas: Thetas) -> int:
         """How many stored numbers a quasi-Newton direction touches for these thetas; none for first order."""
@@ -330,23 +294,11 @@ class Trainer:
         values = self.block.all_rows.values(0, self.schedule.rows)
         await charge(self.context.net.clock, self.context.plan.network, values)
 
-    async def compute(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Run a kernel here, or on a worker thread that shares the weights without locks."""
-        if self.pool is None:
-            return work(*arguments, **options)
-        return await asyncio.get_running_loop().run_in_executor(
-            self.pool, lambda: work(*arguments, **options)
-        )
 
-
-@contextmanager
-def training(
+def trainer_of(
     context: Context[LinearSettings], dominators: tuple[str, ...], *, own_pace: bool = False
-) -> Iterator[Trainer]:
-    """Yield a party's trainer as the plan says; its worker threads end with the context.
-
-    Dominators take turns, or launch rounds each at its own pace.
-    """
+) -> Trainer:
+    """A party's trainer as the plan says; dominators take turns, or launch rounds each at its own pace."""
     pace, settings = context.plan.pace, context.plan.settings
     rows, joint = context.train.rows, settings.pairs == "joint"
     timetable = Timetable.of(
@@ -378,20 +330,18 @@ def training(
         delays=Delays(window.ahead - 1),  # k rounds under way are, on average, no later than that
         progress=lambda: min(1.0, window.finished / schedule.rounds),
     )
-    with _workers(pace.threads, virtual=context.net.clock.virtual) as pool:
-        yield Trainer(
-            context=context,
-            timetable=timetable,
-            schedule=schedule,
-            window=window,
-            block=block,
-            steps=steps,
-            evaluation=context.evaluation(),
-            tuner=Tuner(context, sample) if pace.step == "auto" and not joint else None,
-            curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
-            joint=Joint(context, block, sample, steps) if joint else None,
-            pool=pool,
-        )
+    return Trainer(
+        context=context,
+        timetable=timetable,
+        schedule=schedule,
+        window=window,
+        block=block,
+        steps=steps,
+        evaluation=context.evaluation(),
+        tuner=Tuner(context, sample) if pace.step == "auto" and not joint else None,
+        curvature=Curvature(context, block, sample) if settings.pairs not in ("none", "joint") else None,
+        joint=Joint(context, block, sample, steps) if joint else None,
+    )
 
 
 def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
@@ -402,13 +352,3 @@ def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
     if table.free and context.holds_label:
         block.w[list(table.free)] = context.label_holder.start
     return block
-
-
-@contextmanager
-def _workers(threads: int, *, virtual: bool) -> Iterator[ThreadPoolExecutor | None]:
-    """Yield a pool of worker threads, or None for one thread or virtual time (where the clock has lanes)."""
-    if threads == 1 or virtual:
-        yield None
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="block") as pool:
-        yield pool

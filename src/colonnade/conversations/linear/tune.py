@@ -23,7 +23,8 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.messages import Announce, Topic, tag_of
+from colonnade.conversations.pieces import collect_pieces, cut, give_pieces, hear, messages, tell
+from colonnade.messages import Topic, tag_of
 from colonnade.models.linear import rows_of, squared_norms
 from colonnade.net.expect import Array, floats
 from colonnade.optim.steps import Smoothness
@@ -108,15 +109,21 @@ async def sum_to_all(
     answer: Callable[[Floats], Floats],
     due: Array,
     topic: Topic = Topic.TUNE,
+    longest: int = 0,
 ) -> Floats:
     """Sum all parties' pieces at the evaluator; returns its answer to the total, at every party.
 
-    `due` is what the answer must be.
+    `due` is what the answer must be. It has no more values than what it answers, or `longest`. What does not
+    fit one message takes the numbers that follow as well, `pieces.messages` of them.
     """
-    tag, root = tag_of(topic, number), context.evaluator
+    net, root = context.net, context.evaluator
+    tags = [tag_of(topic, number + more) for more in range(messages(max(longest, piece.size)))]
+    parts = cut(piece)
     if context.me != root:
-        await context.sum.give(piece, root=root, tag=tag)
-        return (await context.net.recv(Announce, root, tag, values=due)).values
-    news = answer(await context.sum.collect(piece, tag=tag))
-    await context.net.broadcast(Announce(tag, news))
+        await give_pieces(net, context.sum, iter(parts), root=root, tags=tags[: len(parts)])
+        return await hear(net, root, tags, due)
+    totals = collect_pieces(net, context.sum, iter(parts), tags=tags[: len(parts)])
+    total = [each async for each in totals]
+    news = answer(total[0] if len(total) == 1 else np.concatenate(total))
+    await tell(net, news, tags)
     return news

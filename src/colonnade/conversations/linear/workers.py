@@ -1,4 +1,4 @@
-"""Hands out a party's threads: of all that wait for one, the most urgent first.
+"""Hands out a party's time: of all that wait for it, the most urgent first.
 
 Shares for others come first, since everybody waits for them; a dominator's own round comes next, and takes
 along whatever thetas of others wait; what is left are thetas that nobody else takes. Each party's windows
@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from enum import IntEnum
 
 
@@ -23,26 +21,23 @@ class Urgency(IntEnum):
     THETAS = 2
 
 
-class Workers:
-    """So many threads; who asks for one gets it in the order of urgency, and of asking."""
+class Worker:
+    """One worker; who asks for it gets it in the order of urgency, and of asking."""
 
-    def __init__(self, threads: int) -> None:
-        self._free = threads
+    def __init__(self) -> None:
+        self._free = True
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._asked = itertools.count()
 
-    @asynccontextmanager
-    async def one(self, urgency: Urgency) -> AsyncIterator[None]:
-        """A thread, for as long as the context lasts."""
-        await self._acquire(urgency)
-        try:
-            yield
-        finally:
-            self._free += 1
-            # not at once: whoever gives it back may have something more urgent to do next
-            asyncio.get_running_loop().call_soon(self._grant)
+    def busy(self, urgency: Urgency) -> _Turn:
+        """Keep the worker for as long as the context lasts."""
+        return _Turn(self, urgency)
 
-    async def _acquire(self, urgency: Urgency) -> None:
+    async def acquire(self, urgency: Urgency) -> None:
+        """Wait for the worker, unless it is free and nobody else waits."""
+        if self._free and not self._waiting:
+            self._free = False
+            return
         future = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (urgency, next(self._asked), future))
         if len(self._waiting) == 1:
@@ -51,13 +46,35 @@ class Workers:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():  # it was granted in the same moment
-                self._free += 1
+                self._free = True
                 self._grant()
             raise
+
+    def release(self) -> None:
+        """Give the worker to whoever is next."""
+        self._free = True
+        if self._waiting:
+            # not at once: whoever gives it back may have something more urgent to do next
+            asyncio.get_running_loop().call_soon(self._grant)
 
     def _grant(self) -> None:
         while self._free and self._waiting:
             *_, future = heapq.heappop(self._waiting)
             if not future.done():
-                self._free -= 1
+                self._free = False
                 future.set_result(None)
+
+
+class _Turn:
+    """Somebody's turn at the worker."""
+
+    __slots__ = ("_urgency", "_worker")
+
+    def __init__(self, worker: Worker, urgency: Urgency) -> None:
+        self._worker, self._urgency = worker, urgency
+
+    async def __aenter__(self) -> None:
+        await self._worker.acquire(self._urgency)
+
+    async def __aexit__(self, *error: object) -> None:
+        self._worker.release()

@@ -1,0 +1,125 @@
+"""The align conversation: which ids do all parties hold? Nobody shows the others.
+
+Multi-party private set intersection on elliptic-curve Diffie-Hellman (Kolesnikov, Matania, Pinkas,
+Rosulek, Trieu 2017, with a Diffie-Hellman OPRF). The party with the fewest ids leads.
+
+1. Every pair shares a secret, so party i can give every id x a share s_i(x) such that all shares of one
+   id cancel: s_i(x) = xor over j of PRF(k_ij, x).
+2. The leader sends its ids as blinded points and learns F_i(x) of each with party i's help, which without
+   i's key nobody can compute for other ids (`secure.oprf`).
+3. Party i writes a table (`secure.hints`) that holds s_i(y) xor F_i(y) for each of its own ids y.
+4. The leader reads all tables at its own ids: where every party holds x the shares cancel to zero, anywhere
+   else noise remains, whoever and however many lack it. It tells party i the F_i(x) of the common ids.
+
+What each side learns: how many ids every party brings, and the ids common to all; not which other ids a
+party holds, nor which ids some of them share. That is for parties that follow the protocol and do not put
+their keys together; a coalition with the leader learns what all parties outside it have in common with the
+leader. A party may always lie about its own ids: sizes are shown, and a set that changes between two runs
+is refused, since one id more or less would tell whether the others hold it.
+
+Ids travel as points of a curve, in chunks that several processors work at (`crew`) while others travel.
+Whatever is as long as the ids is an array of words or bytes, never a list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from colonnade.arrays import Digests, Rows
+from colonnade.conversations.align.crew import Crew
+from colonnade.conversations.align.follower import follow
+from colonnade.conversations.align.leader import lead
+from colonnade.conversations.align.order import ordered, twice
+from colonnade.conversations.align.side import Progress, Side
+from colonnade.errors import AlignmentError, DuplicateIds, EmptyIntersection
+from colonnade.messages import Roster, Seal
+from colonnade.net.expect import Number
+from colonnade.net.network import Network
+
+IDS = 2**40  # of one party, at most
+PARTIES = 8  # the most that can align
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """The common rows: `rows[k]` is the place of the k-th of them in this party's own data."""
+
+    rows: Rows
+    digest: str
+    sizes: dict[str, int]
+
+
+@dataclass(frozen=True)
+class AlignTerms:
+    """What all parties must agree on, and what this party demands of the others.
+
+    `order` decides the common order, `rules` names the normalisation, `commitment` stands for this party's
+    set without showing it, and `admit` is shown what the peers announce before any id is compared: it raises
+    to go no further.
+    """
+
+    order: bytes = b""
+    rules: str = ""
+    minimum: int = 1
+    commitment: bytes = b""
+    admit: Callable[[Mapping[str, Roster]], None] = lambda rosters: None
+
+
+async def align(
+    net: Network,
+    ids: Digests,
+    secrets: Mapping[str, bytes],
+    terms: AlignTerms | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Alignment:
+    """Find the rows that all parties hold. Every party calls this; `secrets` has 32 bytes for every peer."""
+    terms = terms or AlignTerms()
+    await _check_own(net, ids)
+    await net.broadcast(Roster(len(ids), terms.minimum, terms.commitment, terms.rules))
+    rosters = await net.gather(Roster, size=Number(1, IDS), minimum=Number(0, IDS))
+    minimum = max(1, terms.minimum, *(roster.minimum for roster in rosters.values()))
+    sizes = {net.me: len(ids), **{peer: roster.size for peer, roster in rosters.items()}}
+    _check_rosters(net.me, rosters, terms)
+    _check_sizes(sizes, minimum)
+    terms.admit(rosters)
+    leader = min(net.parties, key=lambda party: (sizes[party], party))
+    async with Crew(len(ids) + sizes[leader]) as crew:
+        side = Side(net, ids, secrets, sizes, leader, crew, progress)
+        found = await (lead(side, minimum) if leader == net.me else follow(side, minimum))
+        rows, digest = await ordered(crew, ids, found, terms.order)
+    await net.broadcast(Seal(digest))
+    for peer, seal in (await net.gather(Seal)).items():
+        if seal.digest != digest:
+            raise AlignmentError(f"{net.me} and {peer} ended up with different common rows; do not train")
+    return Alignment(rows, digest.hex(), sizes)
+
+
+async def _check_own(net: Network, ids: Digests) -> None:
+    if not 2 <= len(net.parties) <= PARTIES:
+        raise AlignmentError(f"{len(net.parties)} parties cannot align; 2 to {PARTIES} can")
+    if not len(ids):
+        raise EmptyIntersection(f"{net.me} brings no ids")
+    same = await asyncio.to_thread(twice, ids)
+    if same:
+        first, second = sorted(same[0])
+        raise DuplicateIds(
+            f"{net.me}: rows {first + 1} and {second + 1} have the same id after normalisation, and "
+            f"{len(same) - 1} more pairs do; keep one row per id"
+        )
+
+
+def _check_rosters(me: str, rosters: Mapping[str, Roster], terms: AlignTerms) -> None:
+    for peer, roster in rosters.items():
+        if roster.rules != terms.rules:
+            raise AlignmentError(f"{peer} normalises ids in another way than {me}; agree on one job")
+
+
+def _check_sizes(sizes: Mapping[str, int], minimum: int) -> None:
+    """Refuse sets that are too small to have so much in common: comparing them could only tell who is in."""
+    fewest = min(sizes, key=lambda party: (sizes[party], party))
+    if sizes[fewest] < minimum:
+        raise EmptyIntersection(
+            f"{fewest} brings {sizes[fewest]} ids, {minimum} common ones are demanded; nothing was compared"
+        )

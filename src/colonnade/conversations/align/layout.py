@@ -1,0 +1,83 @@
+"""How ids are cut up: chunks of points a message, buckets of ids a table; and the tags of both."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.arrays import Digests, Rows, Words
+from colonnade.messages import Topic, tag_of
+
+CHUNK = 4096  # points a message
+BUCKET = 2**15  # ids a table
+
+Buckets = NDArray[np.uint16]
+
+
+class Step(IntEnum):
+    """What a message of an alignment is about."""
+
+    BLIND = 0
+    EVALUATED = 1
+    TABLE = 2
+    FOUND = 3
+    TICK = 4
+    KEY = 5
+
+
+def tag(step: Step, number: int = 0) -> int:
+    """The tag of the message with this number."""
+    return tag_of(Topic.ALIGN, (int(step) << 40) + number)
+
+
+def chunks_for(size: int) -> int:
+    """How many messages so many points are."""
+    return -(-size // CHUNK)
+
+
+def chunk_at(number: int) -> slice:
+    """Where a chunk lies."""
+    return slice(number * CHUNK, (number + 1) * CHUNK)
+
+
+def due(size: int, number: int) -> int:
+    """How many of so many points are in a chunk."""
+    return min(CHUNK, size - number * CHUNK)
+
+
+def buckets_for(size: int) -> int:
+    """How many tables a party with so many ids writes."""
+    return max(1, round(size / BUCKET))
+
+
+def capacity(size: int) -> int:
+    """The most ids of one bucket: ten standard deviations over the mean, which no bucket ever exceeds."""
+    buckets = buckets_for(size)
+    if buckets == 1:
+        return size
+    mean = size / buckets
+    return int(mean + 10 * mean**0.5)
+
+
+def bucket_of(ids: Digests, buckets: int) -> Buckets:
+    """The bucket of every id."""
+    second = np.ascontiguousarray(ids[:, 8:16]).view(np.uint64).ravel()
+    return (second % np.uint64(buckets)).astype(np.uint16)
+
+
+def rows_of(where: Buckets, bucket: int) -> Rows:
+    """The rows in a bucket."""
+    return np.flatnonzero(where == bucket)
+
+
+def keys_of(ids: Digests) -> Words:
+    """The first half of every digest, which is the id's key in a table."""
+    return np.ascontiguousarray(ids[:, :16]).view(np.uint64)
+
+
+def is_points(values: NDArray[Any], count: int, width: int) -> bool:
+    """Whether these are so many points."""
+    return values.dtype == np.uint8 and values.shape == (count, width)

@@ -1,0 +1,61 @@
+"""Ids that a party has twice, and the common rows in an order that all parties derive alike.
+
+Digests are compared as words in NumPy and hashed in pieces, so that no Python object is made for an id that
+stays longer than a piece.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from colonnade.arrays import Digests, Rows, Words
+from colonnade.conversations.align.crew import Crew
+from colonnade.conversations.align.layout import chunk_at, chunks_for
+
+
+def twice(ids: Digests) -> list[tuple[int, int]]:
+    """The pairs of rows that have the same id."""
+    first = _word(ids, 0)
+    order = np.argsort(first, kind="stable")
+    first = first[order]
+    alike = np.flatnonzero(first[1:] == first[:-1])
+    rows = np.unique(order[np.concatenate([alike, alike + 1])])  # hardly any, so all words may be compared
+    rows = rows[np.lexsort([_word(ids[rows], place) for place in range(4)])]
+    same = np.flatnonzero((ids[rows[1:]] == ids[rows[:-1]]).all(axis=1))
+    return [(int(rows[k]), int(rows[k + 1])) for k in same]
+
+
+async def ordered(crew: Crew, ids: Digests, found: Rows, key: bytes) -> tuple[Rows, bytes]:
+    """The rows that were found in their common order, and a digest of that order."""
+    names = np.empty((len(found), 2), dtype=np.uint64)
+    for chunk in range(chunks_for(len(found))):
+        part = chunk_at(chunk)
+        names[part] = await crew.run(keyed, ids[found[part]], key[:64])
+    first, second = names.byteswap().T  # numbers whose order is that of the bytes
+    rows: Rows = np.asarray(found, dtype=np.int64)[np.lexsort((second, first))]
+    digest = hashlib.sha256(b"colonnade rows" + key)
+    for chunk in range(chunks_for(len(rows))):
+        digest.update(ids[rows[chunk_at(chunk)]].tobytes())
+    return rows, digest.digest()
+
+
+def keyed(ids: Digests, key: bytes) -> Words:
+    """Sixteen bytes for every id that look random to who has not the key."""
+    hashes = bytearray()
+    for row in ids:
+        hashes += hashlib.blake2b(row.tobytes(), key=key, digest_size=16).digest()
+    return np.frombuffer(hashes, dtype="<u8").astype(np.uint64).reshape(-1, 2)
+
+
+def share_of_zero(ids: Digests, secrets: list[bytes]) -> Words:
+    """s(x) of every id: the exclusive or of what all parties have for the same id is zero."""
+    total = np.zeros((len(ids), 2), dtype=np.uint64)
+    for secret in secrets:
+        total ^= keyed(ids, hashlib.blake2b(b"colonnade align", key=secret).digest())
+    return total
+
+
+def _word(ids: Digests, place: int) -> Words:
+    return np.ascontiguousarray(ids[:, 8 * place : 8 * place + 8]).view(np.uint64).ravel()
