@@ -10,6 +10,7 @@ BENCHES = {
     "czofo": "colonnade_bench.czofo.czofo",
     "defaults": "colonnade_bench.defaults.defaults",
     "fdskl": "colonnade_bench.kernel.fdskl",
+    "soak": "colonnade_bench.deploy.soak",
     "trees": "colonnade_bench.trees.trees",
     "vfb2": "colonnade_bench.linear.vfb2",
 }

@@ -19,6 +19,7 @@ BENCHES = {
     "czofo": "split networks: Tables 2-11 and Figures 2-8 of VFL-CZOFO's supplement",
     "defaults": "files, label and id and no other setting: beside a scikit-learn pipeline",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
+    "soak": "four daemons with trainings, scores, restarts and strangers: do they stay as they were",
     "trees": "boosted trees: beside scikit-learn and XGBoost, cost and growth",
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }
@@ -34,6 +35,7 @@ BENCHES = {
 @click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
+@click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
 @JSON
 def bench(name: str, quick: bool, out: Path | None, as_json: bool, **options: Any) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.

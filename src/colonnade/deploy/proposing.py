@@ -104,7 +104,7 @@ class Proposing:
         """Ask everybody, and play this party's part once all have agreed."""
         run.asked_by = tell
         run.followed.listeners.append(tell)
-        peers = run.session.align.peers
+        peers = run.session.peers
         run.agreement = Agreement.of(peers, run.terms.digest(), ANSWER_S)
         encoded = msgspec.json.encode(proposal, order="deterministic")
         try:

@@ -66,7 +66,7 @@ def training(
         if contract.asks_for_models:
             code = models.fingerprints(settings, terms)
             given = await asyncio.to_thread(models.models_for, settings, terms, plan, train_table.X)
-        session.told = True
+        session.begin_to_tell()
         work = Work(plan, train_table, test_table, None, given, report, digest=terms.digest())
         share = await _recorded_training(session, work)
         metrics, means = await _close(session, contract, plan, share.weights, rows)

@@ -129,6 +129,7 @@ class Delivery:
             self._take(sender, message, size)
         except RefusedMessage as refusal:
             self.meter.refused[type(refusal).__name__] += 1
+            self._refuse(sender, refusal)
 
     def _accept(self, sender: str, frame: bytes) -> None:
         line = self._lines.get(sender)

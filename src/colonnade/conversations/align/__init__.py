@@ -24,7 +24,7 @@ Whatever is as long as the ids is an array of words or bytes, never a list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from colonnade.arrays import Digests, Rows
@@ -51,6 +51,10 @@ class Alignment:
     sizes: dict[str, int]
 
 
+async def _admit_all(rosters: Mapping[str, Roster]) -> None:
+    """Let everybody compare ids with this party."""
+
+
 @dataclass(frozen=True)
 class AlignTerms:
     """What all parties must agree on, and what this party demands of the others.
@@ -64,7 +68,7 @@ class AlignTerms:
     rules: str = ""
     minimum: int = 1
     commitment: bytes = b""
-    admit: Callable[[Mapping[str, Roster]], None] = lambda rosters: None
+    admit: Callable[[Mapping[str, Roster]], Awaitable[None]] = _admit_all
 
 
 async def align(
@@ -83,7 +87,7 @@ async def align(
     sizes = {net.me: len(ids), **{peer: roster.size for peer, roster in rosters.items()}}
     _check_rosters(net.me, rosters, terms)
     _check_sizes(sizes, minimum)
-    terms.admit(rosters)
+    await terms.admit(rosters)
     leader = min(net.parties, key=lambda party: (sizes[party], party))
     async with Crew(len(ids) + sizes[leader]) as crew:
         side = Side(net, ids, secrets, sizes, leader, crew, progress)

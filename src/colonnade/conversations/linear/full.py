@@ -144,7 +144,11 @@ class FullConversation:
         while True:
             dots = np.clip(self.state.memory.dots(s, y, v), -edge, edge)
             totals = (await self._sum(dots.ravel(), np.copy, dots.size)).reshape(dots.shape)
-            if not totals[-3:].diagonal().max() >= edge:
+            squares = totals[-3:].diagonal()
+            if squares.min() < 0:
+                told = [self.context.evaluator] if self.judge is None else self.context.net.peers
+                raise ProtocolError(f"{', '.join(told)} told inner products that no vectors have")
+            if not squares.max() >= edge:
                 return s, y, v, totals
             s, y, v = SHORTER * s, SHORTER * y, SHORTER * v
             self.state.length /= SHORTER

@@ -102,6 +102,14 @@ class Mux:
         """How many connections were turned away at the port, by reason."""
         return self._port.refused
 
+    def wire(self, run: int, parties: tuple[str, ...]) -> RunWire:
+        """The frames of a run among some of the peers, for whoever attaches to them."""
+        for party in parties:
+            if party != self.me and not (line := self.lines[party]).up:
+                raise PeerUnreachable(f"{party} is away: {line.reason}")
+        lines = {party: self.lines[party] for party in parties if party != self.me}
+        return RunWire(self._runs, lines, Routes(self.me, parties, run))
+
     def endpoint(
         self, run: int, parties: tuple[str, ...], *, deadline: float, recorder: Recorder | None = None
     ) -> Endpoint:
