@@ -44,6 +44,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("worker",),
     ("weigher",),
     ("inprocess", "processes"),
+    ("mpi",),
     ("evidence",),
     ("launch",),
     ("federate",),

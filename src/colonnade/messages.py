@@ -369,10 +369,14 @@ class Evidence(Message, frozen=True, tag=64):
 
 
 class Bins(Message, frozen=True, tag=70):
-    """How many bins each of the sender's columns has, and whether one more is for gaps."""
+    """How many bins each of the sender's columns has, and whether one more is for gaps.
+
+    `rises` says of every column whether scores may only rise with it, 1, or only fall, -1, or both, 0.
+    """
 
     ordered: Numbers
     gaps: Numbers
+    rises: Numbers
 
 
 class Gradients(Message, frozen=True, tag=71):

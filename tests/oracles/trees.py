@@ -145,10 +145,10 @@ class NaiveTrees:
                 for place, (owner, j, _) in enumerate(self.columns):
                     if owner == party:
                         usable[place] = j in chosen
-        root: Node = {"rows": rows}
+        root: Node = {"rows": rows, "bounds": (-math.inf, math.inf)}
         level, leaves, depth = [root], 1, 0
         while level:
-            looked = [(node, self._best(node["rows"], g, h, usable)) for node in level]
+            looked = [(node, self._best(node, g, h, usable)) for node in level]
             found = [(node, best) for node, best in looked if best is not None]
             if self.rules.max_leaves:
                 order = sorted(found, key=lambda pair: -pair[1]["gain"])[: self.rules.max_leaves - leaves]
@@ -162,8 +162,9 @@ class NaiveTrees:
         self._label(root, g, h)
         return root
 
-    def _best(self, rows: list[Row], g: list[int], h: list[int], usable: list[bool]) -> Node | None:
+    def _best(self, node: Node, g: list[int], h: list[int], usable: list[bool]) -> Node | None:
         best: Node | None = None
+        rows, bounds = node["rows"], node["bounds"]
         total_g, total_h = sum(g[i] for i in rows), sum(h[i] for i in rows)
         for place, (party, j, values) in enumerate(self.columns):
             if not usable[place]:
@@ -173,7 +174,10 @@ class NaiveTrees:
                 options = []
                 for gaps_left in (False, True) if with_gaps and cut < math.inf else (False,):
                     left = [i for i in rows if (gaps_left if math.isnan(values[i]) else values[i] <= cut)]
-                    gain = self._gain(sum(g[i] for i in left), sum(h[i] for i in left), total_g, total_h)
+                    sums = sum(g[i] for i in left), sum(h[i] for i in left), total_g, total_h
+                    gain = self._gain(*sums)
+                    if self.rules.monotone_constraints and gain > -math.inf:
+                        gain = self._bounded_gain(*sums, bounds, self._rises(place))
                     options.append((gain, gaps_left, left))
                 gain, gaps_left, left = max(options, key=lambda option: option[0])
                 if gain <= max(self.rules.gamma, 1e-6):
@@ -188,7 +192,9 @@ class NaiveTrees:
                         "gaps_left": gaps_left,
                     }
                     best["matters"] = len({option[0] for option in options}) > 1
-                    best |= {"left": {"rows": left}, "right": {"rows": right}}
+                    low, high = self._parted(left, right, g, h, bounds, self._rises(place))
+                    best["left"] = {"rows": left, "bounds": low}
+                    best["right"] = {"rows": right, "bounds": high}
         return best
 
     def _gain(self, g: int, h: int, total_g: int, total_h: int) -> float:
@@ -204,14 +210,54 @@ class NaiveTrees:
             - all_g * all_g / (all_h + lam)
         )
 
+    def _rises(self, place: int) -> int:
+        """Whether scores may only rise, 1, or fall, -1, with a column; columns are named c0, c1 and so on."""
+        return self.rules.monotone_constraints.get(f"c{place}", 0)
+
+    def _score(self, g: float, h: float, bounds: tuple[float, float]) -> float:
+        return min(max(-g / (h + self.rules.reg_lambda), bounds[0]), bounds[1])
+
+    def _bounded_gain(
+        self, g: int, h: int, total_g: int, total_h: int, bounds: tuple[float, float], rises: int
+    ) -> float:
+        parts = [(g, h), (total_g - g, total_h - h), (total_g, total_h)]
+        known = [(a * self.unit_g, b * self.unit_h) for a, b in parts]
+        scores = [self._score(a, b, bounds) for a, b in known]
+        if rises * (scores[1] - scores[0]) < 0:
+            return -math.inf
+        lam = self.rules.reg_lambda
+        worth = [-2 * a * w - (b + lam) * w * w for (a, b), w in zip(known, scores, strict=True)]
+        return worth[0] + worth[1] - worth[2]
+
+    def _parted(
+        self,
+        left: list[Row],
+        right: list[Row],
+        g: list[int],
+        h: list[int],
+        bounds: tuple[float, float],
+        rises: int,
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The bounds of two children."""
+        sides = [
+            self._score(sum(g[i] for i in rows) * self.unit_g, sum(h[i] for i in rows) * self.unit_h, bounds)
+            for rows in (left, right)
+        ]
+        middle, (low, high) = sum(sides) / 2, bounds
+        if rises > 0:
+            return (low, middle), (middle, high)
+        return ((middle, high), (low, middle)) if rises < 0 else (bounds, bounds)
+
     def _label(self, node: Node, g: list[int], h: list[int]) -> None:
-        rows = node.pop("rows")
+        rows, bounds = node.pop("rows"), node.pop("bounds")
         if "party" in node:
             self._label(node["left"], g, h)
             self._label(node["right"], g, h)
             return
-        down = sum(h[i] for i in rows) * self.unit_h + self.rules.reg_lambda
-        node["value"] = -self.rules.learning_rate * sum(g[i] for i in rows) * self.unit_g / down
+        score = self._score(
+            sum(g[i] for i in rows) * self.unit_g, sum(h[i] for i in rows) * self.unit_h, bounds
+        )
+        node["value"] = self.rules.learning_rate * score
 
     def _value(self, node: Node, i: Row) -> float:
         while "party" in node:

@@ -26,7 +26,8 @@ SETS = {
     "diabetes": "r2",
 }
 SLOW = {"mnist": 10}  # fewer rounds
-SPLITS = 3  # of the rows into those to train on and those to test, where a set has no test rows of its own
+SPLITS, FEW = 5, 3  # of the rows into those to train on and to test, where a set has no test rows of its own
+LARGE = {"givemesomecredit"}  # fewer splits
 RATE, DEPTH, BINS = 0.1, 6, 255
 Quality = dict[str, float]
 
@@ -36,7 +37,8 @@ def measured(name: str, *, rounds: int, quick: bool) -> dict[str, Quality]:
     rounds = min(rounds, SLOW.get(name, rounds))
     known = known_dataset(name)
     several = not quick and known is not None and not known.test_rows and name not in SLOW
-    runs = [_measured(name, seed, rounds, quick=quick) for seed in range(SPLITS if several else 1)]
+    splits = (FEW if name in LARGE else SPLITS) if several else 1
+    runs = [_measured(name, seed, rounds, quick=quick) for seed in range(splits)]
     return {
         way: {key: float(np.mean([run[way][key] for run in runs])) for key in runs[0][way]} for way in runs[0]
     }
@@ -46,11 +48,13 @@ def _measured(name: str, seed: int, rounds: int, *, quick: bool) -> dict[str, Qu
     tables, loss = dealt(name, seed, 2000 if quick else None)
     found = {}
     for algorithm in ("secureboost", "boosted-sum"):
-        done = run_tables(_job(algorithm, loss, rounds, tables), tables)
+        job = _job(algorithm, loss, rounds, tables)
+        done = run_tables(structs.replace(job, compare=quick and algorithm == "secureboost"), tables)
         found[algorithm] = done.result.metrics
-        if algorithm == "secureboost":
+        if done.result.pooled:
             found["pooled"] = done.result.pooled
     found["scikit-learn"] = _others(_scikit_learn(loss, rounds), tables, loss)
+    found["leaves of any size"] = _others(_scikit_learn(loss, rounds, leaf=1), tables, loss)
     if (model := _xgboost(loss, rounds)) is not None:
         found["XGBoost"] = _others(model, tables, loss)
     return found
@@ -81,7 +85,7 @@ def _job(algorithm: str, loss: str, rounds: int, tables: Tables) -> Any:
         "train": {"epochs": rounds, "loss": loss, "evaluate_every": 0, **classes},
         "trees": {"learning_rate": RATE, "max_depth": DEPTH, "max_bin": BINS},
     }
-    return structs.replace(job_from(plain), compare=algorithm == "secureboost")
+    return job_from(plain)
 
 
 def _pooled(tables: dict[str, Table], active: str) -> tuple[Any, Any]:
@@ -101,7 +105,7 @@ def _others(model: Any, tables: Tables, loss: str) -> Quality:
     return metrics_of(LOSSES[loss], np.asarray(z, dtype=np.float64), y_test, 0.0)
 
 
-def _scikit_learn(loss: str, rounds: int) -> Any:
+def _scikit_learn(loss: str, rounds: int, leaf: int = 20) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingRegressor if loss == "squared" else HistGradientBoostingClassifier
@@ -111,6 +115,7 @@ def _scikit_learn(loss: str, rounds: int) -> Any:
         max_depth=DEPTH,
         max_leaf_nodes=None,
         max_bins=BINS,
+        min_samples_leaf=leaf,
         l2_regularization=1.0,
         early_stopping=False,
     )

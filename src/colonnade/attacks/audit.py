@@ -20,7 +20,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks import verdict
-from colonnade.attacks.case import Case, Columns, Labels
+from colonnade.attacks.case import Case, Columns, Labels, Unnamed
 from colonnade.attacks.registry import ATTACKS, Attack
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.context import GivenModels
@@ -154,9 +154,11 @@ class Auditor:
 
     def _judged(self, attack: Attack, case: Case) -> Finding:
         guess = attack.guess(case)
+        y = self.truth if case.holds_label and self.task != "multiclass" else None
         if isinstance(guess, Columns):
-            y = self.truth if case.holds_label and self.task != "multiclass" else None
             return verdict.on_columns(attack, case, guess, self.tables, y)
+        if isinstance(guess, Unnamed):
+            return verdict.on_unnamed(attack, case, guess, self.tables, y)
         return verdict.on_labels(attack, case, guess, self.truth, self.task)
 
     def coins(self, cases: list[Case]) -> Iterator[Finding]:

@@ -67,4 +67,15 @@ class Columns:
     guess: Mapping[str, Floats]
 
 
-Guess = Labels | Columns
+@dataclass(frozen=True, eq=False)
+class Unnamed:
+    """Columns that an attack has found, [rows, columns], without knowing whose and which they are.
+
+    The first `cuts` of them have two values, and the attacker claims that others hold exactly these.
+    """
+
+    columns: Floats
+    cuts: int = 0
+
+
+Guess = Labels | Columns | Unnamed

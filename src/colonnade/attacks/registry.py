@@ -13,8 +13,10 @@ from typing import Literal
 
 from colonnade.attacks import (
     joint_score,
+    lattice,
     linear_system,
     split_labels,
+    subspace,
     tree_columns,
     tree_labels,
     veiled,
@@ -56,6 +58,10 @@ def _owns_blindly(case: Case) -> bool:
     return two and case.plan.blind is not None and case.party in case.plan.blind.dealers
 
 
+def _is_told_weights(case: Case) -> bool:
+    return _owns_blindly(case) and "w" in case.share.weights
+
+
 def _asks_blindly(case: Case) -> bool:
     one = not case.plan.objective.shape
     return one and case.plan.blind is not None and case.party == case.plan.evaluator
@@ -68,6 +74,16 @@ def _told_totals(case: Case) -> bool:
 
 def _evaluates(case: Case) -> bool:
     return _told_totals(case) and case.party == case.plan.evaluator
+
+
+def _measures(case: Case) -> bool:
+    """Whether the party is told the scores of all rows, once or more often."""
+    plan = case.plan
+    return case.party == plan.evaluator and len(plan.parties) > 1 and not plan.objective.shape
+
+
+def _measures_exactly(case: Case) -> bool:
+    return subspace.opened(case) and _measures(case)
 
 
 def _keeps_features(case: Case) -> bool:
@@ -170,10 +186,34 @@ ATTACKS: tuple[Attack, ...] = (
         by=_owns_blindly,
         guess=veiled.labels_from_veils,
     ),
+    Attack(
+        name="labels from its own weights",
+        aim="labels",
+        sees="its part of the model, which is its result",
+        on=("backward",),
+        by=_is_told_weights,
+        guess=veiled.labels_from_weights,
+    ),
     Attack(JOINT, "columns", TOTALS, ("backward",), _told_totals, joint_score.columns_from_rounds),
     Attack(JOINT, "columns", TOTALS, ("backward",), _asks_blindly, veiled.columns_from_blind_rounds),
     Attack(JOINT, "columns", TOTALS, ("pull",), _told_totals, joint_score.columns_from_pulls),
     Attack(JOINT, "columns", TOTALS, ("full",), _evaluates, joint_score.columns_from_directions),
+    Attack(
+        name="columns from the space of scores",
+        aim="columns",
+        sees="the scores of all rows in every measurement",
+        on=("backward", "pull"),
+        by=_measures,
+        guess=subspace.columns_from_measurements,
+    ),
+    Attack(
+        name="columns from exact scores",
+        aim="columns",
+        sees="the same, as whole numbers",
+        on=("backward",),
+        by=_measures_exactly,
+        guess=lattice.columns_from_exact_totals,
+    ),
     Attack(
         name="labels from gradients of trees",
         aim="labels",

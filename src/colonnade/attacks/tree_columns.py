@@ -18,7 +18,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.attacks.case import Case, Columns
-from colonnade.conversations.boost.wire import flags_of, level_of, tag_for
+from colonnade.conversations.boost.wire import flags_of, grid_of, level_of, tag_for
 from colonnade.messages import Bins, Divide, Gradients, Histograms, Sides
 from colonnade.trees.bins import Grid
 from colonnade.trees.boosting import Sampling
@@ -54,7 +54,7 @@ def _equations(case: Case) -> Iterator[tuple[Floats, dict[str, list[Floats]]]]:
     """For every level of every tree: g and h of every slot's rows, [equations, rows]; all parties' sums."""
     said, heard = case.transcript.said, case.transcript.heard
     bins = [(who, m) for who, m in heard if isinstance(m, Bins)]
-    grids = {who: Grid(m.ordered.astype(np.int64), m.gaps.astype(bool)) for who, m in bins}
+    grids = {who: grid_of(m, who) for who, m in bins}
     histograms = {(who, m.tag): m.sums for who, m in heard if isinstance(m, Histograms)}
     words = {m.tag: m.words for _, m in said if isinstance(m, Gradients) and m.words.size}
     sampling = Sampling(case.plan.settings.trees, case.plan.seed, case.rows)

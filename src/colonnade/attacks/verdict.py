@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers
-from colonnade.attacks.case import Case, Columns, Labels
+from colonnade.attacks.case import Case, Columns, Labels, Unnamed
 from colonnade.attacks.confidence import Interval, of_auc, of_correlation, of_part
 from colonnade.attacks.epsilon import epsilon_at_least
 from colonnade.attacks.registry import Attack
@@ -23,6 +23,7 @@ from colonnade.metrics import auc
 
 KNOWN = 10  # one row in so many is one whose label the attacker knows
 LEAST = 40  # rows below which nothing is said
+ALIKE = 0.9  # the correlation from which a column counts as found
 
 
 def on_labels(attack: Attack, case: Case, guess: Labels, y: Floats, task: Task) -> Finding:
@@ -79,6 +80,57 @@ def on_columns(
     words = f"a correlation of {_span(span)} with {where}"
     note = f"the most exposed of {looked_at} columns"
     return _finding(attack, case, span, base, words, f"{base:.2f}, from its own columns", note)
+
+
+def on_unnamed(
+    attack: Attack, case: Case, guess: Unnamed, tables: Mapping[str, Table], y: Floats | None
+) -> Finding:
+    """How many of the others' columns an attack has found that does not know their names."""
+    if not guess.columns.shape[1]:
+        return _nothing(attack, case, "too few measurements, or too many columns, for this attack")
+    truth = np.column_stack([_varying(tables[party]) for party in case.widths if party != case.party])
+    if not truth.shape[1]:
+        return _nothing(attack, case, "the others have no columns that vary")
+    alike = exposure(guess.columns, truth)
+    own = _dense(case.own.X)
+    known = own if y is None else np.column_stack([own, y])
+    base = float(np.mean([_explained(known, column) > ALIKE for column in truth.T]))
+    cuts, whole = yes_no_found(guess, truth)
+    found = of_part(int((alike > ALIKE).sum()), len(alike))
+    words = f"{found.value:.0%} of {len(alike)} columns (correlation over {ALIKE:g})"
+    if cuts.size:
+        words += f"; {cuts.sum()} of {cuts.size} yes/no columns exactly"
+    note = f"the median correlation is {np.median(alike):.2f}"
+    if whole:
+        note += f"; {whole} vectors of two values claimed"
+    return _finding(attack, case, found, base, words, f"{base:.0%}, from its own columns", note)
+
+
+def exposure(found: Floats, truth: Floats) -> Floats:
+    """For every true column the largest correlation with one that was found."""
+    one, other = (each - each.mean(axis=0) for each in (found, truth))
+    one = one[:, np.any(one != 0, axis=0)]
+    one, other = one / np.linalg.norm(one, axis=0), other / np.linalg.norm(other, axis=0)
+    alike: Floats = np.abs(one.T @ other).max(axis=0, initial=0.0)
+    return alike
+
+
+def yes_no_found(guess: Unnamed, truth: Floats) -> tuple[Numbers, int]:
+    """Which of the true columns of two values were claimed exactly, and how many claims there were."""
+    claims = {_side(cut > 0) for cut in guess.columns[:, : guess.cuts].T}
+    of_two = [column for column in truth.T if len(np.unique(column)) == 2]
+    return np.array([_side(column > column.min()) in claims for column in of_two], dtype=bool), guess.cuts
+
+
+def _side(cut: Numbers) -> bytes:
+    """A cut of the rows in two, whichever half is called True."""
+    return min(cut.tobytes(), (~cut).tobytes())
+
+
+def _varying(table: Table) -> Floats:
+    """A party's columns that are not the same everywhere."""
+    X = _dense(table.X)
+    return X[:, np.ptp(X, axis=0) > 0] if len(X) and X.shape[1] else np.zeros((table.rows, 0))
 
 
 def on_coins(

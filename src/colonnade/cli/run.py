@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -65,7 +66,15 @@ def run(
         from colonnade.report.mlflow import check_mlflow
 
         check_mlflow()  # before the run, not after it
-    done, files = _run(job, folder, plot=plot, timeline=timeline, quiet=as_json)
+    with ExitStack() as stack:
+        if job.world == "mpi":
+            from colonnade.run.mpi import follow, follows, leading
+
+            if follows():
+                follow()
+                ctx.exit()
+            stack.enter_context(leading(len(job.data.party_names)))
+        done, files = _run(job, folder, plot=plot, timeline=timeline, quiet=as_json)
     if report:
         files.append(_report(folder))
     if uri is not None:

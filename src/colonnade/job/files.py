@@ -97,7 +97,7 @@ def readable(text: str, kind: type[Section]) -> str:
     """An error text of msgspec in a job's words: train.batch for `$.train.batch`, and which values there are.
 
     >>> readable("Invalid enum value 'moon' - at `$.world`", Job)
-    "world: 'moon' is not one of 'simulated', 'local', 'network'"
+    "world: 'moon' is not one of 'simulated', 'local', 'network', 'mpi'"
     >>> readable("Object missing required field `data`", Job)
     'data: this key is missing'
     >>> readable("Invalid enum value 'fast' - at `$.train.step`", Job)

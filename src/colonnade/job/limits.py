@@ -236,6 +236,9 @@ def _check_trees(trees: Trees, refuse: Refuse) -> None:
     for key in ("subsample", "colsample_bytree"):
         if not 0 < getattr(trees, key) <= 1:
             refuse(f"trees.{key}: {getattr(trees, key)} is not a part above 0 and up to 1")
+    for column, direction in trees.monotone_constraints.items():
+        if direction not in (-1, 0, 1):
+            refuse(f"trees.monotone_constraints: {column} = {direction}; give 1, -1 or 0")
     if not 0 < trees.validation_fraction < 1:
         refuse(f"trees.validation_fraction: {trees.validation_fraction} is not between 0 and 1")
 

@@ -73,6 +73,18 @@ class Pace(Section, frozen=True):
         return bool(self.tolerance) and not self.fades
 
 
+class Hidden(Section, frozen=True):
+    """Who shares the scores with the label holder where nobody may learn them.
+
+    `mate` holds the other part of scores and theta, `dealer` deals words for both, and `dealers` names for
+    every block the third party that deals words for the mate's products.
+    """
+
+    mate: str
+    dealer: str
+    dealers: dict[str, str]
+
+
 class Blind(Section, frozen=True):
     """Who helps whom where nobody but the label holder may learn what labels follow from.
 
@@ -81,6 +93,7 @@ class Blind(Section, frozen=True):
 
     dealers: dict[str, str]
     reveal: RevealName
+    hidden: Hidden | None = None  # None: the label holder learns total scores
 
 
 class Plan(Section, Generic[C], frozen=True, kw_only=True):

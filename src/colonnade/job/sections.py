@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-World = Literal["simulated", "local", "network"]
+World = Literal["simulated", "local", "network", "mpi"]
 LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", "gamma"]
 ClassWeight = Literal["balanced"] | dict[str, float] | None
 RegularizerName = Literal["l2", "nonconvex"]
@@ -15,6 +15,7 @@ SumName = Literal["masked", "tree", "plain"]
 Broadcast = Literal["star", "tree"]
 LabelsName = Literal["blind", "clear"]
 RevealName = Literal["owner", "never"]
+ScoresName = Literal["open", "hidden"]
 Device = Literal["cpu", "cuda", "auto"]
 ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
 MissingName = Literal["auto", "error", "zero", "mean"]
@@ -144,6 +145,7 @@ class Secure(Section, frozen=True):
     labels: LabelsName | None = None  # who learns what the labels follow from: none but their holder, or all
     helper: str | None = None  # the party that deals random words where labels are blind
     reveal: RevealName = "owner"  # who learns the weights of a blind run in the end
+    scores: ScoresName = "open"  # whether the label holder of a blind run learns total scores in training
 
 
 class Cascade(Section, frozen=True):
@@ -269,6 +271,9 @@ class Trees(Section, frozen=True):
     early_stopping_rounds: int = 0  # without a gain on held-back rows, which end the run; 0: none
     validation_fraction: float = 0.1  # of the training rows that are held back for it
     turns: Literal["gain", "round"] = "gain"  # of boosted-sum: whose columns a tree uses
+    monotone_constraints: dict[
+        str, int
+    ] = {}  # by column: 1 if scores may only rise with it, -1 if they may only fall
 
 
 class Woe(Section, frozen=True):

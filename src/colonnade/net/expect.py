@@ -109,6 +109,11 @@ def whole(*shape: int | None, low: int = 0, high: int = 2**53, dtype: str = "int
     return Array(dtype, shape, low, high)
 
 
+def like(own: Numbers) -> Array:
+    """An array of the type and shape of one that this party has itself."""
+    return Array(str(own.dtype), own.shape)
+
+
 def octets(*shape: int | None) -> Array:
     """Bytes."""
     return Array("uint8", shape)

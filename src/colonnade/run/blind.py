@@ -15,7 +15,7 @@ from msgspec import structs
 from colonnade.conversations.conversation import Conversation
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, Training
-from colonnade.job.plan import Blind, Facts
+from colonnade.job.plan import Blind, Facts, Hidden
 from colonnade.job.sections import LabelsName
 
 TWO_PARTIES = (
@@ -46,6 +46,8 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
         yield JobError(
             "secure.reveal = 'never': only weights of blind runs are kept apart; set labels = 'blind'"
         )
+    if job.secure.scores == "hidden" and job.secure.labels != "blind":
+        yield JobError("secure.scores = 'hidden': only blind runs can hide scores; set labels = 'blind'")
     if job.secure.labels != "blind":
         if job.secure.helper is not None and job.secure.labels == "clear":
             yield JobError("secure.helper: nobody needs help where labels are clear; drop one of the keys")
@@ -91,7 +93,29 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
     if len(others) < 2:
         raise JobError(TWO_PARTIES)
     owners = [party for party in others if facts.columns[party]]
-    return Blind(dealers=dealers_of(owners, others, helper), reveal=job.secure.reveal)
+    hidden = None
+    if job.secure.scores == "hidden":
+        blocks = [*([asker] if facts.columns[asker] else []), *owners]
+        hidden = hidden_of(asker, blocks, others, helper)
+    return Blind(dealers=dealers_of(owners, others, helper), reveal=job.secure.reveal, hidden=hidden)
+
+
+def hidden_of(asker: str, blocks: Sequence[str], others: Sequence[str], helper: str | None) -> Hidden:
+    """The mate of the label holder, the party that deals for both, and who deals for the mate's products.
+
+    The label holder deals only where there is no other third party.
+
+    >>> hidden_of("bank", ["bank", "shop", "telco"], ["shop", "telco"], None)
+    Hidden(mate='shop', dealer='telco', dealers={'bank': 'telco', 'telco': 'bank'})
+    """
+    mate = next(party for party in others if party != helper)
+    dealer = helper or next(party for party in others if party != mate)
+    dealers = {
+        block: next(party for party in (dealer, *others, asker) if party not in (mate, block))
+        for block in blocks
+        if block != mate
+    }
+    return Hidden(mate=mate, dealer=dealer, dealers=dealers)
 
 
 def dealers_of(owners: Sequence[str], others: Sequence[str], helper: str | None = None) -> dict[str, str]:

@@ -32,7 +32,7 @@ Data = Mapping[str, PartyData]
 def weigh_all(terms: WeighingTerms, data: Data) -> dict[str, Weighing]:
     """Weigh everybody's columns in the world that the terms name."""
     match terms.world:
-        case "local":
+        case "local" | "mpi":  # the first rank has all columns anyway, and hands them out afterwards
             clock = RealClock()
             hub = LocalHub()
             return apart(asyncio.run, lambda _: _in_process(terms, data, hub.wire, lambda _: clock))

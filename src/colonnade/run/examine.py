@@ -101,6 +101,7 @@ def _extras(job: Job) -> Iterator[Problem]:
         "torch": (bool(kinds & NETWORKS) or job.cascade.optimizer != "sgd", "[model]", "torch"),
         "dp_accounting": (job.privacy.mechanism in ("scalar", "gradient"), "[privacy]", "privacy"),
         "openpyxl": (any(path.endswith((".xlsx", ".xlsm")) for path in paths), "[data]", "excel"),
+        "mpi4py": (job.world == "mpi", "world", "mpi"),
         "grpc": (job.network.transport == "grpc" and job.world == "network", "network.transport", "grpc"),
     }
     for module, (needed, where, extra) in needs.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from colonnade.run.inprocess import run_local, run_simulated
+from colonnade.run.mpi import run_mpi
 from colonnade.run.party import Share
 from colonnade.run.processes import run_processes
 from colonnade.run.world import Launch, World
@@ -11,6 +12,7 @@ WORLDS: dict[str, World] = {
     "local": run_local,
     "simulated": run_simulated,
     "network": run_processes,
+    "mpi": run_mpi,
 }
 
 IN_PROCESS = ("local", "simulated")  # worlds whose parties share this process, and its memory

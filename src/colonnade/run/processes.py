@@ -150,10 +150,8 @@ def collect(
     causes: list[ColonnadeError] = []
     found = {}
     for party, folder in folders.items():
-        if (folder / "error.json").exists():
-            plain = msgspec.json.decode((folder / "error.json").read_bytes())
-            kind = getattr(errors, plain["error"], ColonnadeError)
-            causes.append(kind(f"{party}: {plain['text']}"))
+        if (cause := stored_error(party, folder)) is not None:
+            causes.append(cause)
         elif parties[party].poll() == 0:
             found[party] = read(folder)
         else:
@@ -164,9 +162,22 @@ def collect(
                 PeerLost(f"{party}'s process ended with status {code}{said} ({folder / 'log.txt'})")
             )
     if causes:
-        # parties that only heard of the failure say less than the one where it happened
-        raise min(causes, key=lambda cause: isinstance(cause, errors.NetworkError))
+        raise first_real(causes)
     return found
+
+
+def stored_error(party: str, folder: Path) -> ColonnadeError | None:
+    """The error that a party left in its folder, if it did."""
+    if not (folder / "error.json").exists():
+        return None
+    plain = msgspec.json.decode((folder / "error.json").read_bytes())
+    kind: type[ColonnadeError] = getattr(errors, plain["error"], ColonnadeError)
+    return kind(f"{party}: {plain['text']}")
+
+
+def first_real(causes: list[ColonnadeError]) -> ColonnadeError:
+    """The cause that says most: parties that only heard of a failure say less than the one where it was."""
+    return min(causes, key=lambda cause: isinstance(cause, errors.NetworkError))
 
 
 def _relay(lines: IO[bytes], progress: Progress) -> None:

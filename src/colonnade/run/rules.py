@@ -98,8 +98,8 @@ WORLDS_OF = {
         ("latency_ms", "bandwidth_mbps", "ns_per_value", "us_per_call", "charge_forward", "faults"),
         ("simulated",),
     ),
-    "speeds": ("simulated", "network"),
-    "work_ms": ("network",),
+    "speeds": ("simulated", "network", "mpi"),
+    "work_ms": ("network", "mpi"),
     "transport": ("network",),
 }
 """The worlds in which a key of [network] means something, where it does not in all of them."""

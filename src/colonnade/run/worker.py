@@ -12,10 +12,10 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -30,7 +30,7 @@ from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
-from colonnade.run.party import Party, Share, Work, train
+from colonnade.run.party import Party, Progress, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
 
 TEST_SCORES = "test_scores.npy"
@@ -60,7 +60,18 @@ class Instructions(Told, frozen=True, kw_only=True):
 
 
 def live(folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]], speed: float = 1.0) -> int:
-    """Do what the folder says; returns the process's exit code. An error is left in the folder.
+    """Do what the folder says; returns its exit code. An error is left in the folder and printed."""
+    error = attempt(folder, serve, speed)
+    if error is None:
+        return 0
+    print(f"colonnade: {error}", file=sys.stderr)
+    return error.exit_code
+
+
+def attempt(
+    folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]], speed: float = 1.0
+) -> ColonnadeError | None:
+    """Do what the folder says; an error is left in the folder and returned.
 
     A party whose speed is below 1 computes everything so much longer.
     """
@@ -70,9 +81,8 @@ def live(folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]], speed
     except ColonnadeError as error:
         plain = {"error": type(error).__name__, "text": str(error)}
         leave(folder / "error.json", json.dumps(plain).encode())
-        print(f"colonnade: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+        return error
+    return None
 
 
 def read_share(folder: Path) -> Share:
@@ -83,6 +93,14 @@ def read_share(folder: Path) -> Share:
     if (folder / TEST_SCORES).exists():
         share.test_scores = np.load(folder / TEST_SCORES, allow_pickle=False)
     return share
+
+
+class Connect(Protocol):
+    """Connects a party with all others for as long as a block lasts."""
+
+    def __call__(
+        self, folder: Path, told: Told, network: Net, clock: RealClock, recorder: Recorder | None = None
+    ) -> AbstractAsyncContextManager[tuple[Party, Endpoint]]: ...
 
 
 @asynccontextmanager
@@ -113,15 +131,15 @@ async def connected(
         orphaned.cancel()
 
 
-async def _serve(folder: Path) -> None:
+async def take_part(folder: Path, connect: Connect = connected, progress: Progress | None = None) -> None:
     """Join the others, train, and leave this party's share in the folder."""
     told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
     plan = told.read_plan()
     clock = RealClock(plan.network.work_ms / 1e3)
     recorder = Recorder(clock) if told.timeline else None
     prepared = store.load(folder / "data").prepare()
-    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=_report)
-    async with connected(folder, told, plan.network, clock, recorder) as (party, net):
+    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=progress or _report)
+    async with connect(folder, told, plan.network, clock, recorder) as (party, net):
         began = time.process_time()
         share = await recorded(recorder, train(party, work, net))
         if recorder is not None:
@@ -165,11 +183,11 @@ def leave(path: Path, content: bytes) -> None:
     draft.replace(path)
 
 
-def _speed(folder: Path) -> float:
+def speed_of(folder: Path) -> float:
     """The speed that the plan gives this party."""
     told = msgspec.json.decode((folder / "instructions.json").read_bytes(), type=Instructions)
     return told.read_plan().speeds[told.party]
 
 
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), _serve, _speed(Path(sys.argv[1]))))
+    sys.exit(live(Path(sys.argv[1]), take_part, speed_of(Path(sys.argv[1]))))

@@ -32,6 +32,7 @@ class Grid:
 
     ordered: Counts
     gaps: Flags
+    rises: Counts  # whether scores may only rise with a column, 1, or only fall, -1, or both, 0
 
     @cached_property
     def width(self) -> Counts:
@@ -59,14 +60,18 @@ class Grid:
 
     def take(self, columns: Counts) -> Grid:
         """The bins of these columns alone."""
-        return Grid(self.ordered[columns], self.gaps[columns])
+        return Grid(self.ordered[columns], self.gaps[columns], self.rises[columns])
 
     @staticmethod
     def joined(grids: Sequence[Grid]) -> Grid:
         """Several parties' columns side by side."""
-        empty = Grid(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
-        found = [empty, *grids]
-        return Grid(np.concatenate([g.ordered for g in found]), np.concatenate([g.gaps for g in found]))
+        none = np.zeros(0, dtype=np.int64)
+        found = [Grid(none, none.astype(bool), none), *grids]
+        return Grid(
+            np.concatenate([g.ordered for g in found]),
+            np.concatenate([g.gaps for g in found]),
+            np.concatenate([g.rises for g in found]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +98,9 @@ class Cuts:
 
     @property
     def grid(self) -> Grid:
-        return Grid(np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64), self.gaps)
+        """The bins, of columns with which scores may rise and fall."""
+        ordered = np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
+        return Grid(ordered, self.gaps, np.zeros_like(ordered))
 
     def codes(self, X: Matrix) -> Codes:
         """The bin of every value, [columns, rows]: a column lies in one piece."""

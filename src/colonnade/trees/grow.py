@@ -17,7 +17,7 @@ from colonnade.job import Trees
 from colonnade.trees.bins import Counts, Flags, Grid
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.gradients import Units
-from colonnade.trees.splits import Best, Judge
+from colonnade.trees.splits import Best, Bounds, Judge
 from colonnade.trees.tree import LEAF, NODE, Tree
 
 
@@ -108,7 +108,9 @@ class Growth:
         self.at = np.zeros(len(words), dtype=np.int64)  # the node of every row
         self.depth, self.leaves = 0, 1
         self._nodes = _Nodes()
-        self._open = self._added(self.totals)
+        # only where scores may only rise or fall with some column
+        self._bounds = (np.array([-np.inf]), np.array([np.inf])) if columns.grid.rises.any() else None
+        self._open = self._added(self.totals, self._bounds)
         self.allowed: int | None = None  # the one party whose columns the tree may use
 
     @property
@@ -123,7 +125,7 @@ class Growth:
         usable = np.ones(grid.columns, dtype=bool)
         if self.allowed is not None:
             usable = self.columns.party == self.allowed
-        best = self.judge.best(self.histograms, self.totals, grid, usable)
+        best = self.judge.best(self.histograms, self.totals, grid, usable, self._bounds)
         split = self._chosen(best)
         column = grid.column[best.bin[split]]
         self.depth += 1
@@ -135,7 +137,7 @@ class Growth:
             gaps_left=best.gaps_left & split,
             stays=np.zeros(0, dtype=bool),
         )
-        return self._branched(level, best, splits)
+        return self._branched(level, best, splits, grid.rises[column])
 
     def divide(self, level: Level, left: Flags) -> None:
         """Take in which rows went left."""
@@ -155,12 +157,13 @@ class Growth:
             split = split & np.isin(np.arange(len(split)), first)
         return split
 
-    def _branched(self, level: Level, best: Best, splits: list[int]) -> Level:
+    def _branched(self, level: Level, best: Best, splits: list[int], rises: Counts) -> Level:
         """The level with its children among the nodes; `splits` are counted."""
         nodes, split = self._nodes, level.split
         where: Rows = np.flatnonzero(split)
         sums = np.concatenate([best.left[where], self.totals[where] - best.left[where]])
-        children = self._added(sums)
+        bounds = self._halved(where, sums, rises)
+        children = self._added(sums, bounds)
         for k, node in enumerate(where.tolist()):
             parent, party = self._open[node], int(level.party[node])
             nodes.party[parent], nodes.split[parent] = party, splits[party]
@@ -171,7 +174,17 @@ class Growth:
         self._children = np.array(children, dtype=np.int64)
         self._open = self._children[stays].tolist()
         self.totals = sums[stays]
+        self._bounds = None if bounds is None else (bounds[0][stays], bounds[1][stays])
         return Level(level.party, level.column, level.bin, level.gaps_left, stays)
+
+    def _halved(self, where: Rows, sums: Words, rises: Counts) -> Bounds | None:
+        """The bounds of the children of some nodes; columns with which scores rise or fall part them."""
+        if self._bounds is None:
+            return None
+        low, high = (np.tile(bound[where], 2) for bound in self._bounds)
+        middle = np.tile(self.judge.weight(sums, (low, high)).reshape(2, -1).mean(axis=0), 2)
+        upper = np.concatenate([-rises, rises])  # the right child has the higher scores where they rise
+        return np.where(upper > 0, middle, low), np.where(upper < 0, middle, high)
 
     def _stay(self, sums: Words) -> Flags:
         """Which new nodes could be split once more."""
@@ -181,9 +194,9 @@ class Growth:
         heavy: Flags = self.judge.cover(sums) >= 2 * self.rules.min_child_weight
         return heavy
 
-    def _added(self, sums: Words) -> list[int]:
+    def _added(self, sums: Words, bounds: Bounds | None) -> list[int]:
         """Add nodes with these sums."""
-        values = self.rules.learning_rate * self.judge.weight(sums)
+        values = self.rules.learning_rate * self.judge.weight(sums, bounds)
         covers = self.judge.cover(sums)
         return [self._nodes.add(float(v), float(c)) for v, c in zip(values, covers, strict=True)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,12 +18,14 @@ from colonnade.trees.tree import OwnSplits
 
 
 class OwnColumns:
-    """What one party does with its columns; `party` is its place in the order of all parties."""
+    """What one party does with its columns, whose names are its own; `party` is its place among all."""
 
-    def __init__(self, X: Matrix, sampling: Sampling, party: int) -> None:
+    def __init__(self, X: Matrix, sampling: Sampling, party: int, names: Sequence[str] = ()) -> None:
         self.party, self.sampling = party, sampling
         self.cuts = Cuts.of(X, sampling.rules.max_bin, sampling.seed)
-        self.grid = self.cuts.grid
+        constraints = sampling.rules.monotone_constraints
+        rises = np.array([constraints.get(name, 0) for name in names], dtype=np.int64)
+        self.grid = replace(self.cuts.grid, rises=rises) if names else self.cuts.grid
         self.all = Histogrammer(self.cuts.codes(X), self.grid)
         self.chosen = self.all
         self.splits = OwnSplits()

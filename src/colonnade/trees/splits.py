@@ -4,6 +4,11 @@ A split sends the rows of the bins up to one to the left and all others to the r
 gain more. The gain is G_l^2 / (H_l + lambda) + G_r^2 / (H_r + lambda) - G^2 / (H + lambda), G and H being the
 sums of first and second derivatives, as XGBoost computes it. Of equal gains the first counts, in the order of
 parties, columns and bins; sums are whole numbers, so nobody can disagree on what is equal.
+
+Where scores may only rise or fall with some columns, a node has bounds: its leaves score within them. A split
+of such a column that would go the wrong way is none, and halves the bounds of its children between their
+scores, so that nothing below can cross (as XGBoost does it). Then G and H are worth what a score within the
+bounds makes of them.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ from colonnade.trees.bins import Counts, Flags, Grid
 from colonnade.trees.gradients import Units, parted
 
 LEAST_GAIN = 1e-6
+Bounds = tuple[Floats, Floats]
+"""The least and the largest score of every node's leaves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,28 +44,30 @@ class Judge:
     rules: Trees
     units: Units
 
-    def weight(self, total: Words) -> Floats:
-        """The best score of a leaf with these sums, before the learning rate."""
-        g, h = self._sums(total)
-        weight: Floats = np.where(h + self.rules.reg_lambda > 0, -g, 0.0) / self._bend(h)
-        return weight
+    def weight(self, total: Words, bounds: Bounds | None = None) -> Floats:
+        """The best score of a leaf with these sums and bounds, before the learning rate."""
+        weight = self._weight(*self._sums(total))
+        return weight if bounds is None else np.clip(weight, *bounds)
 
     def cover(self, total: Words) -> Floats:
         """The sum of second derivatives."""
         return self._sums(total)[1]
 
-    def best(self, histograms: Words, totals: Words, grid: Grid, allowed: Flags) -> Best:
+    def best(
+        self, histograms: Words, totals: Words, grid: Grid, allowed: Flags, bounds: Bounds | None = None
+    ) -> Best:
         """The best split of every node, [nodes, bins], among the columns that are allowed."""
+        rises = grid.rises[grid.column]
         up_to, with_gaps = _up_to(histograms, grid), grid.gaps[grid.column]
         place = np.arange(grid.total) - grid.start[grid.column]
         last = place == grid.ordered[grid.column] - 1
         usable = allowed[grid.column] & (place < grid.ordered[grid.column])
         # where a column has gaps, its last ordered bin splits all numbers from all gaps
-        right = self._gains(up_to, totals, usable & (~last | with_gaps))
+        right = self._gains(up_to, totals, usable & (~last | with_gaps), rises, bounds)
         left, gaps = np.full_like(right, -np.inf), np.zeros_like(up_to)
         if with_gaps.any():
             gaps[:, with_gaps] = histograms[:, (grid.start + grid.ordered)[grid.column[with_gaps]]]
-            left = self._gains(up_to + gaps, totals, usable & ~last & with_gaps)
+            left = self._gains(up_to + gaps, totals, usable & ~last & with_gaps, rises, bounds)
         # where gaps make no difference, a gap in a new row goes with the heavier side
         heavier = 2 * parted(up_to)[1] > parted(totals)[1][:, None]
         gaps_left = (left > right) | (((left == right) | ~with_gaps) & heavier)
@@ -70,19 +79,37 @@ class Judge:
         left_sum = np.where(gaps_left & with_gaps, up_to + gaps, up_to)
         return Best(gain[nodes, picked], picked, gaps_left[nodes, picked], left_sum[nodes, picked])
 
-    def _gains(self, left: Words, totals: Words, usable: Flags) -> Floats:
+    def _gains(
+        self, left: Words, totals: Words, usable: Flags, rises: Counts, bounds: Bounds | None
+    ) -> Floats:
         """The gain of every split, -inf where it is none."""
         g, h = self._sums(left)
         all_g, all_h = (part[:, None] for part in self._sums(totals))
         other_g, other_h = all_g - g, all_h - h
         least = self.rules.min_child_weight
         fine = usable & (h >= least) & (other_h >= least) & (h > 0) & (other_h > 0)
-        gain = self._worth(g, h) + self._worth(other_g, other_h) - self._worth(all_g, all_h)
+        if bounds is None:
+            gain = self._worth(g, h) + self._worth(other_g, other_h) - self._worth(all_g, all_h)
+        else:
+            within = bounds[0][:, None], bounds[1][:, None]
+            score, other = (np.clip(self._weight(*s), *within) for s in ((g, h), (other_g, other_h)))
+            alone = np.clip(self._weight(all_g, all_h), *within)
+            fine &= rises * (other - score) >= 0
+            gain = self._worth_at(g, h, score) + self._worth_at(other_g, other_h, other)
+            gain -= self._worth_at(all_g, all_h, alone)
         gains: Floats = np.where(fine & (gain > max(self.rules.gamma, LEAST_GAIN)), gain, -np.inf)
         return gains
 
     def _worth(self, g: Floats, h: Floats) -> Floats:
         return g * g / self._bend(h)
+
+    def _worth_at(self, g: Floats, h: Floats, score: Floats) -> Floats:
+        """The same for a score that is not the best there is."""
+        return -(2 * g + self._bend(h) * score) * score
+
+    def _weight(self, g: Floats, h: Floats) -> Floats:
+        weight: Floats = np.where(h + self.rules.reg_lambda > 0, -g, 0.0) / self._bend(h)
+        return weight
 
     def _sums(self, words: Words) -> tuple[Floats, Floats]:
         g, h = parted(words)

@@ -10,9 +10,11 @@ import pytest
 from tests.oracles.tables import pooled, random_tables, run
 from tests.oracles.trees import NaiveTrees, Node
 
+from colonnade.conversations.predict import Holding
 from colonnade.errors import JobError
 from colonnade.job import Trees
 from colonnade.run.federate import Finished, Tables
+from colonnade.run.registry import CONVERSATIONS
 from colonnade.trees.tree import LEAF, Forest, Splits
 
 SMALL: dict[str, Any] = {"max_depth": 3, "max_bin": 8, "min_child_weight": 0.5, "learning_rate": 0.3}
@@ -95,6 +97,7 @@ def assert_equal_trees(done: Finished, oracle: NaiveTrees) -> None:
         {"subsample": 0.6, "colsample_bytree": 0.5},
         {"early_stopping_rounds": 1, "validation_fraction": 0.3, "learning_rate": 1.0},
         {"max_depth": 5, "min_child_weight": 3.0},
+        {"max_depth": 5, "monotone_constraints": {"c0": 1, "c4": -1, "c7": 1, "c11": -1}},
     ],
 )
 def test_trees_are_those_of_naive_boosting_on_pooled_columns(trees: dict[str, Any]) -> None:
@@ -207,3 +210,39 @@ def test_numbers_out_of_range_are_refused() -> None:
 
 def test_defaults_are_those_of_the_section() -> None:
     assert run(random_tables(active=1), "secureboost", train=ROUNDS).plan.settings.trees == Trees()
+
+
+@pytest.mark.parametrize("algorithm", ["secureboost", "boosted-sum"])
+def test_scores_only_rise_with_columns_that_are_constrained(algorithm: str) -> None:
+    tables, rng = random_tables(active=1, rows=400), np.random.default_rng(3)
+    columns = {"c1": 1, "c6": -1}
+    constrained, free = (
+        grown(
+            tables,
+            algorithm=algorithm,
+            trees={"max_depth": 5, "monotone_constraints": each},
+            train={"epochs": 20},
+        )
+        for each in (columns, {})
+    )
+    for name, direction in columns.items():
+        worst = []
+        for done in (constrained, free):
+            rows = {party: rng.standard_normal((40, table.width)) for party, table in tables.train.items()}
+            party = next(party for party, table in tables.train.items() if name in table.columns)
+            place, steps = tables.train[party].columns.index(name), []
+            for value in np.linspace(-3, 3, 30):
+                rows[party][:, place] = value
+                held = {
+                    who: Holding(done.plan, who, done.shares[who].weights, rows[who])
+                    for who in done.plan.parties
+                }
+                steps.append(CONVERSATIONS["boost"].share.together(held))
+            worst.append((direction * np.diff(steps, axis=0)).min())
+        assert worst[0] >= -1e-12
+        assert worst[1] < -1e-3, "without the constraint some scores fall"
+
+
+def test_a_constraint_of_a_column_that_nobody_has_is_refused() -> None:
+    with pytest.raises(JobError, match="2 columns are named and the parties have 1"):
+        grown(random_tables(active=1), trees={"monotone_constraints": {"c1": 1, "age": 1}})

@@ -6,7 +6,7 @@ from typing import Any
 
 from colonnade.errors import JobError
 from colonnade.job import Job
-from colonnade.job.plan import Facts, Plan
+from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Preset
 
 LARGEST = 2**33  # bytes of veiled columns at the label holder
@@ -32,6 +32,22 @@ def check_blind(job: Job, preset: Preset) -> None:
         )
 
 
+def check_hidden(job: Job, estimator: str, facts: Facts, pace: Pace) -> None:
+    """Refuse what cannot be done where nobody knows a score."""
+    loss = job.train.loss or {"binary": "logistic", "regression": "squared"}.get(facts.task, "softmax")
+    wrong = {
+        f"train.loss = {loss!r}: use 'logistic' or 'squared'": loss not in ("logistic", "squared"),
+        f"train.estimator = {estimator!r}: use vfb-sgd": estimator != "sgd",
+        "batches in flight: use vfb-sgd, which is synchronous": pace.ahead != 1,
+        "train.step = 'auto': give a number": pace.step == "auto",
+        "weights of rows or classes: drop them": facts.weighted or job.train.class_weight is not None,
+        "secure.reveal = 'never': use 'owner'": job.secure.reveal != "owner",
+    }
+    for what, is_wrong in wrong.items():
+        if is_wrong:
+            raise JobError(f"secure.scores = 'hidden' does not go with {what}, or set secure.scores = 'open'")
+
+
 def blind_notes(plan: Plan[Any]) -> list[str]:
     """What a blind run gives away, in words."""
     if plan.blind is None:
@@ -40,6 +56,16 @@ def blind_notes(plan: Plan[Any]) -> list[str]:
         "each owner learns its own weights" if plan.blind.reveal == "owner" else "nobody learns the weights"
     )
     helpers = ", ".join(sorted(set(plan.blind.dealers.values())))
+    if plan.blind.hidden is not None:
+        mate, dealer = plan.blind.hidden.mate, plan.blind.hidden.dealer
+        return [
+            f"labels are blind and scores hidden: nobody learns theta, gradients or scores in training, "
+            f"unless {plan.evaluator} and {mate} collude, or one of them with {dealer}; in the end {told}, "
+            f"and {plan.evaluator} the total score of every row once",
+            "the logistic function is a sum of sines, within 0.002"
+            if plan.objective.loss == "logistic"
+            else "labels and scores must stay in the fixed-point range, and nobody can see whether they do",
+        ]
     return [
         f"labels are blind: nobody but {plan.evaluator} learns theta, gradients or labels, unless an owner "
         f"and the party that deals for it collude (dealers: {helpers}); in the end {told}",

@@ -18,7 +18,7 @@ import numpy as np
 from colonnade.arrays import Floats, Matrix, Words
 from colonnade.conversations.context import Context
 from colonnade.errors import FixedPointOverflow
-from colonnade.secure.streams import Stream
+from colonnade.secure.streams import PairStreams, Stream
 
 BITS = 12  # of a column's fraction
 LARGEST = 2.0**20  # value of a column
@@ -62,6 +62,15 @@ def own_key(context: Context[Any], purpose: str) -> bytes:
     if not context.net.clock.virtual:
         return os.urandom(32)
     return hashlib.sha256(f"{context.plan.seed} {context.me} {purpose}".encode()).digest()
+
+
+def pair_streams(context: Context[Any]) -> PairStreams:
+    """The words that pairs share; where results depend on them they follow from the seed in a simulation."""
+    if not context.net.clock.virtual:
+        return context.streams
+    pairs = {peer: " ".join(sorted((context.me, peer))) for peer in context.net.peers}
+    texts = {peer: f"{context.plan.seed} {pair}" for peer, pair in pairs.items()}
+    return PairStreams(context.me, {p: hashlib.sha256(text.encode()).digest() for p, text in texts.items()})
 
 
 def fixed(X: Floats) -> Words:

@@ -121,7 +121,7 @@ class Verbs:
             veiled, number = {}, 0
             for table, rows in self._sizes.items():
                 width = self.parts[roles.owner].shape[1]
-                veiled[table] = _room(rows, width)
+                veiled[table] = room_for(rows, width)
                 for start in range(0, rows, STRETCH):
                     due, tag = words(min(STRETCH, rows - start), width), tag_of(Topic.BLIND, number)
                     message = await self.net.recv(Veiled, roles.owner, tag, values=due)
@@ -266,7 +266,7 @@ class Verbs:
         await self.context.charge(len(lot.rows) * width * (lot.scored + lot.added))
 
 
-def _room(rows: int, width: int) -> Words:
+def room_for(rows: int, width: int) -> Words:
     """Room for the veiled columns of one owner: a file that is mapped into memory, and gone with the run."""
     with tempfile.TemporaryFile() as file:  # the map keeps it until it is gone itself
         return np.asarray(np.memmap(file, dtype=np.uint64, mode="w+", shape=(rows, width)))

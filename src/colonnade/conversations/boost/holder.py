@@ -11,6 +11,7 @@ from colonnade.conversations.boost.long import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
     bits_of,
+    check_constraints,
     divide_for,
     flags_of,
     grid_of,
@@ -46,7 +47,7 @@ class Holder:
         y, rules = context.label_holder.y, plan.settings.trees
         self.sampling = Sampling(rules, plan.seed, len(y))
         self.boosting = Boosting(context.loss, y, plan.objective.classes, rules, self.sampling)
-        self.own = OwnColumns(context.train.X, self.sampling, self.me)
+        self.own = OwnColumns(context.train.X, self.sampling, self.me, context.train.columns)
         self.grids: list[Grid] = []
         self.splits = [0] * len(self.parties)  # how many each party has
         self.sent: dict[str, int] = {}  # bytes, as each owner last said
@@ -55,10 +56,16 @@ class Holder:
     async def run(self) -> dict[str, Numbers]:
         """Grow all trees, tell every owner how many of its splits are kept, and measure the model."""
         net, pace = self.context.net, self.context.plan.pace
-        told = await net.gather(Bins, ordered=whole(None, low=1, high=255, dtype="uint16"), gaps=octets(None))
+        told = await net.gather(
+            Bins,
+            ordered=whole(None, low=1, high=255, dtype="uint16"),
+            gaps=octets(None),
+            rises=whole(None, low=-1, high=1, dtype="int32"),
+        )
         self.grids = [
             self.own.grid if party == net.me else grid_of(told[party], party) for party in self.parties
         ]
+        check_constraints(self.sampling.rules, self.grids)
         boosting, number = self.boosting, 0
         while boosting.rounds < pace.epochs and not self.scribe.ending.stopped:
             for words, units in boosting.words():

@@ -43,7 +43,9 @@ class Owner:
         plan = context.plan
         self.parties = plan.parties
         sampling = Sampling(plan.settings.trees, plan.seed, context.train.rows)
-        self.own = OwnColumns(context.train.X, sampling, self.parties.index(context.me))
+        self.own = OwnColumns(
+            context.train.X, sampling, self.parties.index(context.me), context.train.columns
+        )
         self.trees = 0
         self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
         self.teller: Teller = ClearTeller(self.own)
@@ -54,7 +56,8 @@ class Owner:
     async def run(self) -> dict[str, Numbers]:
         """Take part in trees until the label holder says how many are kept; returns the own splits."""
         net, grid, plan = self.context.net, self.own.grid, self.context.plan
-        await net.send(self.root, Bins(grid.ordered.astype(np.uint16), grid.gaps.astype(np.uint8)))
+        bins = grid.ordered.astype(np.uint16), grid.gaps.astype(np.uint8), grid.rises.astype(np.int32)
+        await net.send(self.root, Bins(*bins))
         await self._introduce()
         while True:
             message = await net.recv(

@@ -10,6 +10,7 @@ import numpy as np
 from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.pooling import AllColumns, Pooled
+from colonnade.data.table import Table
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, mean_loss
 from colonnade.metrics import metrics_of
@@ -33,12 +34,12 @@ class PooledTrees:
         return self.forest.scores(left, int(tables[0].shape[0]))
 
 
-def fit(plan: Plan[BoostSettings], tables: Sequence[Matrix], y: Floats) -> PooledTrees:
+def fit(plan: Plan[BoostSettings], tables: Sequence[Table], y: Floats) -> PooledTrees:
     """Grow all trees of a plan; tables and y are the training rows', tables in the order of the parties."""
     settings, objective = plan.settings, plan.objective
     rules, sampling = settings.trees, Sampling(settings.trees, plan.seed, len(y))
     boosting = Boosting(LOSSES[objective.loss], y, objective.classes, rules, sampling)
-    owners = [OwnColumns(X, sampling, party) for party, X in enumerate(tables)]
+    owners = [OwnColumns(table.X, sampling, party, table.columns) for party, table in enumerate(tables)]
     counts, number = [0] * len(owners), 0
     while boosting.rounds < plan.pace.epochs:
         for words, units in boosting.words():
@@ -76,7 +77,7 @@ def pooled(plan: Plan[BoostSettings], columns: AllColumns) -> Pooled:
     y = columns.train[columns.label_holder].labels
     if y is None:
         raise RuntimeError(f"{columns.label_holder} holds no label")
-    grown = fit(plan, [columns.train[party].X for party in plan.parties], y)
+    grown = fit(plan, [columns.train[party] for party in plan.parties], y)
     loss, several = LOSSES[plan.objective.loss], bool(plan.objective.classes)
     train_loss = mean_loss(loss, grown.z if several else grown.z[:, 0], y)
     metrics = {"train_loss": train_loss}

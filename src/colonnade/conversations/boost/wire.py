@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from colonnade.arrays import Matrix, Numbers, Words
-from colonnade.errors import MalformedMessage, ProtocolError
+from colonnade.errors import JobError, MalformedMessage, ProtocolError
+from colonnade.job import Trees
 from colonnade.messages import (
     TOPIC_SHIFT,
     Bins,
@@ -65,7 +68,21 @@ def grid_of(message: Bins, party: str) -> Grid:
     ordered, gaps = message.ordered.astype(np.int64), message.gaps.astype(bool)
     if ordered.shape != gaps.shape or ordered.ndim != 1 or (ordered < 1).any() or (ordered > 255).any():
         raise ProtocolError(f"{party} says that its columns have {message.ordered} bins")
-    return Grid(ordered, gaps)
+    rises = message.rises.astype(np.int64)
+    if rises.shape != ordered.shape:
+        raise ProtocolError(f"{party} says that scores rise with its columns by {message.rises}")
+    return Grid(ordered, gaps, rises)
+
+
+def check_constraints(rules: Trees, grids: Sequence[Grid]) -> None:
+    """Refuse monotone constraints of columns that nobody has."""
+    wanted = sum(direction != 0 for direction in rules.monotone_constraints.values())
+    found = sum(int((grid.rises != 0).sum()) for grid in grids)
+    if found < wanted:
+        raise JobError(
+            f"trees.monotone_constraints: {wanted} columns are named and the parties have {found} of them; "
+            "give the names as they are in the parties' files"
+        )
 
 
 def level_of(message: Divide, frontier: Frontier) -> Level:

@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.conversations.blind import hidden
 from colonnade.conversations.blind import train as blind
-from colonnade.conversations.blind.check import blind_notes, check_blind, check_size
+from colonnade.conversations.blind.check import blind_notes, check_blind, check_hidden, check_size
 from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.blind.predict import together as blind_together
 from colonnade.conversations.context import Context, Outcome
@@ -200,6 +201,8 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
     chosen = _settings(job, preset, facts, pace, pairs="joint")
     if job.secure.labels == "blind":
         check_size(facts)
+    if job.secure.scores == "hidden":
+        check_hidden(job, chosen.estimator, facts, pace)
     if chosen.pairs == "hvp" and (facts.weighted or job.train.loss == "poisson"):
         raise JobError(
             "direction.pairs = 'hvp': a party without the label cannot tell the curvature from theta where "
@@ -222,6 +225,8 @@ def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSet
 
 def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
     """What a run of the backward conversation gives away."""
+    if plan.blind is None and plan.privacy.mechanism == "labels":
+        return [f"theta is sent to every party; of the randomised labels, {THETA[plan.objective.loss]}"]
     if plan.blind is None:
         return [f"theta is sent to every party: {THETA[plan.objective.loss]}"]
     return blind_notes(plan)
@@ -229,6 +234,8 @@ def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
 
 async def converse_backward(context: Context[LinearSettings]) -> Outcome:
     """Train with theta in clear or, in a blind run, without telling it to anybody."""
+    if context.plan.blind is not None and context.plan.blind.hidden is not None:
+        return await hidden.converse(context, context.plan.blind.hidden)
     if context.plan.blind is not None:
         return await blind.converse(context)
     return await backward.converse(context)

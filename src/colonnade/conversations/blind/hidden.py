@@ -1,0 +1,343 @@
+"""A run that opens nothing before its end (`secure.scores = "hidden"`): all parties run this program.
+
+Scores are shared between the label holder A and its mate B, and so is theta: for the logistic loss
+by a sum of sines (`secure.waves`), for the squared loss by a division (`secure.truncate`), with words that a
+third party T deals. Products are those of `pairs`. A knows labels, B knows nothing; A learns no score in
+training, so it has no equations in the others' columns. The penalty shrinks shared weights by a division,
+some rounds at once. In the end every owner is told its weights, and the model is measured once.
+
+Weights have BITS + `bits` bits of fraction, scores BITS more; what is added has `bits`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from colonnade.arrays import Floats, Words
+from colonnade.conversations.blind import columns
+from colonnade.conversations.blind.columns import BITS
+from colonnade.conversations.blind.pairs import Open, PairProducts
+from colonnade.conversations.blind.verbs import NOTHING
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import MEGA, Mark
+from colonnade.conversations.linear.settings import LinearSettings
+from colonnade.conversations.schedule import Schedule
+from colonnade.errors import FixedPointOverflow, ProtocolError
+from colonnade.job.plan import Hidden
+from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, tag_of
+from colonnade.models.linear import rows_of
+from colonnade.net.expect import PACKED, floats, like, words
+from colonnade.secure import waves
+from colonnade.secure.streams import Roles, Stream
+from colonnade.secure.truncate import Truncation, opening
+
+LOT = 4096  # rows whose products are prepared together
+REVEALED = 20  # bits of fraction of the weights that owners are told
+SHRUNK = 0.01  # the part of all weights that the penalty takes at once, at most
+_LINE = 2**40  # tags of messages between two parties alone
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How numbers are written: bits of what is added, of sines, and of the factor of a division."""
+
+    bits: int
+    sines: int
+    factor: int
+
+    @staticmethod
+    def of(loss: str, l2: float, rate: float) -> Scale:
+        """The bits for steps of `rate`, the step over the rows of a batch."""
+        small = math.log2(rate)
+        if loss == "squared":
+            return Scale(min(24, max(16, 12 - math.floor(small))), 0, 10 - math.floor(small))
+        bits = 28 if l2 else 34
+        return Scale(bits, min(16, max(8, round((bits + small) / 2))), 0)
+
+    @property
+    def weights(self) -> int:
+        """Bits of fraction of weights."""
+        return BITS + self.bits
+
+    @property
+    def scores(self) -> int:
+        """Bits of fraction of scores."""
+        return 2 * BITS + self.bits
+
+    @property
+    def widest(self) -> float:
+        """The largest theta of the squared loss that a division takes."""
+        return 2.0 ** (62 - self.scores - 11)
+
+
+@dataclass(frozen=True, eq=False)
+class Sines:
+    """A's or B's random phases and words of the sines of some rows."""
+
+    phases: waves.Phases
+    words: Words
+
+    def of(self, cut: slice) -> Sines:
+        """Those of one batch."""
+        return Sines(self.phases[cut], self.words[cut])
+
+
+async def converse(context: Context[LinearSettings], hidden: Hidden) -> Outcome:
+    """Train the party's block, or help with others', without anybody learning a score."""
+    return await HiddenTraining(replace(context, streams=columns.pair_streams(context)), hidden).run()
+
+
+class HiddenTraining:
+    """One party's side of a run that hides scores."""
+
+    def __init__(self, context: Context[LinearSettings], hidden: Hidden) -> None:
+        plan, rows = context.plan, context.train.rows
+        self.context, self.net, self.me = context, context.net, context.me
+        self.schedule = Schedule(
+            rows, plan.pace.batch, plan.pace.epochs, plan.seed, (plan.evaluator,), plan.settings.reshuffle
+        )
+        self.step = float(plan.pace.step)
+        self.loss = plan.objective.loss
+        self.scale = Scale.of(self.loss, plan.objective.l2, self.step / self.schedule.largest)
+        self.pair = Roles(plan.evaluator, hidden.mate, hidden.dealer)
+        self.turn = self._secret_turn()
+        self.products = PairProducts(context, hidden, self._fixed())
+        self.evaluation = context.evaluation()
+        self._lines = 0
+
+    def _secret_turn(self) -> columns.Turn:
+        """An owner's secret rotation; the label holder's columns are in nobody's totals."""
+        width = self.context.train.width
+        if self.me == self.pair.asker or not width:
+            return columns.Turn.none(width)
+        return columns.Turn.secret(width, columns.own_key(self.context, "rotation"))
+
+    def _fixed(self) -> Words | None:
+        if not self.context.train.width:
+            return None
+        return columns.fixed(self.turn.turned(self.context.train.X))
+
+    @cached_property
+    def y(self) -> Floats:
+        """A's labels: 0 and 1, or numbers that are not too large to be divided."""
+        y = self.context.label_holder.labels
+        if self.loss == "logistic":
+            return (y > 0).astype(np.float64)
+        largest, most = float(np.abs(y).max(initial=0.0)), self.scale.widest / 4
+        if not largest < most:
+            raise FixedPointOverflow(
+                f"secure.scores = 'hidden': a label of size {largest:g} leaves no room, as labels must stay "
+                f"below {most:g}; scale the label, or set secure.scores = 'open'"
+            )
+        return y
+
+    # -- the run --------------------------------------------------------------------------------------
+
+    async def run(self) -> Outcome:
+        """Train to the end, learn the own weights, measure once."""
+        if self.me == self.pair.asker:
+            _ = self.y  # labels that do not fit are refused before anything is sent
+        await self.products.set_up()
+        free = await self._free()
+        schedule, together = self.schedule, max(1, LOT // self.schedule.largest)
+        for first in range(0, schedule.rounds, schedule.per_epoch):
+            order = schedule.order(schedule.round(first).epoch)
+            for start in range(first, first + schedule.per_epoch, together):
+                numbers = range(start, min(start + together, first + schedule.per_epoch))
+                rounds = [schedule.round(number) for number in numbers]
+                lot = await self.products.open([order[each.start : each.end] for each in rounds])
+                await self._rounds(lot, start, free)
+        await self.products.flush()
+        w = await self._weights()
+        await self._measure(w)
+        return Outcome(
+            weights={"w": w},
+            step=self.step,
+            rounds=schedule.rounds,
+            updates=schedule.rounds,
+            evaluation=self.evaluation,
+        )
+
+    async def _rounds(self, lot: Open, start: int, free: dict[str, Floats]) -> None:
+        """Make the rounds of a lot, of which the first is number `start`."""
+        dealt = await self._dealt(lot)
+        every = self.every
+        for k, cut in enumerate(lot.lot[0].cuts):
+            scores = await self.products.scores(lot, k)
+            t = await self._theta(scores, lot, k, None if dealt is None else dealt.of(cut))
+            await self.products.add(lot, k, t)
+            if every and (start + k + 1) % every == 0:
+                await self._shrink(every, free)
+
+    # -- theta ----------------------------------------------------------------------------------------
+
+    async def _dealt(self, lot: Open) -> Sines | None:
+        """What A and B need for the sines of a lot's rows."""
+        line, count, streams = self._line(), len(lot.lot[0].rows), self.context.streams
+        if self.loss == "squared" or self.me not in self.pair:
+            return None
+        if self.me == self.pair.dealer:
+            values = waves.Dealer(streams, self.pair).deal(line, count, self.scale.sines)
+            await self.net.send(self.pair.owner, Dealt(line, values))
+            return None
+        holder = waves.Holder(streams, self.pair)
+        if self.me == self.pair.asker:
+            return Sines(holder.phases(line, count), holder.dealt(line, count))
+        message = await self.net.recv(Dealt, self.pair.dealer, line, values=words(count, waves.WORDS))
+        return Sines(holder.phases(line, count), message.values)
+
+    async def _theta(self, scores: Words | None, lot: Open, batch: int, sines: Sines | None) -> Words | None:
+        """A's and B's part of what is added, -step theta / batch; T may have to deal for it."""
+        rows = lot.lot[0].batches[batch]
+        rate = self.step / len(rows)
+        if self.loss == "squared":
+            return await self._squared(scores, lot, batch, rate)
+        line, bits = self._line(), self.scale.bits
+        if scores is None or sines is None:
+            return None
+        mine = waves.phases_of(scores, self.scale.scores) - sines.phases
+        other = self.pair.owner if self.me == self.pair.asker else self.pair.asker
+        await self.net.send(other, Veil(line, mine, NOTHING))
+        opened = mine + (await self.net.recv(Veil, other, line, moved=like(mine), weights=PACKED)).moved
+        t = waves.combined(opened, sines.words, -rate * 2.0 ** (bits - self.scale.sines))
+        if self.me == self.pair.asker:
+            t += _whole(rate * (self.y[rows] - 0.5) * 2.0**bits)
+        return t
+
+    async def _squared(self, scores: Words | None, lot: Open, batch: int, rate: float) -> Words | None:
+        """The same for the squared loss, whose theta is the score less the label."""
+        rows, scale = lot.lot[0].batches[batch], self.scale
+        factor = np.uint64(round(rate * 2.0**scale.factor))
+        part = None if scores is None else scores.copy()
+        if part is not None and self.me == self.pair.asker:
+            part -= _whole(self.y[rows] * 2.0**scale.scores)
+        if part is not None:
+            part = np.uint64(0) - part * factor
+        return await self._divided(self.pair, part, len(rows), 2 * BITS + scale.factor)
+
+    async def _divided(self, roles: Roles, part: Words | None, count: int, bits: int) -> Words | None:
+        """A shared number divided by 2^bits: the asker's and the owner's part of it."""
+        line = self._line()
+        if self.me not in roles:
+            return None
+        division = Truncation(self.context.streams, roles, bits)
+        if self.me == roles.dealer:
+            await self.net.send(roles.owner, Dealt(line, division.deal(line, count)))
+            return None
+        if part is None:
+            raise RuntimeError(f"{self.me} has no part of what is divided")
+        hidden = division.hidden(line, part)
+        if self.me == roles.owner:
+            await self.net.send(roles.asker, Veil(line, hidden, NOTHING))
+            due = words(2, count)
+            dealt = (await self.net.recv(Dealt, roles.dealer, line, values=due)).values
+            said = await self.net.recv(Veil, roles.asker, line, moved=like(hidden), weights=PACKED)
+            return division.finish(said.moved, dealt)
+        said = await self.net.recv(Veil, roles.owner, line, moved=like(hidden), weights=PACKED)
+        opened = opening(hidden, said.moved)
+        await self.net.send(roles.owner, Veil(line, opened, NOTHING))
+        return division.finish(opened, division.own(line, count))
+
+    # -- the penalty ------------------------------------------------------------------------------------
+
+    @property
+    def every(self) -> int:
+        """Rounds after which the penalty takes its part of all weights; 0: there is none."""
+        shrink = self.step * self.context.plan.objective.l2
+        return max(1, min(self.schedule.per_epoch, int(SHRUNK / shrink))) if shrink else 0
+
+    async def _free(self) -> dict[str, Floats]:
+        """For every owner's columns 1 where the penalty acts: not on the label holder's intercept."""
+        found: dict[str, Floats] = {}
+        for side in self.products.sides:
+            if not side.scored or self.me not in side.roles:
+                continue
+            roles, line = side.roles, tag_of(Topic.BLIND, _LINE - 1)
+            if self.me == roles.owner:
+                acts = np.ones(self.context.train.width)
+                if roles.owner == self.pair.asker:  # turned columns have no intercept among them
+                    acts[list(self.context.train.free)] = 0.0
+                for peer in (roles.asker, roles.dealer):
+                    await self.net.send(peer, Announce(line, acts))
+                found[roles.owner] = acts
+        for side in self.products.sides:
+            if side.scored and self.me in (side.roles.asker, side.roles.dealer):
+                line = tag_of(Topic.BLIND, _LINE - 1)
+                due = floats(None, low=0, high=1)
+                owner = side.roles.owner
+                found[owner] = (await self.net.recv(Announce, owner, line, values=due)).values
+                width = side.dealer or side.asker
+                if width is not None and len(found[owner]) != width.width:
+                    raise ProtocolError(f"{owner} has {width.width} columns and says more or less of them")
+        return found
+
+    async def _shrink(self, rounds: int, free: dict[str, Floats]) -> None:
+        """Let the penalty of some rounds act on all weights."""
+        await self.products.flush()
+        gone = 1 - (1 - self.step * self.context.plan.objective.l2) ** rounds
+        bits = 16 - math.ceil(math.log2(gone))
+        for side in self.products.sides:
+            if not side.scored:
+                continue
+            owner, part = side.roles.owner, None
+            if self.me == owner:
+                part = self.products.own
+            elif self.me == side.roles.asker:
+                part = self.products.parts[owner]
+            acts = free.get(owner, np.zeros(0))
+            product = None if part is None else part * _whole(acts * (gone * 2.0**bits))
+            taken = await self._divided(side.roles, None if product is None else product[0], len(acts), bits)
+            if part is not None and taken is not None:
+                part -= taken
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    async def _weights(self) -> Floats:
+        """The own weights, to some bits: exact ones are sums of whole numbers that could be solved."""
+        unit, line = 2.0**-self.scale.weights, self._line()
+        noise, reach = Stream(columns.own_key(self.context, "blur")), 2 ** (self.scale.weights - REVEALED)
+        for number, (owner, part) in enumerate(self.products.parts.items()):
+            random = noise.words(number, part.size).reshape(part.shape) % np.uint64(2 * reach + 1)
+            await self.net.send(owner, Unveil(line, part + random - np.uint64(reach), unit))
+        for side in self.products.sides:
+            if side.scored and self.me == side.roles.owner:
+                due = like(self.products.own)
+                message = await self.net.recv(Unveil, side.roles.asker, line, values=due)
+                words = (self.products.own + message.values)[0]
+                return self.turn.back(words.view(np.int64).astype(np.float64) * unit)
+        return np.zeros(self.context.train.width)
+
+    async def _measure(self, w: Floats) -> None:
+        """Measure the model, once: the label holder learns one total score of every row."""
+        context, measuring = self.context, self.context.measuring
+        tables = [context.train, *([context.test] if context.test is not None else [])]
+        parts = [rows_of(each.X).scores(0, each.rows, w) for each in tables]
+        numbers = [context.penalty.value(w), self.evaluation.sent_bytes() / MEGA]
+        piece, tag = np.concatenate([*parts, numbers]), tag_of(Topic.EVALUATE, 0)
+        scribe = self.evaluation.scribe
+        if scribe is None:
+            await measuring.sum.give(piece, root=context.evaluator, tag=tag)
+            return
+        total = await measuring.sum.collect(piece, tag=tag)
+        z = np.split(total[:-2], np.cumsum([len(each) for each in parts]))[:-1]
+        reached = float(np.abs(z[0]).max(initial=0.0))
+        if self.loss == "logistic" and not reached < waves.REACH:
+            raise FixedPointOverflow(
+                f"secure.scores = 'hidden': scores reach {reached:.3g}, and beyond {waves.REACH:g} steps are "
+                "no longer those of the logistic loss; raise train.l2, or use a smaller step or fewer epochs"
+            )
+        mark = Mark(self.schedule.rounds // self.schedule.per_epoch, self.schedule.rounds, final=True)
+        scribe.record(z, float(total[-2]), round(float(total[-1]) * MEGA), self.net.clock.now(), mark)
+
+    def _line(self) -> int:
+        """A tag for a message between two parties alone; all parties count alike."""
+        self._lines += 1
+        return tag_of(Topic.BLIND, _LINE + self._lines)
+
+
+def _whole(values: Floats) -> Words:
+    return np.rint(values).astype(np.int64).view(np.uint64)
