@@ -33,13 +33,14 @@ from colonnade.demo import HOLDER, MEASURES, lay_out, wait_connected
 from colonnade.deploy import control
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import Terms, read_terms
-from colonnade.errors import ColonnadeError
+from colonnade.errors import ColonnadeError, PeerUnreachable
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.run.processes import stop_all
 
 SAMPLE_S = 30.0
 RESTART_S = 180.0
 STRANGERS_A_SECOND = 20
+PATIENCE = 10
 LIMITS = """
 [limits]
 comparisons_a_day = 1000000
@@ -205,7 +206,13 @@ def standing(soak: Soak) -> Iterator[None]:
     try:
         for party in soak.settings:
             soak.start(party)
-        wait_connected(soak.settings)
+        for patience in range(PATIENCE):  # a busy machine takes minutes to start four daemons
+            try:
+                wait_connected(soak.settings)
+                break
+            except PeerUnreachable:
+                if patience == PATIENCE - 1:
+                    raise
         yield
     finally:
         stop_all(list(soak.processes.values()))

@@ -57,6 +57,7 @@ class Daemon:
         listen = address(settings.listen, "listen")
         waiting = int(settings.limits.waiting_mb * 2**20)
         self.mux = Mux(self.me, listen, peers, credentials, settings.reconnect_s, waiting)
+        self.mux.renewed = settings.credentials_now
         self.peers = Peers(self.mux, self.version, handlers, self._left)
         self.journal = Journal(settings.state / "journal.jsonl")
         self.serving = Serving(settings.state)

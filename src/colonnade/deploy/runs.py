@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from colonnade.deploy import shares, training
 from colonnade.deploy.journal import Journal
 from colonnade.deploy.ledger import Ledger, Spendable, Spending
@@ -81,7 +79,7 @@ class Runs:
 
     def _begin_apart(self, id_: int, proposer: str, work: Contract, minimum: int, *, timeline: bool) -> Run:
         """Make a training run whose program gets a process of its own, which reads the rows by itself."""
-        terms = msgspec.json.encode(Proposal(train=work.terms))
+        terms = Proposal(train=work.terms).written()
         order = Order(self.settings, terms, id_, minimum, self.peers.version, timeline)
         guard = Membership(self.settings, self.journal)
         parties = tuple(sorted(work.terms.parties))

@@ -135,7 +135,7 @@ class Settings(Section, frozen=True, kw_only=True):
     runs: str = "runs"
     monitor: str | None = None
     monitor_token_file: str | None = None
-    reconnect_s: float = 10.0
+    reconnect_s: float = 60.0
     timeline: bool = False  # write down when this party computes, sends and waits in trainings
     device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
     peers: dict[str, str]
@@ -167,6 +167,11 @@ class Settings(Section, frozen=True, kw_only=True):
     def credentials(self) -> Credentials:
         """This party's key, and the certificates of its peers."""
         return Credentials.load(self.path(self.certificates), self.name, self.peers)
+
+    def credentials_now(self) -> Credentials:
+        """The same as the files are now; a peer whose certificate was taken away has none."""
+        folder = self.path(self.certificates)
+        return Credentials.load(folder, self.name, [p for p in self.peers if (folder / f"{p}.crt").exists()])
 
 
 def address(text: str, where: str) -> Address:
