@@ -13,13 +13,14 @@ ROOT = Path(colonnade.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "arrays"),
-    ("job", "messages"),
+    ("job", "messages", "disk", "plain"),
     ("losses", "regularizers", "result", "search", "test_scores", "timeline", "findings"),
-    ("metrics", "data", "shares"),
+    ("metrics", "data", "shares", "records"),
     ("models", "trees"),
     ("optim",),
     ("privacy",),
     ("compress",),
+    ("engines",),
     ("baselines", "net"),
     ("secure",),
     ("conversations",),
@@ -43,7 +44,8 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("weigh",),
     ("worker",),
     ("weigher",),
-    ("inprocess", "processes"),
+    ("nursery",),
+    ("inprocess", "processes", "faulty"),
     ("mpi",),
     ("evidence",),
     ("launch",),
@@ -56,8 +58,8 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
 RUN_RANK = {name: rank for rank, layer in enumerate(RUN_LAYERS) for name in layer}
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
-STORES = {"result", "search", "shares", "test_scores", "timeline", "findings"}
-TOUCH_DISK = STORES | {"job", "data", "net", "run", "deploy", "report", "demo", "example", "cli"}
+STORES = {"disk", "result", "search", "shares", "test_scores", "timeline", "findings"}
+TOUCH_DISK = STORES | {"job", "data", "engines", "net", "run", "deploy", "report", "demo", "example", "cli"}
 DISK = {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "rmtree", "savez", "copy2"}
 
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

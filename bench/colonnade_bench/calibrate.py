@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Floats
 from colonnade.models.linear import RowKernels, rows_of
+from colonnade_bench.common import Grid, kept
 
 ROWS, COLUMNS, DENSITY = 8192, 16, 0.11  # a party's block of a9a, dense and as it is
 BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
@@ -58,6 +60,28 @@ def words(costs: dict[str, Calibration]) -> str:
         f"Compute cost calibrated on this machine ({each}): a line through the times of scores and gradients "
         f"for batches of {BATCHES[0]} to {BATCHES[-1]} rows, one thread, the best of several repeats."
     )
+
+
+def calibrated(folder: Path) -> dict[str, Calibration]:
+    """The costs, measured once for all that write to this folder."""
+    found = kept(folder / "calibration.json", [ROWS, COLUMNS, DENSITY], lambda: _plain(calibrate()))
+    return {
+        kind: Calibration(kind, us, ns, [KernelTime(*point) for point in points])
+        for kind, (us, ns, points) in found.items()
+    }
+
+
+def _plain(costs: dict[str, Calibration]) -> dict[str, object]:
+    return {
+        kind: (cost.us_per_call, cost.ns_per_value, [tuple(asdict(point).values()) for point in cost.points])
+        for kind, cost in costs.items()
+    }
+
+
+def kernel_times(costs: dict[str, Calibration]) -> Grid:
+    """The table of all that was timed."""
+    rows = [[p.kind, p.kernel, p.batch, p.values, p.us] for cost in costs.values() for p in cost.points]
+    return Grid("Calibration", ["block", "kernel", "batch", "values", "us a call"], rows, words(costs))
 
 
 def calibrate(columns: int = COLUMNS, repeats: int = 7) -> dict[str, Calibration]:

@@ -87,19 +87,22 @@ class Bench:
         return paths
 
 
-def kept(path: Path, question: Any, answer: Callable[[], Any]) -> Any:
+def kept(path: Path, question: Any, answer: Callable[[], Any] | None) -> Any:
     """The answer that an earlier run stored for the same question; else finds it out and stores it.
 
-    So a bench of hours can go on where it was stopped. Questions and answers are plain numbers and words.
+    So a bench of hours can go on where it was stopped, and processes can work for one table. Questions and
+    answers are plain numbers and words. LookupError where there is no answer and no way to find it out.
     """
     asked = json.loads(json.dumps(question))
     if path.is_file():
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["question"] == asked:
             return found["answer"]
+    if answer is None:
+        raise LookupError(f"{path}: not found out yet")
     found = {"question": asked, "answer": json.loads(json.dumps(answer()))}
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".part")
+    draft = path.with_suffix(f".{os.getpid()}.part")
     draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     draft.replace(path)
     return found["answer"]

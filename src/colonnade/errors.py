@@ -44,6 +44,12 @@ class ModelError(ColonnadeError):
     exit_code = 2
 
 
+class EngineError(ColonnadeError):
+    """The workers that compute for a party cannot be had, or keep dying."""
+
+    exit_code = 2
+
+
 class CertificateError(ColonnadeError):
     """A certificate or key is missing, does not fit its party, or is not trusted."""
 
@@ -148,3 +154,7 @@ class ShareError(ColonnadeError):
     """A stored share of a model is missing, damaged, or of another version."""
 
     exit_code = 2
+
+
+class CheckpointError(ShareError):
+    """A stored state of a run is damaged, or of another job or other data."""

@@ -35,6 +35,7 @@ class Topic(IntEnum):
     WOE = 8
     ALIGN = 9
     BLIND = 12
+    GATE = 13
 
 
 def tag_of(topic: Topic, number: int) -> int:
@@ -391,6 +392,7 @@ class Gradients(Message, frozen=True, tag=71):
     deals: tuple[
         int, ...
     ] = ()  # the places of parties for which the receiver deals words, if labels are blind
+    turn: tuple[int, ...] = ()  # and of those that take part in the tree
 
 
 class Histograms(Message, frozen=True, tag=72):

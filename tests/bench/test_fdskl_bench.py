@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 from colonnade.models.penalty import RIDGES
 from colonnade_bench.common import Bench
-from colonnade_bench.kernel.fdskl import Splits
 from colonnade_bench.kernel.penalties import penalties
 from colonnade_bench.kernel.runs import (
     job_for,
@@ -20,17 +18,18 @@ from colonnade_bench.kernel.runs import (
     tables_of,
     train_federated,
 )
+from colonnade_bench.kernel.splits import KINDS, Splits
 from colonnade_bench.kernel.traffic import bits_compared
 
 
-def test_splits_are_counted_compared_and_written(tmp_path: Path) -> None:
-    splits, bench = Splits(), Bench("fdskl", "kernels", quick=True)
+def test_splits_are_counted_compared_and_kept(tmp_path: Path) -> None:
+    splits, bench = Splits(tmp_path), Bench("fdskl", "kernels", quick=True)
     said: list[str] = []
-    bench.grids += splits.tables()
-    for seed in range(2):  # the first also trains dsg, svc and pp-svmv
-        splits.trial("breast-cancer", seed, said.append)
-        written = splits.write(bench, tmp_path)
-    found = splits.errors["breast-cancer"]
+    splits.add(bench, ["breast-cancer"], 1, said.append)
+    splits.add(bench, ["breast-cancer"], 2, said.append)  # the first split is kept
+    found = {
+        kind: [cell.error for cell in cells] for kind, cells in bench.data["splits"]["breast-cancer"].items()
+    }
     assert {kind: len(errors) for kind, errors in found.items()} == {
         "fdskl": 2, "fdskl-capped": 2, "dsg": 1, "dsg, capped": 1, "svc": 1, "pp-svmv": 1, "fd-svrg": 2
     }  # fmt: skip
@@ -38,12 +37,14 @@ def test_splits_are_counted_compared_and_written(tmp_path: Path) -> None:
     figure, table = bench.grids
     spread = [edge(found[algorithm]) for algorithm in ("fdskl", "fdskl-capped") for edge in (min, max)]
     means = [np.mean(each) for each in found.values()]
-    assert figure.rows == [["breast-cancer", *means, *spread, 2]]
+    assert figure.rows == [["breast-cancer", *means, *spread, 2, 2]]
     assert [row[:2] for row in table.rows] == [["breast-cancer", "fdskl"], ["breast-cancer", "fdskl-capped"]]
-    assert table.rows[0][3] == pytest.approx(np.median(splits.seconds["breast-cancer"]["fdskl"]))
     assert table.rows[0][-2:] == [None, None]
-    assert json.loads(written[0].read_text())["errors"]["breast-cancer"]["fdskl"] == found["fdskl"]
-    assert len(said) == 5
+    assert len(said) == 7 + 10
+    again = Bench("fdskl", "kernels", quick=True)
+    splits.kept().add(again, ["breast-cancer", "phishing"], 3, said.append)  # nothing is trained for it
+    assert again.grids[0].rows[0] == figure.rows[0]
+    assert again.grids[0].rows[1][1 : 1 + len(KINDS)] == [None] * len(KINDS)
 
 
 def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:

@@ -12,10 +12,10 @@ import pytest
 from colonnade.data.datasets import load_dataset
 from colonnade.job import Data
 from colonnade_bench import papers
-from colonnade_bench.asyrevel.lossless import TABLE_4, table_4
+from colonnade_bench.asyrevel.lossless import TABLE_4, sets_of, table_4
 from colonnade_bench.common import Bench
-from colonnade_bench.kernel.fdskl import Splits
-from colonnade_bench.linear.lossless import lossless
+from colonnade_bench.kernel.splits import Splits
+from colonnade_bench.linear.lossless import Lossless
 from colonnade_bench.linear.trials import problem
 from colonnade_bench.party_tables import read_tables
 
@@ -61,29 +61,29 @@ def test_a_set_is_found_and_its_stand_in_is_not_needed_any_more(w8a: Path) -> No
 def test_losslessness_uses_it(w8a: Path, tmp_path: Path) -> None:
     bench = Bench("asysqn", "asysqn", quick=False)
     algorithms = ("asysqn-saga",)
-    lossless(bench, papers.ASYSQN, algorithms, ("l2",), 1, papers.ASYSQN_TABLE_4, quiet, tmp_path / "out")
+    table = Lossless(papers.here(papers.ASYSQN), algorithms, ("l2",), 1, papers.ASYSQN_TABLE_4)
+    table.add(bench, quiet, tmp_path / "out")
     (row,) = bench.grids[0].rows
     assert (row[0], row[-2]) == ("w8a", 90.21)
-    assert float(row[2]) > 80  # per cent, of a file in which one column is nearly the label
+    assert float(row[3]) > 80  # per cent, of a file in which one column is nearly the label
     assert "rcv1" in bench.grids[0].note
     assert "w8a" not in bench.grids[0].note
 
 
-def test_fdskl_uses_it(w8a: Path) -> None:
+def test_fdskl_uses_it(w8a: Path, tmp_path: Path) -> None:
     assert papers.here(papers.FDSKL).found == ["w8a"]
-    splits = Splits()
-    splits.trial("w8a", 0, quiet)
-    errors, times = splits.tables()
+    bench = Bench("fdskl", "fdskl", quick=False)
+    Splits(tmp_path / "out").add(bench, ["w8a"], 1, quiet)
+    errors, times = bench.grids
     assert errors.rows[0][0] == "w8a"
     assert times.rows[0][-2:] == [1, 17]
 
 
-def test_asyrevel_uses_it(w8a: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asyrevel_uses_it(w8a: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench("asyrevel", "asyrevel", quick=False)
     monkeypatch.setattr("colonnade_bench.asyrevel.lossless.TRIALS", 2)
-    parts = table_4(quiet, quick=False)
-    assert len(parts) == 1
-    parts[0](bench, quiet, quick=False)
+    assert sets_of(quick=False) == ["w8a"]
+    table_4(bench, quiet, ["w8a"], tmp_path / "out", quick=False)
     assert bench.grids[0].title == TABLE_4
     assert bench.grids[0].rows[0][:3] == ["w8a", "asyrevel-gau", 89.85]
     assert bench.grids[0].rows[0][-1] == 2

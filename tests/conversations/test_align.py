@@ -18,6 +18,8 @@ from colonnade.messages import Roster
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.network import Wire
+from colonnade.net.tapped import TappedWire
 from colonnade.run.party import first_cause
 
 NAMES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
@@ -39,16 +41,13 @@ def together(
 
     async def main() -> list[Alignment]:
         hub, names = LocalHub(), NAMES[: len(sets)]
-        nets = [Endpoint(me, names, hub.wire(me), RealClock(), run=1, deadline=20) for me in names]
-        if heard is not None:
-            for me in names:
-                onward = hub.deliver[me]
 
-                def record(sender: str, frame: bytes, onward: Any = onward) -> None:
-                    heard.append(frame)
-                    onward(sender, frame)
+        def wire(me: str) -> Wire:
+            if heard is None:
+                return hub.wire(me)
+            return TappedWire(hub.wire(me), lambda to, frame: heard.append(frame))
 
-                hub.deliver[me] = record
+        nets = [Endpoint(me, names, wire(me), RealClock(), run=1, deadline=20) for me in names]
 
         async def one(k: int) -> Alignment:
             pairs = {peer: secret(names[k], peer) for peer in nets[k].peers}

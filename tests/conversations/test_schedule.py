@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colonnade.conversations import schedule as module
 from colonnade.conversations.schedule import Schedule
 
 schedules = st.builds(
@@ -76,3 +78,23 @@ def test_rows_that_are_not_shuffled_anew_keep_the_order_of_the_first_epoch() -> 
     schedule = Schedule(50, 8, 3, 0, ("a",), reshuffle=False)
     for epoch in (1, 2):
         np.testing.assert_array_equal(schedule.order(epoch), Schedule(50, 8, 3, 0, ("a",)).order(0))
+
+
+@given(rows=st.integers(33, 400), epoch=st.integers(0, 3))
+def test_blocks_are_a_shuffle_of_all_rows_from_anywhere_in_the_file(rows: int, epoch: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BLOCK", 32)
+        patch.setattr(module, "SLICE", 4)
+        module._shuffle.cache_clear()
+        module._slices.cache_clear()
+        schedule = Schedule(rows, 8, 4, 0, ("a",))
+        order = schedule.order(epoch)
+        assert sorted(order.tolist()) == list(range(rows))
+        blocks = [schedule.block(epoch, number) for number in range(schedule.blocks)]
+        assert all(len(block) == 32 for block in blocks[:-1])
+        if rows >= 320:  # the chance that eight of ten slices are neighbours is nil
+            assert all(np.ptp(block) > 40 for block in blocks[:-1])
+        for start, end in ((0, rows), (5, 5), (30, 35), (rows - 3, rows)):
+            np.testing.assert_array_equal(schedule.places(epoch, start, end), order[start:end])
+    module._shuffle.cache_clear()
+    module._slices.cache_clear()

@@ -6,6 +6,7 @@ are apart from it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -32,7 +33,7 @@ def not_plain(value: Any, where: str) -> list[str]:
             return []
         case Mapping():
             return [bad for key, each in value.items() for bad in not_plain(each, f"{where}[{key}]")]
-        case list() | tuple() | set() | frozenset():
+        case list() | tuple() | set() | frozenset() | deque():
             return [bad for k, each in enumerate(value) for bad in not_plain(each, f"{where}[{k}]")]
         case msgspec.Struct():
             return [b for f in value.__struct_fields__ for b in not_plain(getattr(value, f), f"{where}.{f}")]

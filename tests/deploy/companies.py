@@ -20,7 +20,7 @@ from colonnade.deploy.terms import Terms, check_terms
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 NAMES = ("bank", "shop", "telecom")
-COLUMNS = {"bank": {"income": 0, "age": 1}, "shop": {"visits": 2}, "telecom": {"calls": 3}}
+COLUMNS = {"bank": {"income": 0, "age": 1}, "shop": {"visits": 2}, "telecom": {"calls": 3}, "notary": {}}
 ROWS = 400
 
 

@@ -51,7 +51,7 @@ class Consortium:
     def settle(self, name: str, data: str, policy: str = "", more: str = "") -> Path:
         """Write a party's settings: the sections [data.*], what goes into [policy], and anything else."""
         peers = "\n".join(f'{peer} = "127.0.0.1:{self.ports[peer]}"' for peer in self.names if peer != name)
-        leaks = '"labels", "scores", "two-parties", "similarity", "outputs", "embeddings"'
+        leaks = '"labels", "scores", "two-parties", "similarity", "outputs", "embeddings", "nodes"'
         accept = f"accept = [{leaks}]\nmin_rows = 20"
         text = f"""name = "{name}"
 listen = "127.0.0.1:{self.ports[name]}"

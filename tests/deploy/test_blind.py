@@ -45,6 +45,36 @@ def test_blind_runs_train_store_and_score_where_clear_labels_are_refused(tmp_pat
         trained_and_asked(tmp_path / "clear", {"labels": "clear"})
 
 
+@pytest.mark.parametrize("secure", [{"reveal": "never"}, {"scores": "hidden"}], ids=["never", "hidden"])
+def test_a_neutral_party_without_columns_deals_for_all(tmp_path: Path, secure: dict[str, str]) -> None:
+    """A bank and a shop, too few for blind labels by themselves, and a notary that has ids alone."""
+    names = ("bank", "shop", "notary")
+    consortium = lay_out(tmp_path, names, bank=STRICT, shop=STRICT, notary=STRICT)
+    members: dict[str, Any] = {name: {"data": "customers", "label": name == "bank"} for name in names}
+    members["notary"]["columns"] = []
+    ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:20]
+    terms = job(
+        names,
+        parties=members,
+        algorithm="vfb-sgd",
+        train={"epochs": 6, "batch": 32, "step": 0.2},
+        secure={"labels": "blind", "helper": "notary", **secure},
+    )
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[Any, Any]:
+        manifest = await daemons["bank"].train(terms)
+        for name in ("shop", "notary"):
+            await settled(daemons[name])
+        return manifest, await scores_of(daemons["bank"], ids, "applicants")
+
+    manifest, found = together(consortium, program)
+    assert manifest.metrics["test_auc"] > 0.8
+    assert len(found["rows"]) == 20
+    held = shares.load(tmp_path / "notary" / "runs" / "models", "repaid")
+    assert held.manifest.columns == []
+    assert all(not array.size for array in held.arrays.values())
+
+
 def test_nobody_is_shown_the_exact_loss() -> None:
     with pytest.raises(JobError, match="exact loss"):
         job(secure={"labels": "blind"}, use={"loss_seen_by": "all"})

@@ -26,30 +26,34 @@ ACCEPT = 'accept = ["labels", "nodes", "scores"]\nmin_rows = 20\n'
 TREES: Any = {"train": {"epochs": 8}, "trees": {"max_depth": 3, "subsample": 0.8}}
 
 
-def rows_of(root: Path, name: str, entry: str, wanted: list[str], label: str | None = None) -> RawTable:
-    raw = load(root / name / f"{entry}.csv", id="id", label=label)
+def rows_of(path: Path, column: str, wanted: list[str], label: str | None = None) -> RawTable:
+    raw = load(path, id=column, label=label)
     assert raw.ids is not None
     place = {each: k for k, each in enumerate(raw.ids)}
     return raw.take(np.array([place[each] for each in wanted]))
 
 
-def scores_in_one_process(root: Path, terms: Terms, wanted: list[str]) -> Any:
+def scores_in_one_process(
+    root: Path, terms: Terms, wanted: list[str], column: str = "id", label: str = "repaid"
+) -> Any:
     """The scores of new rows by trees of the local world, grown on the rows that daemons train on."""
-    joined = join({name: root / name / "customers.csv" for name in NAMES}, "id", terms)
+    names = sorted(terms.parties)
+    joined = join({name: root / name / "customers.csv" for name in names}, column, terms)
     train, _, _ = split_rows(joined.digests, terms.split, terms.seed)
     ids = [joined.ids[k] for k in train]
     tables: dict[str, Table] = {}
     new = {}
-    for name in NAMES:
+    for name in names:
         share = shares.load(root / name / "runs" / "models", terms.name)
-        raw = rows_of(root, name, "customers", ids, "repaid" if name == "bank" else None)
+        raw = rows_of(root / name / "customers.csv", column, ids, label if name == "bank" else None)
         tables[name] = share.preparation.transform(raw)
         if share.labels is not None and raw.y is not None:
             tables[name] = replace(tables[name], y=share.labels.transform(raw.y))
-        new[name] = share.preparation.transform(rows_of(root, name, "applicants", wanted)).X
+        applicants = rows_of(root / name / "applicants.csv", column, wanted)
+        new[name] = share.preparation.transform(applicants).X
     local = msgspec.structs.replace(terms.job(), world="local")
     finished = run_tables(local, Tables("rows", tables, None, ("bank",)))
-    held = {name: Holding(finished.plan, name, finished.shares[name].weights, new[name]) for name in NAMES}
+    held = {name: Holding(finished.plan, name, finished.shares[name].weights, new[name]) for name in names}
     return CONVERSATIONS["boost"].share.together(held)
 
 

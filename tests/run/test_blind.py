@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.oracles.tables import random_tables, run
 
 from colonnade.errors import JobError
 from colonnade.job import Data, Job, Secure, job_from
 from colonnade.job.plan import Facts
 from colonnade.run.blind import blind_of, dealers_of, labels_of
 from colonnade.run.federate import federate
+from colonnade.run.notes import notes
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.run.resolve import compose
 
@@ -128,3 +130,13 @@ def test_a_neutral_party_without_columns_deals_for_two_companies(tmp_path: Path,
     assert done.plan.blind is not None
     assert done.plan.blind.dealers == {"shop": "notary"}
     assert done.result.metrics["test_accuracy"] > 0.9
+
+
+@pytest.mark.parametrize("algorithm", ["vfb2-sgd", "lbfgs"])
+def test_notes_of_randomised_labels_do_not_say_that_true_ones_are_given_away(algorithm: str) -> None:
+    tables = random_tables(parties=3, active=1, rows=60)
+    privacy = {"mechanism": "labels", "epsilon": 1.0}
+    done = run(tables, algorithm, train={"epochs": 2}, privacy=privacy, compare=False)
+    assert any("of randomised labels, not of true ones" in note for note in notes(done.plan))
+    clear = run(tables, algorithm, train={"epochs": 2}, secure={"labels": "clear"}, compare=False)
+    assert not any("randomised" in note for note in notes(clear.plan))

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from colonnade.data.party_data import PartyData
 from colonnade.job import Job, job_from
 from colonnade.net.stream.certificates import issue
 from colonnade.run.federate import federate, prepare
+from colonnade.run.nursery import Running
 from colonnade.run.processes import lay_out, start, stop_all
 from colonnade.run.resolve import compose
 from colonnade.run.world import Launch
@@ -48,7 +48,7 @@ def ordered(job: Job) -> Launch:
 def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Callable[[], dict[str, int]]]]:
     """Start all parties; yields their folders, and a function that waits for all and returns exit codes."""
     folders = lay_out(ordered(job), out, out / "authority")
-    running: dict[str, subprocess.Popen[bytes]] = {}
+    running: dict[str, Running] = {}
 
     def run() -> dict[str, int]:
         for name, folder in folders.items():
@@ -112,7 +112,7 @@ def _trains(folder: Path) -> int | None:
     """
     for entry in Path("/proc").iterdir():
         try:
-            if str(folder) not in (entry / "cmdline").read_text():
+            if (entry / "fd" / "2").readlink() != folder / "log.txt":
                 continue
             sockets = [str(fd.readlink()) for fd in (entry / "fd").iterdir()]
             # the loop's own pair, the port, and a line to each of the others

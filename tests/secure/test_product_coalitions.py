@@ -6,8 +6,14 @@ from itertools import combinations
 
 import pytest
 
-from colonnade.run.blind import dealers_of
-from colonnade.secure.product_coalitions import Products, coalition_rows, learnt, product_messages
+from colonnade.run.blind import dealers_of, hidden_of
+from colonnade.secure.product_coalitions import (
+    Products,
+    coalition_rows,
+    hidden_messages,
+    learnt,
+    product_messages,
+)
 
 OWNERS = ["card", "shop", "telco"]
 
@@ -47,6 +53,44 @@ def test_with_a_neutral_dealer_every_harmful_pair_has_it() -> None:
 def test_with_one_owner_the_label_holder_s_total_is_that_owner_s_score_and_no_value() -> None:
     alone = product_messages("bank", {"shop": "notary"})
     assert not learnt(alone, {"bank"})  # X (p + s) is known then; neither X nor p follows from it
+
+
+def hiding(*, neutral: bool) -> Products:
+    """A bank, a shop as its mate, and three more owners; a notary, or owners that deal."""
+    owners, helper = ["shop", "telco", "card", "power"], "notary" if neutral else None
+    others = [*owners, "notary"] if neutral else owners
+    first = dealers_of(owners, others, helper)
+    hidden = hidden_of("bank", first, others, helper)
+    return hidden_messages("bank", hidden.mate, hidden.dealer, first, hidden.dealers)
+
+
+@pytest.mark.parametrize("neutral", [True, False])
+def test_where_scores_are_hidden_nobody_alone_learns_anything(neutral: bool) -> None:
+    products = hiding(neutral=neutral)
+    assert all(not learnt(products, {party}) for party in products.parties)
+
+
+def test_the_holders_of_scores_learn_them_together_or_with_the_dealer() -> None:
+    products = hiding(neutral=True)
+    told = {pair: learnt(products, pair) for pair in combinations(products.parties, 2)}
+    scores = {frozenset(pair) for pair, found in told.items() if {"z0", "z1"} <= found}
+    assert scores == {frozenset(p) for p in (("bank", "shop"), ("bank", "notary"), ("notary", "shop"))}
+    assert {"t0", "t1"} <= told["bank", "shop"]
+    assert all("notary" in pair or "bank" in pair for pair, found in told.items() if found)
+
+
+def test_an_owner_needs_the_dealers_of_both_askers_to_learn_theta() -> None:
+    products = hiding(neutral=False)
+    # power deals for the bank's products with card, telco for the shop's
+    assert "t0" not in learnt(products, {"card", "power"})
+    assert "t0" in learnt(products, {"card", "power", "telco"})
+    assert "t0" in learnt(hiding(neutral=True), {"card", "notary"})
+
+
+def test_the_label_holder_and_an_owner_follow_that_owner_s_weights() -> None:
+    """And so its part of every gradient: a number stands for an array here, so that is as good as theta."""
+    for owner in ("card", "power"):
+        assert learnt(hiding(neutral=True), {"bank", owner}) == {"t0", "t1"}
 
 
 @pytest.mark.parametrize(("word", "who"), [("r", "bank"), ("a", "shop"), ("v", "shop")])

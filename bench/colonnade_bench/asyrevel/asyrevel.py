@@ -7,16 +7,16 @@ whatever this machine does meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from colonnade.data.datasets import available
 from colonnade_bench.asyrevel.line import line_times
-from colonnade_bench.asyrevel.lossless import TABLE_4, table_4
-from colonnade_bench.asyrevel.pace import delays, figure_3, figure_4
+from colonnade_bench.asyrevel.lossless import TABLE_4, sets_of, table_4, trial
+from colonnade_bench.asyrevel.lossless import pieces as trial_pieces
+from colonnade_bench.asyrevel.pace import delays, figure_3, figure_4, slower_of
 from colonnade_bench.asyrevel.privacy import privacy
 from colonnade_bench.asyrevel.setting import tables_of
 from colonnade_bench.common import Bench, Grid, Panel, Say
@@ -28,21 +28,58 @@ PAPER_3 = (
     ("D4 a9a", 16, 1.192), ("D5 w8a", 37, 1.192), ("D6 epsilon", 250, 1.824), ("D7 MNIST", 98, 1.672),
     ("D8 Fashion-MNIST", 98, 1.672),
 )  # fmt: skip
-Part = Callable[..., None]  # (bench, say, quick=...)
+TITLE = "AsyREVEL: black-box models over split columns"
+PARTS = {
+    "privacy": "private replies, and the attack on them",
+    "table3": "time of an exchange",
+    "figure3": "loss against time with a slow party",
+    "figure4": "speed-up",
+    "delays": "the step and the delay",
+    "table4": "losslessness",
+}
+LAST = ("table4:kept",)
 
 
-def run(quick: bool, out: Path, say: Say) -> list[Path]:
+def pieces(quick: bool) -> list[str]:
+    """What can run side by side, the longest first."""
+    slow = [f"figure3:{slower}" for slower in slower_of(quick)]
+    return [*slow, "figure4", "privacy", "delays", "table3", *trial_pieces(quick)]
+
+
+def run(
+    quick: bool, out: Path, say: Say, *, only: Sequence[str] = (), tables: Path | None = None
+) -> list[Path]:
     """Measure everything that the data sets on this machine allow, and write it as it comes."""
-    bench = Bench("asyrevel", "AsyREVEL: black-box models over split columns", quick)
-    parts: list[Part] = [table_3, figure_3, figure_4, delays, *table_4(say, quick=quick)]
-    if available("a9a"):
-        parts.insert(0, partial(privacy, tables=tables_of("a9a")))
+    bench = Bench("asyrevel", TITLE, quick)
     with threadpool_limits(1):
-        for part in parts:
-            part(bench, say, quick=quick)
-            bench.write(out)  # a full run takes long, and what is there can be read meanwhile
-    bench.panels += panels_of(bench.grids)
-    return bench.write(out)
+        for piece in only or PARTS:
+            _piece(bench, piece, say, out)
+            bench.write(tables or out)  # a full run takes long, and what is there can be read meanwhile
+    if not only:
+        bench.panels += panels_of(bench.grids)
+    return bench.write(tables or out)
+
+
+def _piece(bench: Bench, piece: str, say: Say, out: Path) -> None:
+    """Measure a part, or what of it is named behind a colon."""
+    part, *which = piece.split(":")
+    quick = bench.quick
+    match part:
+        case "privacy" if available("a9a"):
+            privacy(bench, say, tables=tables_of("a9a"), quick=quick)
+        case "table3":
+            table_3(bench, say, quick=quick)
+        case "figure3":
+            figure_3(bench, say, [float(word) for word in which] or slower_of(quick), quick=quick)
+        case "figure4":
+            figure_4(bench, say, quick=quick)
+        case "delays":
+            delays(bench, say, quick=quick)
+        case "table4" if len(which) == 3:
+            name, row, seed = which
+            trial(name, row, int(seed), say, out, quick=quick)
+        case "table4":
+            table_4(bench, say, sets_of(quick), out, quick=quick, new=which != ["kept"])
 
 
 def panels_of(grids: list[Grid]) -> list[Panel]:

@@ -48,6 +48,7 @@ def tabular(part: str, quick: bool) -> list[Case]:
         ("czofo, 4 bits", "czofo", train, {**ten, **bits(4, 4)}),
         ("czofo, per sample", "czofo", train, {**ten, "per": "sample"}),
         ("czofo-coord", "czofo-coord", train, {}),
+        ("czofo-ef", "czofo-ef", train, ten),
     ]
     cases = _cases(part, TABULAR[part], 2, rows, LINEAR)
     return [*cases, networked(cases[5], epochs=2 if quick else 10)]
@@ -67,6 +68,7 @@ def mnist(part: str, quick: bool) -> list[Case]:
         _row("czofo, 4 bits", "czofo", "mnist", "deltas", long, {**HUNDRED, **bits(4, 4)}),
         _row("czofo, per sample", "czofo", "mnist", "sample", short, {**HUNDRED, "per": "sample"}),
         _row("czofo-coord", "czofo-coord", "mnist", "gradient", short, {}),
+        _row("czofo-ef", "czofo-ef", "mnist", "deltas", long, HUNDRED),
     ]
     if not few:
         rows = [row for row in rows if row[0] not in ("czofo, 4 bits", "czofo-coord")]
@@ -95,6 +97,7 @@ def cifar(part: str, quick: bool) -> list[Case]:
         _row("syn-zoo-vfl", "syn-zoo-vfl", "cifar10", "values", 3, ONE),
         _row("zoo-vfl", "zoo-vfl", "cifar10", "values", 3, ONE),
         _row("czofo", "czofo", "cifar10", "deltas", epochs, {**THOUSAND, **bits(4, 4, "column")}),
+        _row("czofo-ef", "czofo-ef", "cifar10", "deltas", epochs, {**THOUSAND, "forward_range": "column"}),
         _row("czofo, 8 bits", "czofo", "cifar10", "deltas", epochs, {**THOUSAND, **bits(8, 8, "column")}),
     ]
     if not quick:

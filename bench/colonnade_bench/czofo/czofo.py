@@ -66,13 +66,14 @@ def run(
     def measure(cases: Sequence[Case]) -> Mapping[str, Record]:
         return records(cases, out / "records", say, device=device, processes=processes, seconds=seconds)
 
-    for name in only or (QUICK if quick else PARTS):
+    for piece in only or (QUICK if quick else PARTS):
+        name, *named = piece.split(":")  # of a part some cases, if they are named behind a colon
         if name == "time":
             times(bench, measure, say, quick=quick)
         elif name == "privacy":
             privacy(bench, measure, say, quick=quick)
         else:
-            tables(bench, name, measure, say, quick=quick)
+            tables(bench, name, measure, say, named, quick=quick)
         bench.write(out)  # a full run takes long, and what is there can be read meanwhile
     return bench.write(out)
 
@@ -119,9 +120,9 @@ def thinned(points: Sequence[Measurement], most: int = 25) -> list[Measurement]:
     return [*points[:-1:step], points[-1]]
 
 
-def tables(bench: Bench, part: str, measure: Measure, say: Say, *, quick: bool) -> None:
-    """Measure all cases of a part and add its tables and figures."""
-    cases = cases_of(part, quick=quick)
+def tables(bench: Bench, part: str, measure: Measure, say: Say, named: Sequence[str], *, quick: bool) -> None:
+    """Measure all cases of a part, or those that are named, and add its tables and figures."""
+    cases = [case for case in cases_of(part, quick=quick) if not named or case.name in named]
     if not available(dataset := cases[0].dataset):
         say(f"{dataset} is not on this machine, left out")
         return

@@ -11,145 +11,111 @@ own test rows, stands in for gisette.
 
 The quick form draws 1,000 training rows and as many test rows of every set, and makes one split. Of the full
 form the other splits come last, and what there is is written after every part, so a run that is cut short has
-all figures, of fewer splits.
+all figures, of fewer splits. What a split gave stays in OUT/splits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from colonnade.data.datasets import available
-from colonnade_bench.common import Bench, Grid, Panel, Say
+from colonnade_bench.common import Bench, Panel, Say
 from colonnade_bench.kernel.growth import figure_5
 from colonnade_bench.kernel.made_up import SETS as MADE_UP
-from colonnade_bench.kernel.runs import (
-    PARTIES,
-    SUMMED_ROWS,
-    SVC_SECONDS,
-    dsg_error,
-    fd_svrg,
-    job_for,
-    rows_in,
-    svc_error,
-    tables_of,
-    train_federated,
-)
+from colonnade_bench.kernel.runs import dsg_error, job_for, tables_of, train_federated
+from colonnade_bench.kernel.splits import OURS, POOLED, Splits
 from colonnade_bench.kernel.topologies import figure_4
 from colonnade_bench.kernel.traffic import COMPARED, bits_compared, traffic
-from colonnade_bench.papers import FDSKL, FDSKL_TABLE_4, WORDS, here, stands_for
+from colonnade_bench.papers import FDSKL, here
 
-NOT_THERE = (None, None)
-OURS = ("fdskl", "fdskl-capped")
-POOLED = {"fdskl": "dsg", "fdskl-capped": "dsg, capped"}
-KINDS = (*OURS, *POOLED.values(), "svc", "pp-svmv", "fd-svrg")
+TITLE = "FDSKL: kernels over split columns"
+PARTS = {
+    "first": "Figure 6 and Table 4 of the first split",
+    "figure3": "test error against processor time",
+    "bits": "projections of 16 and of 32 bits",
+    "figure5": "how training time grows",
+    "traffic": "bytes pass by pass",
+    "figure4": "stars and trees",
+    "splits": "Figure 6 and Table 4 of all splits",
+}
+LAST = ("splits:kept",)
 SPLITS = 3  # the paper has ten; the errors of three lie within a point of each other
 QUICK_ROWS = 1_000
+LONG = ("givemesomecredit", "cod-rna", "uci-credit", "a9a")  # begun first
 
 
-def run(quick: bool, out: Path, say: Say) -> list[Path]:
+def pieces(quick: bool) -> list[str]:
+    """What can run side by side, the longest first."""
+    names, splits = _names(), 1 if quick else SPLITS
+    longest = sorted(names, key=lambda name: LONG.index(name) if name in LONG else len(LONG))
+    first, *others = [
+        [f"splits:{name}:{seed}:{kind}" for name in longest for kind in Splits.kinds(seed)]
+        for seed in range(splits)
+    ]
+    compared = [f"bits:{name}" for name in _compared()]
+    curves = [f"figure3:{name}" for name in _curved(names, quick)]
+    return [*first, "figure5", *compared, *curves, "traffic", "figure4", *chain.from_iterable(others)]
+
+
+def run(
+    quick: bool, out: Path, say: Say, *, only: Sequence[str] = (), tables: Path | None = None
+) -> list[Path]:
     """Measure on the data sets that are on this machine, and write what there is after every part."""
-    bench = Bench("fdskl", "FDSKL: kernels over split columns", quick)
-    names, missing = here(FDSKL)
-    if missing:
+    bench, names = Bench("fdskl", TITLE, quick), _names()
+    if missing := here(FDSKL).missing:
         say(f"not on this machine, left out or stood in for: {', '.join(missing)}")
-    growing = names[0] if quick or "cod-rna" not in names else "cod-rna"
-    splits = Splits(rows=QUICK_ROWS if quick else None)
-    bench.grids += splits.tables()
+    splits = Splits(out, QUICK_ROWS if quick else None)
     with threadpool_limits(1):
-        for name in names:
-            splits.trial(name, 0, say)
-            splits.write(bench, out)
-        figure_3(bench, names[:1] if quick else names[:3], splits, say, quick=quick)
-        compared = [name for name in COMPARED if name in MADE_UP or available(name)]
-        bench.grids.append(bits_compared(compared, splits.rows, say))
-        splits.write(bench, out)
-        figure_5(bench, growing, say, quick=quick)
-        splits.write(bench, out)
-        traffic(bench, say)
-        say("sums and results over stars and trees")
-        figure_4(bench, 2**14 if quick else 2**18)
-        for seed in range(1, 1 if quick else SPLITS):
-            for name in names:
-                splits.trial(name, seed, say)
-                splits.write(bench, out)
-    return splits.write(bench, out)
+        for piece in only or PARTS:
+            _piece(bench, piece, splits, names, say)
+            bench.write(tables or out)
+    return bench.write(tables or out)
 
 
-@dataclass
-class Splits:
-    """Figure 6 and Table 4: both algorithms and the linear model on every split, the others on the first.
-
-    Times are by data set and algorithm. `rows` are the training rows of a set, None: all.
-    """
-
-    rows: int | None = None
-    errors: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    processor: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-
-    def trial(self, name: str, seed: int, say: Say) -> None:
-        """Train on one more split."""
-        tables = tables_of(name, seed, rows=self.rows)
-        found = self.errors.setdefault(name, {kind: [] for kind in KINDS})
-        for algorithm in OURS:
-            done = train_federated(job_for(tables, algorithm, seed), tables)
-            sent = done.run.result.cost.bytes_sent
-            say(
-                f"{name}, split {seed + 1}, {algorithm}: test error {done.error:.4f} after "
-                f"{done.seconds:.1f} s, {sent / 1e6:.0f} MB"
-            )
-            found[algorithm].append(done.error)
-            self.seconds.setdefault(name, {}).setdefault(algorithm, []).append(done.seconds)
-            self.processor.setdefault(name, {}).setdefault(algorithm, []).append(done.processor)
-            if seed == 0:
-                found[POOLED[algorithm]].append(dsg_error(tables, algorithm, seed)[0])
-        found["fd-svrg"].append(fd_svrg(tables, seed).error)
-        if seed > 0:
-            return
-        if (libsvm := svc_error(tables, seed)) is not None:
-            found["svc"].append(libsvm[0])
-        if rows_in(tables) <= SUMMED_ROWS:
-            found["pp-svmv"].append(train_federated(job_for(tables, "pp-svmv", seed), tables).error)
-        others = ", ".join(f"{kind} {errors[0]:.4f}" for kind, errors in found.items() if errors)
-        say(f"{name}, split 1, all: {others}")
-
-    def write(self, bench: Bench, out: Path) -> list[Path]:
-        """Write the bench with what there is of these tables, which are its first two."""
-        bench.grids[:2] = self.tables()
-        bench.data |= {"errors": self.errors, "seconds": self.seconds, "processor": self.processor}
-        return bench.write(out)
-
-    def tables(self) -> list[Grid]:
-        """Figure 6 and Table 4."""
-        errors, times = [], []
-        for name, found in self.errors.items():
-            mean = [float(np.mean(each)) if each else None for each in found.values()]
-            spread = [edge(found[algorithm]) for algorithm in OURS for edge in (min, max)]
-            errors.append([name, *mean, *spread, len(found["fd-svrg"])])
-            for algorithm in OURS:
-                seconds = float(np.median(self.seconds[name][algorithm]))
-                processor = float(np.median(self.processor[name][algorithm]))
-                paper = FDSKL_TABLE_4.get(stands_for(name), NOT_THERE)
-                times.append([name, algorithm, seconds / 60, seconds, processor, *paper])
-        spans = [f"{edge} of {algorithm}" for algorithm in OURS for edge in ("least", "most")]
-        heads = ["data set", *KINDS, *spans, "splits"]
-        note = f"{PARTIES} parties. Means over the splits; dsg, svc and pp-svmv on the first split: svc "
-        note += f"where it ends within {SVC_SECONDS / 60:.0f} minutes, pp-svmv of {SUMMED_ROWS} rows at most."
-        if self.rows is not None:
-            note += f" {self.rows} training rows of every set."
-        figure = Grid("Figure 6: test error", heads, errors, note)
-        heads = ["data set", "algorithm", "ours [min]", "[s]", "processor [s]"]
-        heads += ["paper, FDSKL [min]", "SecureBoost [min]"]
-        note = "The paper used 24 cores; ours are all parties in one process, medians over the splits. "
-        note += "".join(f"{name} {WORDS[name]}. " for name in self.errors if name in WORDS)
-        return [figure, Grid("Table 4: training time", heads, times, note)]
+def _piece(bench: Bench, piece: str, splits: Splits, names: Sequence[str], say: Say) -> None:
+    """Measure a part, or what of it is named behind a colon."""
+    part, *which = piece.split(":")
+    quick = bench.quick
+    match part:
+        case "first":
+            splits.add(bench, names, 1, say)
+        case "figure3":
+            figure_3(bench, which or _curved(names, quick), splits, say, quick=quick)
+        case "bits":
+            bench.grids.append(bits_compared(which or _compared(), splits.rows, say))
+        case "figure5":
+            figure_5(bench, names[0] if quick or "cod-rna" not in names else "cod-rna", say, quick=quick)
+        case "traffic":
+            traffic(bench, say)
+        case "figure4":
+            say("sums and results over stars and trees")
+            figure_4(bench, 2**14 if quick else 2**18)
+        case "splits" if which == ["kept"]:
+            splits.kept().add(bench, names, SPLITS, say)
+        case "splits" if which:
+            name, seed, kind = which
+            say(f"{name}, split {int(seed) + 1}, {kind}: {splits.measured(name, int(seed), kind)}")
+        case "splits":
+            splits.add(bench, names, 1 if quick else SPLITS, say)
 
 
-def figure_3(bench: Bench, names: list[str], splits: Splits, say: Say, *, quick: bool) -> None:
+def _names() -> list[str]:
+    return here(FDSKL).found
+
+
+def _curved(names: Sequence[str], quick: bool) -> Sequence[str]:
+    return names[:1] if quick else names[:3]
+
+
+def _compared() -> list[str]:
+    return [name for name in COMPARED if name in MADE_UP or available(name)]
+
+
+def figure_3(bench: Bench, names: Sequence[str], splits: Splits, say: Say, *, quick: bool) -> None:
     """Test error against processor time; a point is a run of so many passes, the last one of the usual."""
     for name in names:
         tables = tables_of(name, 0, rows=splits.rows)
@@ -162,11 +128,8 @@ def figure_3(bench: Bench, names: list[str], splits: Splits, say: Say, *, quick:
                 error, seconds = dsg_error(tables, algorithm, 0, epochs=epochs)
                 pooled.append((seconds, error))
                 say(f"{name}, {algorithm}, {epochs} passes: test error {done.error:.4f}, pooled {error:.4f}")
-            points.append((splits.processor[name][algorithm][0], splits.errors[name][algorithm][0]))
-        if (libsvm := svc_error(tables, 0)) is not None:
-            lines["svc (pooled)"] = [(libsvm[1], libsvm[0])]
-        if rows_in(tables) <= SUMMED_ROWS:
-            done = train_federated(job_for(tables, "pp-svmv", 0), tables)
-            lines["pp-svmv"] = [(done.processor, done.error)]
-            say(f"{name}, pp-svmv: test error {done.error:.4f}, {done.processor:.1f} s of processor")
+        for kind in (*OURS, "svc", "pp-svmv"):
+            if (found := splits.measured(name, 0, kind)) is not None:
+                label = "svc (pooled)" if kind == "svc" else kind
+                lines.setdefault(label, []).append((found.processor, found.error))
         bench.panels.append(Panel(f"Figure 3: {name}", "processor seconds", "test error", lines))

@@ -7,18 +7,19 @@ machine (`papers`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from colonnade_bench.calibrate import calibrate, words
+from colonnade.data.datasets import available
+from colonnade_bench.calibrate import calibrated, words
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.linear.cti import BANDWIDTH_BPS, LATENCY_S, timed
-from colonnade_bench.linear.lossless import lossless
+from colonnade_bench.linear.lossless import Lossless
 from colonnade_bench.linear.pace import ESTIMATORS, Costs, crui, crui_of_processes
 from colonnade_bench.linear.rates import pulled, quasi_newton
 from colonnade_bench.linear.sqn_figures import crui_on, figure_2, figure_3, figure_4
-from colonnade_bench.linear.sweep import PAIRS, every_case, sweep
-from colonnade_bench.papers import ASYSQN, ASYSQN_TABLE_4, MORE
+from colonnade_bench.linear.sweep import PAIRS, Case, every_case, set_names, sweep
+from colonnade_bench.papers import ASYSQN, ASYSQN_TABLE_4, MORE, here
 
 PARTS = {
     "cti": "Table 3: a vector over a scalar",
@@ -33,50 +34,110 @@ PARTS = {
 }
 
 
-def run(quick: bool, out: Path, say: Say, *, only: Sequence[str] = ()) -> list[Path]:
+MADE_UP = "made up"
+TITLE = "AsySQN: quasi-Newton directions over split columns"
+LAST = ("lossless:kept",)
+
+
+def table_4(quick: bool) -> Lossless:
+    """Table 4 on the sets that are here."""
+    names = ("phishing", "uci-credit") if quick else (*ASYSQN, *MORE)
+    algorithms = ("asysqn-svrg", "asysqn-saga")
+    return Lossless(here(names), algorithms, ("l2",), 1 if quick else 10, ASYSQN_TABLE_4)
+
+
+def pieces(quick: bool) -> list[str]:
+    """What can run side by side, the longest first."""
+    sets = _sets(quick)
+    figures = [
+        f"{part}:{name}:{how}" for part in ("figure2", "figure3") for name in sets for how in ESTIMATORS
+    ]
+    sweeps = [f"sweep:{name}:{kind}" for name in swept(quick) for kind in _kinds(quick)]
+    return [
+        "rounds:backward", *(f"rounds:{name}" for name in sets), *(f"crui:{how}" for how in ESTIMATORS),
+        "figure4", *figures, *sweeps, "cti", "processes", *table_4(quick).pieces(),
+    ]  # fmt: skip
+
+
+def run(
+    quick: bool, out: Path, say: Say, *, only: Sequence[str] = (), tables: Path | None = None
+) -> list[Path]:
     """Measure every part, or some, and write what there is after each."""
-    bench = Bench("asysqn", "AsySQN: quasi-Newton directions over split columns", quick)
-    costs = calibrate()
-    say(words(costs))
-    bench.data["calibration"] = words(costs)
-    for part in only or PARTS:
-        _part(part, bench, costs, say, out, quick=quick)
-        bench.write(out)
-    return bench.write(out)
+    bench = Bench("asysqn", TITLE, quick)
+    bench.data["calibration"] = words(calibrated(out))
+    for piece in only or PARTS:
+        _piece(bench, piece, say, out, quick=quick)
+        bench.write(tables or out)
+    return bench.write(tables or out)
 
 
-def _part(name: str, bench: Bench, costs: Costs, say: Say, out: Path, *, quick: bool) -> None:
-    """Measure one part."""
+def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> None:
+    """Measure a part, or what of it is named behind a colon."""
+    part, *which = piece.split(":")
     speeds = (0.3,) if quick else (0.3, 0.4, 0.5, 0.6)
-    sets = ("a9a",) if quick else ("a9a", "uci-credit")
-    rows = 2_048 if quick else 10_000
-    match name:
+    costs = calibrated(out)
+    match part:
         case "cti":
             transmission(bench, say, quick=quick)
-        case "crui":
-            estimators = ("sgd",) if quick else ESTIMATORS
+        case "crui" if available("mnist"):
+            estimators = which or (("sgd",) if quick else ESTIMATORS)
             crui(bench, costs, say, estimators=estimators, speeds=speeds, rows=1536 if quick else 4096)
-            crui_on(bench, costs, say, estimators=ESTIMATORS, speeds=speeds, rows=192 if quick else 1536)
+            crui_on(bench, costs, say, estimators=estimators, speeds=speeds, rows=192 if quick else 1536)
         case "processes":
             crui_of_processes(bench, say, speeds=speeds, batch=9 if quick else 4)
         case "rounds":
-            quasi_newton(bench, say, quick=quick)
-            most = 5_000 if quick else 36_000
-            pulled(bench, say, sets=sets, target=1e-3 if quick else 1e-5, aggregations=most)
-        case "figure2":
-            figure_2(bench, say, sets=sets, estimators=ESTIMATORS, epochs=8 if quick else 21, rows=rows)
-        case "figure3":
-            epochs = 8 if quick else 21
-            figure_3(bench, costs, say, sets=sets, estimators=ESTIMATORS, epochs=epochs, rows=rows)
-        case "figure4":
-            figure_4(bench, costs, say, counts=(1, 2, 4, 8), epochs=6 if quick else 12, rows=rows // 2)
+            _rounds(bench, which, say, quick=quick)
+        case "figure2" | "figure3" | "figure4":
+            _figure(bench, part, which, costs, say, quick=quick)
         case "sweep":
-            cases = every_case(300, 1, ("iris", "phishing")) if quick else every_case(2_000, 3)
-            sweep(bench, say, cases, ("svrg", "asysqn-svrg") if quick else tuple(PAIRS))
+            sweep(bench, say, _swept_cases(which[:1], quick), which[1:] or _kinds(quick))
         case "lossless":
-            names = ("phishing", "uci-credit") if quick else (*ASYSQN, *MORE)
-            algorithms = ("asysqn-svrg", "asysqn-saga")
-            lossless(bench, names, algorithms, ("l2",), 1 if quick else 10, ASYSQN_TABLE_4, say, out)
+            table_4(quick).add(bench, say, out, which)
+
+
+def _rounds(bench: Bench, which: Sequence[str], say: Say, *, quick: bool) -> None:
+    """Rounds in the backward conversation, and aggregations in that of the paper; or one of them."""
+    if not which or "backward" in which:
+        quasi_newton(bench, say, quick=quick)
+    sets = [name for name in which or _sets(quick) if name != "backward"]
+    if sets:
+        most = 5_000 if quick else 36_000
+        pulled(bench, say, sets=sets, target=1e-3 if quick else 1e-5, aggregations=most)
+
+
+def _figure(bench: Bench, part: str, which: Sequence[str], costs: Costs, say: Say, *, quick: bool) -> None:
+    """Figures 2, 3 or 4; of the first two all sets and estimators, or one of each."""
+    sets, estimators = (which[:1], which[1:]) if which else (_sets(quick), ESTIMATORS)
+    epochs, rows = (8, 2_048) if quick else (21, 10_000)
+    match part:
+        case "figure2":
+            figure_2(bench, say, sets=sets, estimators=estimators, epochs=epochs, rows=rows)
+        case "figure3":
+            figure_3(bench, costs, say, sets=sets, estimators=estimators, epochs=epochs, rows=rows)
+        case _ if available("mnist"):
+            figure_4(bench, costs, say, counts=(1, 2, 4, 8), epochs=6 if quick else 12, rows=rows // 2)
+
+
+def _sets(quick: bool) -> Sequence[str]:
+    return ("a9a",) if quick else ("a9a", "uci-credit")
+
+
+def _kinds(quick: bool) -> Sequence[str]:
+    return ("svrg", "asysqn-svrg") if quick else tuple(PAIRS)
+
+
+def swept(quick: bool) -> list[str]:
+    """The sets of the sweep; those that are made up have one name together."""
+    return ["iris", "phishing"] if quick else [MADE_UP, *set_names()]
+
+
+def _swept_cases(which: Sequence[str], quick: bool) -> Iterator[tuple[Case, int]]:
+    """The named sets, or all."""
+    names = which or swept(quick)
+    most, seeds = (300, 1) if quick else (None, 3)
+    return every_case(
+        most, seeds, [name for name in names if name != MADE_UP], None if MADE_UP in names else ()
+    )
 
 
 def transmission(bench: Bench, say: Say, *, quick: bool) -> None:

@@ -9,15 +9,16 @@ trial gave stays in OUT/trials, since all of them take hours.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 from colonnade_bench.common import Bench, Grid, Say, kept
 from colonnade_bench.linear.trials import ENDLESS, PARTIES, problem, train
-from colonnade_bench.papers import WORDS, here, stands_for
+from colonnade_bench.papers import WORDS, Here, stands_for
 
 LIMIT = 0.1  # points of accuracy
 
@@ -95,22 +96,37 @@ class Ended:
     step: float
 
 
-def ended(trial: Trial, folder: Path) -> Ended:
-    """What a trial gave: in an earlier run of the bench, or now."""
-    words = [trial.name, trial.algorithm, trial.regularizer, str(trial.seed)]
-    path = folder / "trials" / ("-".join(words) + ("" if trial.parties > 1 else "-alone") + ".json")
-    question = {**asdict(trial), "settings": trial.settings, "target": trial.terms.target}
-    return Ended(**kept(path, question, lambda: asdict(trial.run())))
+@dataclass(frozen=True)
+class Answers:
+    """What trials gave, kept in files; where `new` is off, nothing is found out that is not there."""
 
+    folder: Path
+    new: bool = True
 
-def pooled(like: Trial, folder: Path) -> float:
-    """The accuracy in per cent of a model trained where all columns lie together (NonF)."""
-    if (like.name, like.regularizer) in ENDLESS:
-        return ended(replace(like, parties=1, step=ended(like, folder).step), folder).accuracy
-    path = folder / "trials" / f"{like.name}-NonF-{like.regularizer}-{like.seed}.json"
-    question = [like.name, like.regularizer, like.seed]
-    data = problem(like.name, seed=like.seed)
-    return 100 * float(kept(path, question, lambda: data.optimum(like.regularizer).accuracy))
+    def ended(self, trial: Trial) -> Ended:
+        """What a trial gave: in an earlier run of the bench, or now."""
+        words = [trial.name, trial.algorithm, trial.regularizer, str(trial.seed)]
+        name = "-".join(words) + ("" if trial.parties > 1 else "-alone")
+        question = {**asdict(trial), "settings": trial.settings, "target": trial.terms.target}
+        return Ended(**self._kept(name, question, lambda: asdict(trial.run())))
+
+    def pooled(self, like: Trial) -> float:
+        """The accuracy in per cent of a model trained where all columns lie together (NonF)."""
+        if (like.name, like.regularizer) in ENDLESS:
+            return self.ended(replace(like, parties=1, step=self.ended(like).step)).accuracy
+        question = [like.name, like.regularizer, like.seed]
+        name = f"{like.name}-NonF-{like.regularizer}-{like.seed}"
+        data = partial(problem, like.name, seed=like.seed)
+        return 100 * float(self._kept(name, question, lambda: data().optimum(like.regularizer).accuracy))
+
+    def guess(self, like: Trial) -> float:
+        """The accuracy in per cent of guessing the commoner label."""
+        data = partial(problem, like.name, seed=like.seed)
+        name, question = f"{like.name}-guess-{like.seed}", [like.name, like.seed]
+        return 100 * float(self._kept(name, question, lambda: data().majority))
+
+    def _kept(self, name: str, question: Any, answer: Callable[[], Any]) -> Any:
+        return kept(self.folder / "trials" / f"{name}.json", question, answer if self.new else None)
 
 
 @dataclass(frozen=True)
@@ -126,14 +142,14 @@ class Compared:
     ours: dict[str, list[Ended]]
 
     @staticmethod
-    def of(splits: Sequence[Trial], algorithms: Sequence[str], out: Path) -> Compared:
+    def of(splits: Sequence[Trial], algorithms: Sequence[str], answers: Answers) -> Compared:
         """Runs every trial that has no answer yet."""
         return Compared(
-            [pooled(trial, out) for trial in splits],
-            [ended(replace(trial, algorithm="afsvrg-vp"), out).accuracy for trial in splits],
-            [100 * problem(trial.name, seed=trial.seed).majority for trial in splits],
+            [answers.pooled(trial) for trial in splits],
+            [answers.ended(replace(trial, algorithm="afsvrg-vp")).accuracy for trial in splits],
+            [answers.guess(trial) for trial in splits],
             {
-                algorithm: [ended(replace(trial, algorithm=algorithm), out) for trial in splits]
+                algorithm: [answers.ended(replace(trial, algorithm=algorithm)) for trial in splits]
                 for algorithm in algorithms
             },
         )
@@ -158,39 +174,73 @@ class Compared:
         return [*cells, spread(self.guess)]
 
 
-def lossless(
-    bench: Bench,
-    names: Sequence[str],
-    algorithms: Sequence[str],
-    regularizers: Sequence[str],
-    trials: int,
-    paper: Mapping[tuple[str, str], tuple[float, float | None]],
-    say: Say,
-    out: Path,
-) -> None:
-    """One row for every set and regulariser; the tables are written whenever a set is done."""
-    found, missing = here(names)
-    columns = ["set", "problem", "NonF", "AFSVRG-VP", *algorithms, "largest gap", f"within {LIMIT}"]
-    columns += ["largest gap of a trial", "loss above the optimum", "commoner label"]
-    columns += ["paper: NonF and ours", "paper: AFSVRG-VP"]
-    rows: list[list[Any]] = []
-    bench.grids.append(Grid("Losslessness", columns, rows, _note(found, missing, trials)))
-    for name, regularizer in product(found, regularizers):
-        splits = [Trial(name, algorithms[0], regularizer, seed) for seed in range(trials)]
-        compared = Compared.of(splits, algorithms, out)
-        cells = compared.cells()
-        rows.append([name, regularizer, *cells, *paper.get((stands_for(name), regularizer), (None, None))])
-        say(
-            f"losslessness, {name}, {regularizer}: NonF {cells[0]}, AFSVRG-VP {cells[1]}, "
-            f"gap {compared.gap:.3f}"
-        )
-        bench.write(out)
+@dataclass(frozen=True)
+class Lossless:
+    """The table: which sets, algorithms and problems, how many splits, and the paper's figures."""
+
+    sets: Here
+    algorithms: Sequence[str]
+    regularizers: Sequence[str]
+    trials: int
+    paper: Mapping[tuple[str, str], tuple[float, float | None]]
+
+    def pieces(self) -> list[str]:
+        """A piece for every split of every problem; first the first split of all, then the second."""
+        problems = list(product(self.sets.found, self.regularizers))
+        return [f"lossless:{name}:{how}:{seed}" for seed in range(self.trials) for name, how in problems]
+
+    def add(self, bench: Bench, say: Say, out: Path, which: Sequence[str] = ()) -> None:
+        """Add the table, which is written whenever a set is done; or keep the answers of one split.
+
+        With `kept` for `which` a row has the splits whose answers are there, and nothing is run.
+        """
+        match which:
+            case [name, regularizer, seed]:
+                trial = Trial(name, self.algorithms[0], regularizer, int(seed))
+                Compared.of([trial], self.algorithms, Answers(out))
+            case ["kept"]:
+                self._tabulate(bench, say, out, Answers(out, new=False))
+            case _:
+                self._tabulate(bench, say, out, Answers(out))
+
+    def _tabulate(self, bench: Bench, say: Say, out: Path, answers: Answers) -> None:
+        columns = ["set", "problem", "splits", "NonF", "AFSVRG-VP", *self.algorithms]
+        columns += ["largest gap", f"within {LIMIT}", "largest gap of a trial", "loss above the optimum"]
+        columns += ["commoner label", "paper: NonF and ours", "paper: AFSVRG-VP"]
+        rows: list[list[Any]] = []
+        bench.grids.append(Grid("Losslessness", columns, rows, _note(*self.sets)))
+        for name, regularizer in product(self.sets.found, self.regularizers):
+            splits = self._splits(name, regularizer, answers)
+            if not splits:
+                continue
+            compared = Compared.of(splits, self.algorithms, answers)
+            cells = compared.cells()
+            theirs = self.paper.get((stands_for(name), regularizer), (None, None))
+            rows.append([name, regularizer, len(splits), *cells, *theirs])
+            say(
+                f"losslessness, {name}, {regularizer}: NonF {cells[0]}, AFSVRG-VP {cells[1]}, "
+                f"gap {compared.gap:.3f}"
+            )
+            if answers.new:
+                bench.write(out)
+
+    def _splits(self, name: str, regularizer: str, answers: Answers) -> list[Trial]:
+        """The splits of a problem; only those whose answers are known, where nothing may be run."""
+        splits = [Trial(name, self.algorithms[0], regularizer, seed) for seed in range(self.trials)]
+        return splits if answers.new else [trial for trial in splits if self._known(trial, answers)]
+
+    def _known(self, trial: Trial, answers: Answers) -> bool:
+        try:
+            Compared.of([trial], self.algorithms, answers)
+        except LookupError:
+            return False
+        return True
 
 
-def _note(found: Sequence[str], missing: Sequence[str], trials: int) -> str:
+def _note(found: Sequence[str], missing: Sequence[str]) -> str:
     stand_ins = "".join(f"{name} {WORDS[name]}. " for name in found if name in WORDS)
     return (
-        f"Test accuracy in per cent, mean and standard deviation of {trials} trial(s), 8 parties, 3 of them "
+        "Test accuracy in per cent, mean and standard deviation over the splits, 8 parties, 3 of them "
         f"with the label (AFSVRG-VP: 4; AsySQN: all). Gaps are in points, the first between means. "
         f"Where NonF hardly beats the commoner label, accuracy proves little: see the loss. {stand_ins}"
         "The nonconvex problem on news20 has no minimum: NonF is our first algorithm at one party there, and "

@@ -154,14 +154,14 @@ def straggling(
     s: float,
     epochs: int,
     batches: Sequence[int] = (32,),
+    forwards_cost: Sequence[str] = ("free", "charged"),
     seeds: int = 1,
 ) -> None:
     """Time to a sub-optimality with one party at speed s, for every schedule of the backward conversation."""
     data = problem("a9a")
     rows: list[list[Any]] = []
-    for batch, forwards in itertools.product(batches, (False, True)):
-        machinery = machines(costs, data, straggler(s), forwards=forwards)
-        what = "charged" if forwards else "free"
+    for batch, what in itertools.product(batches, forwards_cost):
+        machinery = machines(costs, data, straggler(s), forwards=what == "charged")
         base = None
         for name, schedule in SCHEDULES.items():
             traces = _scheduled(data, schedule, machinery, gap, batch, epochs, seeds)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from colonnade.errors import Diverged
+from colonnade.errors import Diverged, FixedPointOverflow
 from colonnade_bench.common import Bench, Grid, Panel, Say
 from colonnade_bench.linear.pace import PAPER_CRUI, Costs, machines
 from colonnade_bench.linear.trials import PARTIES, Problem, Trace, closed_form, problem, straggler, train
@@ -64,7 +64,7 @@ def figure_2(
                 terms = {"batch": 128, "epochs": epochs}
                 try:
                     traces[label] = train(data, algorithm, train=terms, direction=direction)
-                except Diverged:
+                except (Diverged, FixedPointOverflow):
                     say(f"Figure 2, {name}, {label}: ends worse than it began")
                     table.append([name, label, None, None, None])
             first = next(iter(traces.values()))

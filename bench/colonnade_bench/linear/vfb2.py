@@ -7,40 +7,93 @@ is that of MNIST 4 against 9, whose 784 dense columns can be dealt to 16 parties
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from colonnade_bench.calibrate import calibrate, words
-from colonnade_bench.common import Bench, Grid, Say
+from colonnade.data.datasets import available
+from colonnade_bench.calibrate import calibrated, kernel_times, words
+from colonnade_bench.common import Bench, Say
 from colonnade_bench.linear.against import against_pooled
-from colonnade_bench.linear.lossless import lossless
+from colonnade_bench.linear.lossless import Lossless
 from colonnade_bench.linear.pace import loss_curves, speedup, straggling
 from colonnade_bench.linear.rates import first_order
 from colonnade_bench.papers import MORE, VFB2, VFB2_TABLE_2, here
 
+TITLE = "VFB2: label holders send theta back"
+PARTS = {
+    "calibration": "what kernels cost here",
+    "against": "beside a pooled L-BFGS fit, by the real clock",
+    "straggling": "time to 1e-3 with one slow party, every schedule",
+    "speedup": "Figure 2",
+    "curves": "Figures 3 and 4: loss against time, epochs and rounds",
+    "convergence": "epochs to a sub-optimality, with delays and without",
+    "lossless": "Table 2",
+}
+LAST = ("lossless:kept",)
+FORWARDS = ("free", "charged")
 
-def run(quick: bool, out: Path, say: Say) -> list[Path]:
-    """Measure every part, and write what there is after each."""
-    bench = Bench("vfb2", "VFB2: label holders send theta back", quick)
-    costs = calibrate()
-    say(words(costs))
-    rows = [[p.kind, p.kernel, p.batch, p.values, p.us] for cost in costs.values() for p in cost.points]
-    columns = ["block", "kernel", "batch", "values", "us a call"]
-    bench.grids.append(Grid("Calibration", columns, rows, words(costs)))
-    # what is measured by the real clock goes first, before the machine has grown warm
-    against_pooled(bench, say, repeats=2 if quick else 5)
-    bench.write(out)
-    batches, seeds = ((64,), 1) if quick else ((32, 64), 5)
-    straggling(bench, costs, say, gap=1e-3, s=0.4, epochs=12, batches=batches, seeds=seeds)
-    bench.write(out)
-    speedup(bench, costs, say, counts=(1, 4, 16) if quick else (1, 2, 4, 8, 16), epochs=4 if quick else 20)
-    bench.write(out)
-    sets = ("a9a",) if quick else here(("a9a", *VFB2)).found
-    problems = ("l2",) if quick else ("l2", "nonconvex")
-    loss_curves(bench, costs, say, sets=sets, regularizers=problems, epochs=4 if quick else 10)
-    bench.write(out)
-    first_order(bench, say, quick=quick)
-    bench.write(out)
+
+def table_2(quick: bool) -> Lossless:
+    """Table 2 on the sets that are here."""
     names = ("a9a", "phishing") if quick else (*VFB2, *MORE)
-    trials = 1 if quick else 10
-    lossless(bench, names, ("vfb2-svrg", "vfb2-saga"), problems, trials, VFB2_TABLE_2, say, out)
-    return bench.write(out)
+    algorithms, trials = ("vfb2-svrg", "vfb2-saga"), 1 if quick else 10
+    return Lossless(here(names), algorithms, _problems(quick), trials, VFB2_TABLE_2)
+
+
+def pieces(quick: bool) -> list[str]:
+    """What can run side by side, the longest first."""
+    curves = [f"curves:{name}:{problem}" for name in _curved(quick) for problem in _problems(quick)]
+    batches = [f"straggling:{batch}:{cost}" for batch in _batches(quick) for cost in FORWARDS]
+    return [*batches, "speedup", *curves, "convergence", "calibration", "against", *table_2(quick).pieces()]
+
+
+def run(
+    quick: bool, out: Path, say: Say, *, only: Sequence[str] = (), tables: Path | None = None
+) -> list[Path]:
+    """Measure every part, or some, and write what there is after each."""
+    bench = Bench("vfb2", TITLE, quick)
+    for piece in only or PARTS:
+        _piece(bench, piece, say, out, quick=quick)
+        bench.write(tables or out)
+    return bench.write(tables or out)
+
+
+def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> None:
+    """Measure a part, or what of it is named behind a colon."""
+    part, *which = piece.split(":")
+    match part:
+        case "calibration":
+            costs = calibrated(out)
+            say(words(costs))
+            bench.grids.append(kernel_times(costs))
+        case "against":
+            against_pooled(bench, say, repeats=2 if quick else 5)
+        case "straggling":
+            batches, cost = ([int(which[0])], which[1:]) if which else (_batches(quick), FORWARDS)
+            terms: dict[str, Any] = {"gap": 1e-3, "s": 0.4, "epochs": 12, "seeds": 1 if quick else 5}
+            straggling(bench, calibrated(out), say, batches=batches, forwards_cost=cost, **terms)
+        case "speedup" if available("mnist"):
+            counts, epochs = ((1, 4, 16), 4) if quick else ((1, 2, 4, 8, 16), 20)
+            speedup(bench, calibrated(out), say, counts=counts, epochs=epochs)
+        case "curves":
+            sets, problems = (which[:1], which[1:]) if which else (_curved(quick), _problems(quick))
+            loss_curves(
+                bench, calibrated(out), say, sets=sets, regularizers=problems, epochs=4 if quick else 10
+            )
+        case "convergence":
+            first_order(bench, say, quick=quick)
+        case "lossless":
+            table_2(quick).add(bench, say, out, which)
+
+
+def _curved(quick: bool) -> Sequence[str]:
+    return ("a9a",) if quick else here(("a9a", *VFB2)).found
+
+
+def _problems(quick: bool) -> Sequence[str]:
+    return ("l2",) if quick else ("l2", "nonconvex")
+
+
+def _batches(quick: bool) -> Sequence[int]:
+    return (64,) if quick else (32, 64)

@@ -90,11 +90,11 @@ def labels(parties: list[int], epochs: int) -> None:
                     )
 
 
-def columns(names: list[str], epochs: int) -> None:
+def columns(names: list[str], epochs: int, modes: list[str]) -> None:
     """What the label holder finds in the scores of many measurements."""
     for data in names:
-        for name, secure in MODES.items():
-            job = job_of(data, 4, secure, epochs=epochs, evaluate_every=0.25)
+        for name in modes:
+            job = job_of(data, 4, MODES[name], epochs=epochs, evaluate_every=0.25)
             with mode(name):
                 say(data, name, audit(job, attacks=of_names(SPACE)))
 
@@ -152,12 +152,13 @@ def main() -> None:
     arguments.add_argument("--parties", type=int, nargs="+", default=[4, 8])
     arguments.add_argument("--sets", nargs="+", default=list(STEPS))
     arguments.add_argument("--epochs", type=int, default=None)
+    arguments.add_argument("--modes", nargs="+", choices=list(MODES), default=list(MODES))
     given = arguments.parse_args()
     with threadpool_limits(1):
         if given.what == "labels":
             labels(given.parties, given.epochs or 2)
         elif given.what == "columns":
-            columns(given.sets, given.epochs or 30)
+            columns(given.sets, given.epochs or 30, given.modes)
         else:
             lattice(given.epochs or 6)
 

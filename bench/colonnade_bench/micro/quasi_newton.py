@@ -14,7 +14,7 @@ from colonnade_bench.linear.sweep import PAIRS, every_case, sweep
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1000, help="the most rows of a set")
+    parser.add_argument("--rows", type=int, help="the most rows of a set; without it what is feasible")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--kinds", nargs="+", default=list(PAIRS), choices=list(PAIRS))
     parser.add_argument("--epochs", type=int, help="instead of the defaults")
@@ -24,7 +24,10 @@ def main() -> None:
     bench = Bench("quasi_newton", "Quasi-Newton beside first order", quick=False)
     cases = every_case(given.rows, given.seeds, given.sets, given.shapes)
     sweep(bench, lambda line: print(line, flush=True), cases, given.kinds, epochs=given.epochs)
-    print(bench.grids[0].markdown())
+    (table,) = bench.grids
+    print(table.markdown())
+    above = sum(row[-1] == "ABOVE" for row in table.rows)
+    print(f"\n{above} of {len(table.rows)} runs end above first order")
 
 
 if __name__ == "__main__":

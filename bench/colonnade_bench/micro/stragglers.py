@@ -1,12 +1,13 @@
 """Stragglers that compute: asynchronous against synchronous runs, with real processes and virtual ones.
 
     python -m colonnade_bench.micro.stragglers PART ... [--work-ms 4] [--epochs 4] [--json FILE]
-                                               [--worlds simulated network]
+                                               [--worlds simulated network] [--sets a9a uci-credit]
 
 Parts:
 - rounds: 4 parties, 3 of them dominators, one dominator (or the passive party) at speed 0.2: time for the
   same rounds beside the synchronous twin's, every dominator's share of the launches, and the delays;
 - target: time to a sub-optimality of 1e-3, 8 parties, one at 0.4, either a dominator or a passive one;
+- schedules: the same on the virtual clock, by batches in flight and stale ones, also with nobody slow;
 - algorithms: VFB2, AsySQN, AsyREVEL and VFL-CZOFO: how much longer a run takes with a party at 0.4;
 - parties: time for the same columns cut among 1, 2, 4, 8 and 16 parties;
 - accuracy: test accuracy with and without a party at 0.4.
@@ -38,15 +39,17 @@ from colonnade.run.federate import Tables, federate, run_tables
 
 Row = dict[str, Any]
 WORLDS = ("simulated", "network")
+SETS = ("a9a", "uci-credit")  # of the parts that need real data
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long runs are: computing for every update, and passes; and in which worlds."""
+    """How long runs are: computing for every update, and passes; in which worlds, on which sets."""
 
     work_ms: float
     epochs: int
     worlds: Sequence[str] = WORLDS
+    sets: Sequence[str] = SETS
 
 
 def network(effort: Effort, speeds: Sequence[float], **more: Any) -> Row:
@@ -148,7 +151,7 @@ def rounds(effort: Effort) -> Iterator[Row]:
 def target(effort: Effort) -> Iterator[Row]:
     """Time to 1e-3 of the pooled optimum on the credit sets, with one of eight parties at 0.4."""
     for name, world, (who, slow) in product(
-        ("a9a", "uci-credit"), WORLDS, {"dominator": 1, "passive": 7}.items()
+        effort.sets, effort.worlds, {"dominator": 1, "passive": 7}.items()
     ):
         speeds = [0.4 if k == slow else 1.0 for k in range(8)]
         base = None
@@ -175,6 +178,46 @@ def target(effort: Effort) -> Iterator[Row]:
                 "seconds to 1e-3": seconds(result),
                 "over synchronous": base / seconds(result),
                 "gap": result.metrics["suboptimality"],
+                "delay max": result.staleness.max,
+            }
+
+
+# batches in flight, and stale ones of a party that lags; the first is the default
+SCHEDULES = ((3, 0), (3, 2), (3, 4), (6, 0), (6, 2), (6, 4), (6, 8))
+# the slow party's speed and place
+SLOW = {
+    "nobody": (1.0, 0), "dominator, 0.2": (0.2, 1), "passive, 0.2": (0.2, 7), "dominator, 0.4": (0.4, 1),
+    "passive, 0.4": (0.4, 7),
+}  # fmt: skip
+
+
+def schedules(effort: Effort) -> Iterator[Row]:
+    """Simulated time to 1e-3 by what is in flight, with one of eight parties at 0.2 or 0.4, or none slow."""
+    for name, (who, (speed, place)) in product(effort.sets, SLOW.items()):
+        net = network(effort, [speed if k == place else 1.0 for k in range(8)])
+        net.pop("work_ms")
+        base = None
+        for algorithm, (ahead, stale) in (("vfb-svrg", (1, 0)), *(("vfb2-svrg", how) for how in SCHEDULES)):
+            choice = {} if algorithm == "vfb-svrg" else {"ahead": ahead, "stale": stale}
+            job = {
+                "algorithm": algorithm,
+                "world": "simulated",
+                "data": {"train": name, "parties": 8, "active": 3},
+                "train": {"epochs": 20, "batch": 64, "target": 1e-3, "evaluate_every": 0.25, **choice},
+                "network": net,
+                **clear(algorithm),
+            }
+            result = federate(job_from(job)).result
+            base, launched = base or seconds(result), result.cost.launched_by_party
+            yield {
+                "data": name,
+                "slow": who,
+                "ahead": ahead,
+                "stale": stale,
+                "over synchronous": base / seconds(result),
+                "gap": result.metrics["suboptimality"],
+                "epochs": result.cost.epochs,
+                "launched": [round(each / sum(launched.values()), 3) for each in launched.values()],
                 "delay max": result.staleness.max,
             }
 
@@ -232,22 +275,36 @@ def parties(effort: Effort) -> Iterator[Row]:
             }
 
 
+# VFL-CZOFO has a server of its own, which is the fifth process
+ACCURATE: dict[str, Row] = {
+    "vfb2-svrg": {"data": {"parties": 8, "active": 3}},
+    "asysqn-saga": {"data": {"parties": 8, "active": 8}},
+    "czofo": {
+        "data": {"parties": 4, "server": "apart"},
+        "model": {"outputs": 2, "server": {"kind": "linear"}},
+        "cascade": {"directions": 10},
+    },
+}
+
+
 def accuracy(effort: Effort) -> Iterator[Row]:
     """Test accuracy with and without a party at 0.4."""
-    for name, world, algorithm in product(("a9a", "uci-credit"), WORLDS, ("vfb2-svrg", "asysqn-saga")):
-        found = []
+    for name, world, algorithm in product(effort.sets, effort.worlds, ACCURATE):
+        found, sections = [], ACCURATE[algorithm]
+        count = sections["data"]["parties"] + ("server" in sections["data"])
         for slow in (1.0, 0.4):
-            net = network(effort, [1.0] * 7 + [slow])
+            net = network(effort, [1.0] * (count - 1) + [slow])
             if world == "simulated":
                 net.pop("work_ms")
             job = {
                 "algorithm": algorithm,
                 "world": world,
                 "compare": False,
-                "data": {"train": name, "parties": 8, "active": 3},
                 "train": {"epochs": 20, "batch": 256, "evaluate_every": 0, "tolerance": 0.0},
                 "network": net,
                 **clear(algorithm),
+                **sections,
+                "data": {"train": name, **sections["data"]},
             }
             found.append(federate(job_from(job)).result.metrics["test_accuracy"])
         yield {
@@ -263,6 +320,7 @@ def accuracy(effort: Effort) -> Iterator[Row]:
 PARTS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "rounds": rounds,
     "target": target,
+    "schedules": schedules,
     "algorithms": algorithms,
     "parties": parties,
     "accuracy": accuracy,
@@ -277,9 +335,10 @@ def main() -> None:
     parser.add_argument("--work-ms", type=float, default=4.0)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=WORLDS)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    effort = Effort(arguments.work_ms, arguments.epochs, arguments.worlds)
+    effort = Effort(arguments.work_ms, arguments.epochs, arguments.worlds, arguments.sets)
     found: dict[str, list[Row]] = {}
     for part in arguments.parts:
         print(f"# {part}", flush=True)

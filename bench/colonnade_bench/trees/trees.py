@@ -12,13 +12,17 @@ from pathlib import Path
 
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.trees.accuracy import SETS, Quality, measured
+from colonnade_bench.trees.attacks import KNOWN, ROUNDS, columns_at_the_label_holder, labels_at_an_owner
 from colonnade_bench.trees.cost import Cost, credit_like, made_up, per_tree
 from colonnade_bench.trees.large import large
+from colonnade_bench.trees.slow import AFTER, EVERY, SPEEDS, sitting_out, waiting
 
 PARTS = {
     "accuracy": "test rows of known sets, beside scikit-learn and XGBoost",
     "cost": "processor time and bytes of one tree, 30,000 rows and 23 columns",
     "growth": "the same for 10^4 to 10^6 rows, and for more columns",
+    "attacks": "what an owner finds out about labels, and the label holder about columns",
+    "slow": "a slow party, in virtual time: waited for, or sitting out trees",
     "large": "ten million rows: time, and the memory of the largest party",
 }
 WAYS = ("secureboost", "boosted-sum", "scikit-learn", "leaves of any size", "XGBoost", "pooled")
@@ -38,6 +42,10 @@ def run(quick: bool, out: Path, say: Say, only: tuple[str, ...] = ()) -> list[Pa
         bench.grids.append(_cost(quick, say))
     if "growth" in wanted:
         bench.grids.append(_growth(quick, say))
+    if "attacks" in wanted:
+        bench.grids += _attacks(quick, say)
+    if "slow" in wanted:
+        bench.grids += _slow(quick, say)
     if "large" in wanted:
         bench.grids.append(_large(quick, say))
     return bench.write(out)
@@ -118,3 +126,34 @@ def _large(quick: bool, say: Say) -> Grid:
     )
     note = "Processor time includes reading and cutting columns. Memory is the most up to this run."
     return Grid("Many rows: 20 columns, depth 6, 32 bins, 4 parties, a process each", columns, rows, note)
+
+
+def _attacks(quick: bool, say: Say) -> list[Grid]:
+    labels = labels_at_an_owner(1000 if quick else 6000)
+    sizes = [(200, 5)] if quick else [(400, 10), (400, 30), (2000, 10), (2000, 30), (2000, 60)]
+    columns = [columns_at_the_label_holder(*size) for size in sizes]
+    for row in (*labels, *columns):
+        say(" ".join(row))
+    note = (
+        f"UCI credit, 4 parties, {ROUNDS} rounds of depth 6. AUC of guesses, 0.5: nothing. {KNOWN} known "
+        "labels: mean of ten draws; all other rows are guessed."
+    )
+    heads = ("rows", "trees", "median correlation", "columns above 0.8")
+    return [
+        Grid("Labels, guessed by an owner of columns", ("from", "clear", "blind"), labels, note),
+        Grid("Columns, guessed by the label holder: depth 4, 16 bins", heads, columns),
+    ]
+
+
+def _slow(quick: bool, say: Say) -> list[Grid]:
+    rows = 1000 if quick else None
+    times = [row for labels in ("clear", "blind") for row in waiting(rows, labels)]
+    losses = [sitting_out(rows, party) for party in ((3,) if quick else (1, 2, 3))]
+    for row in (*times, *losses):
+        say(" ".join(row))
+    speeds = [f"ms a tree, speed {speed:g}" for speed in SPEEDS]
+    heads = [f"{rounds} rounds" for rounds in AFTER]
+    return [
+        Grid("A slow party is waited for: UCI credit, 4 parties", ("network", "labels", *speeds), times),
+        Grid(f"Loss of test rows: in all rounds / in every {EVERY}th", ("slow", *heads), losses),
+    ]

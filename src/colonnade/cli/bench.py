@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -18,7 +19,9 @@ BENCHES = {
     "asysqn": "quasi-Newton directions: Figures 2-4 and Tables 3-5",
     "czofo": "split networks: Tables 2-11 and Figures 2-8 of VFL-CZOFO's supplement",
     "defaults": "files, label and id and no other setting: beside a scikit-learn pipeline",
+    "engines": "workers inside a party: time by their number, weights beside one process",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
+    "large": "data beyond the memory: rows a second and the peak of memory, beside fewer rows",
     "soak": "four daemons with trainings, scores, restarts and strangers: do they stay as they were",
     "trees": "boosted trees: beside scikit-learn and XGBoost, cost and growth",
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
@@ -34,27 +37,38 @@ BENCHES = {
 @click.option("--only", multiple=True, metavar="PART", help="Only this part of it; may be repeated.")
 @click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
+@click.option("--jobs", type=click.IntRange(1), help="Pieces at the same time (the other papers).")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
 @click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
+@click.option("--rows", type=click.IntRange(1), help="So many rows (large).")
+@click.option("--columns", type=click.IntRange(1), help="So many columns (large).")
 @JSON
-def bench(name: str, quick: bool, out: Path | None, as_json: bool, **options: Any) -> None:
+def bench(name: str, quick: bool, out: Path | None, jobs: int | None, as_json: bool, **options: Any) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.
 
     \b
     Example:
       colonnade bench fdskl --quick
     """
-    module = _bench(name)
+    module, say = _bench(name), partial(click.echo, err=as_json)
     given = {option: value for option, value in options.items() if value}
     parts = getattr(module, "PARTS", {})
     for option in given:
         if option not in signature(module.run).parameters:
-            raise click.UsageError(f"--{option}: {name} is run as a whole; drop it, or run czofo")
+            raise click.UsageError(f"--{option}: {name} has no such option; drop it, or run czofo")
     for part in given.get("only", ()):
-        if part not in parts:
+        if part.partition(":")[0] not in parts:
             raise click.UsageError(f"--only: {name} has no part {part!r}; it has {', '.join(parts)}")
     folder = out or Path("runs") / f"bench-{name}"
-    files = module.run(quick, folder, lambda line: click.echo(line, err=as_json), **given)
+    if jobs is None:
+        files = module.run(quick, folder, say, **given)
+    elif not hasattr(module, "pieces"):
+        raise click.UsageError(f"--jobs: {name} cannot be taken apart; drop it")
+    elif given:
+        raise click.UsageError(f"--jobs: it runs all of {name}; drop --{next(iter(given))}")
+    else:
+        side_by_side = import_module("colonnade_bench.pieces").side_by_side
+        files = side_by_side({name: folder}, say, quick=quick, jobs=jobs)
     if as_json:
         print_json({"written": [str(file) for file in files]})
     else:

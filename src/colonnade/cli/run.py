@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.argument("job_file", metavar="JOB.toml", type=click.Path(path_type=Path))
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Where results go. [default: runs/JOB]")
 @click.option("--check", is_flag=True, help="Run nothing: list every problem of the job and its files.")
+@click.option("--resume", is_flag=True, help="Go on where a run of this job was cut off.")
 @click.option("--report", is_flag=True, help="Also write report.html, a page about the run.")
 @click.option("--plot", is_flag=True, help="Also draw the loss against time, rounds and bytes.")
 @click.option("--timeline", is_flag=True, help="Also write down when each party computed and sent.")
@@ -34,6 +35,7 @@ def run(
     job_file: Path,
     out: Path | None,
     check: bool,
+    resume: bool,
     report: bool,
     plot: bool,
     timeline: bool,
@@ -53,6 +55,7 @@ def run(
     Example:
       colonnade run job.toml --check
       colonnade run job.toml --report --out runs/first
+      colonnade run job.toml --report --out runs/first --resume
     """
     from colonnade.job import read_job
 
@@ -74,7 +77,7 @@ def run(
                 follow()
                 ctx.exit()
             stack.enter_context(leading(len(job.data.party_names)))
-        done, files = _run(job, folder, plot=plot, timeline=timeline, quiet=as_json)
+        done, files = _run(job, folder, plot=plot, timeline=timeline, quiet=as_json, resume=resume)
     if report:
         files.append(_report(folder))
     if uri is not None:
@@ -82,8 +85,15 @@ def run(
     _show(done, files, as_json=as_json)
 
 
-def _run(job: Job, out: Path, *, plot: bool, timeline: bool, quiet: bool) -> tuple[Finished, list[Path]]:
+def _run(
+    job: Job, out: Path, *, plot: bool, timeline: bool, quiet: bool, resume: bool
+) -> tuple[Finished, list[Path]]:
     """Run a job and write its folder; returns the run and the files."""
+    from colonnade.run import nursery
+
+    if job.world == "network" and nursery.SUPPORTED:
+        nursery.warm()  # it imports while this process does, and reads the files
+
     from colonnade.cli.folder import claim, store_run
     from colonnade.cli.progress import progress
     from colonnade.run.resolve import compose
@@ -96,7 +106,9 @@ def _run(job: Job, out: Path, *, plot: bool, timeline: bool, quiet: bool) -> tup
     from colonnade.run.federate import federate
 
     with progress(job.train.epochs, quiet=quiet) as reporter:
-        done = federate(composition, progress=reporter, out=folder, tell=reporter.tell, timeline=timeline)
+        done = federate(
+            composition, progress=reporter, out=folder, tell=reporter.tell, timeline=timeline, resume=resume
+        )
     return done, store_run(folder, done, plot=plot)
 
 

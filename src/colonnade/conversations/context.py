@@ -14,10 +14,14 @@ from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.conversations.convergence import Ending
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Scribe
+from colonnade.conversations.gates import Gates
+from colonnade.conversations.pieces import runs
 from colonnade.data.table import Table
+from colonnade.engines.engine import INLINE, Engine
 from colonnade.errors import Diverged
+from colonnade.job import MEMORY
 from colonnade.job.plan import C, Plan
-from colonnade.losses import LOSSES, Loss, Weighted, labels_of, loss_for, mean_loss
+from colonnade.losses import LOSSES, Loss, MeanLoss, Weighted, labels_of, loss_for
 from colonnade.models.blackbox import Model
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.network import Network
@@ -116,6 +120,14 @@ class Context(Generic[C]):
     progress: Callable[[Moment], object] = lambda moment: None
     models: GivenModels = NO_MODELS
     streams: PairStreams = NO_STREAMS
+    checkpoints: Gates | None = None
+    memory: int = MEMORY  # bytes that this party may use
+    engine: Engine = INLINE
+
+    @cached_property
+    def gates(self) -> Gates:
+        """Where the state is stored on the way; without checkpoints nowhere."""
+        return self.checkpoints or Gates(self.net, self.evaluator)
 
     @property
     def me(self) -> str:
@@ -172,12 +184,18 @@ class Context(Generic[C]):
         if self.me == self.evaluator:
             y_test = self.test.labels if self.test is not None else None
             y, loss = self.label_holder.y, self.loss
-            start = mean_loss(loss, np.zeros((len(y), *self.plan.objective.shape)), y)
+            start = MeanLoss(loss)
+            for rows in runs(0, len(y), self.plan.objective.shape):
+                start.add(np.zeros((rows.stop - rows.start, *self.plan.objective.shape)), y[rows])
             strict = self.plan.privacy.mechanism == "none"
-            ending = Ending(self.plan.pace, self.target_loss, start, strict)
+            ending = Ending(self.plan.pace, self.target_loss, start.value, strict)
             scribe = Scribe(loss, y, y_test, self.net.clock, ending, self.progress)
         measuring = self.measuring
-        return Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
+        evaluation = Evaluation(measuring.net, measuring.sum, self.evaluator, self.net.meter.bytes, scribe)
+        self.gates.keep(evaluation, "marked", "_number")
+        if scribe is not None:
+            self.gates.keep(scribe, "history", "ending.settling", "ending.converged", "ending.stopped")
+        return evaluation
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from colonnade.arrays import Floats, Numbers
 from colonnade.conversations.convergence import Ending
 from colonnade.conversations.pieces import Stretch, collect_pieces, give_pieces, stretches
 from colonnade.conversations.schedule import Schedule
-from colonnade.conversations.window import Pacing, Window
+from colonnade.conversations.window import Conditions, Pacing, Window
 from colonnade.losses import Loss, MeanLoss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
@@ -117,7 +117,9 @@ class Evaluation:
     root: str
     sent_bytes: Callable[[], int]
     scribe: Scribe | None  # at the evaluator
+    marked: int = 0  # rounds up to the last mark at which the model was measured
     _number: int = 0
+    _conditions: Conditions = field(default_factory=Conditions)
 
     async def measure(
         self,
@@ -170,6 +172,15 @@ class Evaluation:
         """Whether the run is over at this loss; only the evaluator has one, and knows."""
         return loss is not None and self.scribe is not None and self.scribe.ending.over(loss, epoch)
 
+    def mark(self, rounds: int) -> None:
+        """Note that the model is measured up to here."""
+        self.marked = rounds
+        self._conditions.wake()
+
+    async def measured(self, rounds: int) -> None:
+        """Wait until the model is measured up to here."""
+        await self._conditions.until(lambda: self.marked >= rounds)
+
     def next_tag(self) -> int:
         """A tag that no measurement has used yet; all parties count alike."""
         self._number += 1
@@ -204,6 +215,10 @@ class Marks:
     every: int
     per_epoch: int
 
+    def before(self, rounds: int) -> int:
+        """The last mark up to here."""
+        return rounds - rounds % self.every
+
     @staticmethod
     def of(evaluate_every: float, schedule: Schedule) -> Marks:
         """Marks every `evaluate_every` epochs, which may be a part of one; 0: at the end only."""
@@ -226,7 +241,7 @@ async def measure_at_marks(
     `measure` takes the rounds that are finished and whether it is the last time; at the evaluator it
     gives the loss, and a loss that has reached its target, or stopped falling, ends the run.
     """
-    mark, final = 0, False
+    mark, final = evaluation.marked, False
     while not final:
         mark = min(mark + marks.every, schedule.rounds)
         reached = await window.reaches(mark)
@@ -235,6 +250,7 @@ async def measure_at_marks(
         # at the last mark nothing is left to stop, but whether the loss has settled is still of interest
         if reached and evaluation.over(loss, mark / marks.per_epoch) and not final:
             await window.end_early(net)
+        evaluation.mark(mark)
 
 
 async def heed_stop(net: Network, window: Window, evaluator: str) -> None:

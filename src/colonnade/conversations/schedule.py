@@ -2,6 +2,11 @@
 
 Because every party knows the schedule, a partial score can be sent before anybody asks for it, and a
 message names its rows by the number of its round.
+
+Up to `BLOCK` rows are one shuffle. More are shuffled block by block: the file is cut into slices of
+neighbouring rows, a block is so many slices from anywhere in it, and the rows of a block are shuffled. So an
+epoch is read in stretches that a disk reads well, nobody needs the order of more than the blocks at hand, and
+a file that is sorted still gives mixed batches.
 """
 
 from __future__ import annotations
@@ -15,6 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from colonnade.arrays import Rows
+
+BLOCK = 2**20
+"""Rows that are shuffled among each other."""
+
+SLICE = 2**12
+"""Neighbouring rows of the file that stay in one block, where there are several."""
 
 
 class Round(NamedTuple):
@@ -65,7 +76,31 @@ class Schedule:
 
     def order(self, epoch: int) -> Rows:
         """All rows in the order of an epoch."""
-        return _shuffle(self.rows, self.seed, self.shuffle(epoch))
+        parts = [self.block(epoch, number) for number in range(self.blocks)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    @property
+    def block_size(self) -> int:
+        """The rows of a block; the last may have fewer."""
+        return min(BLOCK, self.rows)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks an epoch has."""
+        return -(-self.rows // BLOCK)
+
+    def block(self, epoch: int, number: int) -> Rows:
+        """The rows of one block of an epoch's order; all blocks but the last have `BLOCK` of them."""
+        return _shuffle(self.rows, self.seed, self.shuffle(epoch), number)
+
+    def places(self, epoch: int, start: int, end: int) -> Rows:
+        """The rows from `start` to `end` of an epoch's order."""
+        first, last = start // BLOCK, max(start, end - 1) // BLOCK
+        parts = [
+            self.block(epoch, number)[max(0, start - number * BLOCK) : end - number * BLOCK]
+            for number in range(first, last + 1)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     @cached_property
     def largest(self) -> int:
@@ -131,8 +166,21 @@ class OwnPasses(Schedule):
 
 
 @lru_cache(maxsize=8)
-def _shuffle(rows: int, seed: int, epoch: int) -> Rows:
-    """A shuffle of all rows. It is the same at all parties, so those in one process draw it once."""
-    order = np.random.default_rng([seed, epoch]).permutation(rows)
+def _shuffle(rows: int, seed: int, epoch: int, block: int) -> Rows:
+    """The rows of a block in a shuffle. It is the same at all parties: those in one process draw it once."""
+    if rows <= BLOCK:
+        order = np.random.default_rng([seed, epoch]).permutation(rows)
+    else:
+        slices = _slices(rows, seed, epoch)[block * (BLOCK // SLICE) : (block + 1) * (BLOCK // SLICE)]
+        order = (SLICE * slices[:, None] + np.arange(SLICE)).ravel()
+        order = order[order < rows]  # the last slice of the file may be short
+        np.random.default_rng([seed, epoch, block]).shuffle(order)
     order.flags.writeable = False
     return order
+
+
+@lru_cache(maxsize=2)
+def _slices(rows: int, seed: int, epoch: int) -> Rows:
+    """The slices of a shuffle; the last one of the file stays the last, so that all other blocks are full."""
+    whole = rows // SLICE
+    return np.append(np.random.default_rng([seed, epoch]).permutation(whole), whole)

@@ -148,6 +148,11 @@ class Tickets:
         state = self.state
         return state.limits[-1] if state.last is None else sum(state.closed[state.last])
 
+    @property
+    def ending(self) -> bool:
+        """Whether the run is to end before its last round."""
+        return self.state.ending
+
     def numbers(self) -> Iterable[int]:
         """The rounds at both ends of what is in flight, for every dominator."""
         m = len(self.windows)
@@ -247,6 +252,16 @@ class Tickets:
         """Wait until theta of a round may be applied."""
         await self._conditions.until(lambda: self.is_due(number))
 
+    def under_way(self) -> list[int]:
+        """The rounds that are begun here and not finished."""
+        m = len(self.windows)
+        return [own * m + j for j, window in enumerate(self.windows) for own in window.under_way()]
+
+    def over(self, number: int) -> bool:
+        """Whether the round is finished here."""
+        own, window, _ = self._of(number)
+        return window.over(own)
+
     # -- pauses and the end -------------------------------------------------------------------------
 
     def _close_if_full(self) -> None:
@@ -295,6 +310,12 @@ class Tickets:
                     raise ProtocolError(f"{sender} ended a leg of the run, which is for {keeper} to do")
                 with said_by(sender):
                     self.close(message.tag, message.counts, last=message.last)
+
+    def hold(self, gate: int) -> None:
+        """Put up a gate ahead of all rounds of this leg."""
+        limits = self.state.limits
+        if gate not in limits and gate < limits[-1]:
+            self.state.limits = sorted([*limits, gate])
 
     async def gates(self) -> AsyncIterator[int]:
         """Yield every gate once all rounds before it are finished; asking for the next one lifts it."""

@@ -10,6 +10,7 @@ done together, then the gate is lifted.
 from __future__ import annotations
 
 import asyncio
+import bisect
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -56,6 +57,11 @@ class Pacing(Protocol):
     @property
     def delay_bound(self) -> int | None:
         """The most updates that a theta can be late; None: there is no bound."""
+        ...
+
+    @property
+    def ending(self) -> bool:
+        """Whether the run is to end before its last round, as far as this party knows."""
         ...
 
     def numbers(self) -> Iterable[int]:
@@ -110,18 +116,33 @@ class Pacing(Protocol):
         """Mark rounds as finished."""
         ...
 
+    def under_way(self) -> list[int]:
+        """The rounds that are begun here and not finished."""
+        ...
+
+    def over(self, number: int) -> bool:
+        """Whether the round is finished here."""
+        ...
+
+    def hold(self, gate: int) -> None:
+        """Put up a gate ahead of all rounds that have begun."""
+        ...
+
 
 class Conditions:
-    """Lets tasks wait until something holds; whoever changes what they ask for wakes them."""
+    """Lets tasks wait until something holds; whoever changes what they ask for wakes them.
+
+    They wake in the order of what they wait for, whatever came before: so a run goes on as it would have.
+    """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._waiting: list[tuple[int, Callable[[], bool], asyncio.Future[None]]] = []
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until it holds."""
+    async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
+        """Wait until it holds; `first` is the first round that it is about."""
         while not holds():
             future = asyncio.get_running_loop().create_future()
-            self._waiting.append((holds, future))
+            bisect.insort(self._waiting, (first, holds, future), key=lambda wait: wait[0])
             await future
 
     def wake(self) -> None:
@@ -129,13 +150,13 @@ class Conditions:
         if not self._waiting:
             return
         still = []
-        for holds, future in self._waiting:
+        for first, holds, future in self._waiting:
             if future.done():
                 continue
             if holds():
                 future.set_result(None)
             else:
-                still.append((holds, future))
+                still.append((first, holds, future))
         self._waiting = still
 
 
@@ -155,7 +176,7 @@ class Window:
     """Decides which rounds one party may begin, and counts those that it has finished."""
 
     def __init__(self, ahead: int, rounds: int, gates: Iterable[int] = ()) -> None:
-        self.ahead = ahead
+        self.ahead, self._rounds = ahead, rounds
         self.state = WindowState(sorted(set(gates)), rounds)
         self._conditions = Conditions()
 
@@ -184,6 +205,16 @@ class Window:
         """The round after the last one of the run."""
         return self.state.stop
 
+    @property
+    def gate(self) -> float:
+        """The next gate."""
+        return self.state.gates[0] if self.state.gates else float("inf")
+
+    @property
+    def ending(self) -> bool:
+        """Whether the run is to end before its last round."""
+        return self.state.stop < self._rounds
+
     def numbers(self) -> tuple[int, int]:
         """The rounds at both ends of what is in flight."""
         return self.state.base, max(self.state.base, self.state.begun - 1)
@@ -204,7 +235,8 @@ class Window:
     async def any_opens(self, numbers: list[int], extra: int = 0) -> None:
         """Wait until one of these rounds may begin, or is not to be computed any more."""
         await self._conditions.until(
-            lambda: any(self.may_begin(number, extra) or self.past(number) for number in numbers)
+            lambda: any(self.may_begin(number, extra) or self.past(number) for number in numbers),
+            min(numbers),
         )
 
     def open_to(self, number: int, extra: int = 0) -> bool:
@@ -253,6 +285,18 @@ class Window:
             state.beyond.remove(state.base)
             state.base += 1
         self._conditions.wake()
+
+    def under_way(self) -> list[int]:
+        """The rounds that are begun here and not finished."""
+        return [number for number in range(self.state.base, self.state.begun) if self.expects(number)]
+
+    def over(self, number: int) -> bool:
+        """Whether the round is finished here."""
+        return number < self.state.base or number in self.state.beyond
+
+    def hold(self, gate: int) -> None:
+        """Put up a gate ahead of all rounds that have begun."""
+        self.state.gates = sorted({*self.state.gates, gate})
 
     def stop_at(self, number: int) -> None:
         """Compute no round from `number` on."""

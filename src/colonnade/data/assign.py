@@ -12,11 +12,13 @@ from pathlib import Path
 
 from colonnade.arrays import Floats
 from colonnade.data import learn
+from colonnade.data.assign_large import Asked, deal
 from colonnade.data.catalogue import Defaults
 from colonnade.data.datasets import known_dataset, read
 from colonnade.data.dialect import Dialect
 from colonnade.data.formats import plain_name
 from colonnade.data.labels import Labels, Task, guessed_task
+from colonnade.data.large import is_large
 from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.prepare import Missing
 from colonnade.data.scaling import Scale
@@ -31,7 +33,7 @@ from colonnade.data.split import (
 from colonnade.data.table import Column, RawTable
 from colonnade.data.weights import take_exposure, take_weights, training_weights
 from colonnade.errors import DataError, suggest
-from colonnade.job import SERVER, Data
+from colonnade.job import MEMORY, SERVER, Data, memory_of
 from colonnade.job.sections import ClassWeight
 
 PartyTables = dict[str, RawTable]  # every party's raw columns, of the same rows
@@ -47,6 +49,7 @@ class Assigned:
     labels: Labels
     guessed: bool = False  # what the labels are, nobody said
     helper: str | None = None  # may hold no columns
+    large: bool = False  # columns lie prepared in files, since they do not fit the memory
 
     def __post_init__(self) -> None:
         widths = {party: data.columns for party, data in self.parties.items()}
@@ -71,6 +74,15 @@ def assign(
     `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
     first label holder, or the first other party where that has no columns.
     """
+    if is_large(sources := data.files or {"": data.train or ""}, memory_of(data.memory) or MEMORY):
+        if class_weight is not None:
+            raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
+        recipe = _recipe(data, None)
+        recipe = recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) else recipe
+        parties, labels = deal(data, Asked(label_holders, task, intercept, seed, recipe))
+        dataset = "+".join(sorted(data.files)) if data.files else plain_name(Path(sources[""]))
+        guessed = task is None and data.positive is None
+        return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True)
     if data.files is not None:
         train, test = _from_party_files(data, data.files, label_holders)
         dataset, known = "+".join(sorted(data.files)), None

@@ -15,7 +15,7 @@ from colonnade.result import Described
 def described(assigned: Assigned) -> Described:
     """What is known before the parties have prepared their columns."""
     holder = assigned.parties[assigned.label_holders[0]]
-    labels, y = assigned.labels, np.asarray(holder.train.y, dtype=np.float64)
+    labels, y = assigned.labels, holder.train.y
     rows = {"train": holder.train.rows, "test": 0 if holder.test is None else holder.test.rows}
     for party, data in assigned.parties.items():
         rows |= {f"{party}: {why}": lost for why, lost in data.train.reading.left_out.items()}
@@ -24,9 +24,7 @@ def described(assigned: Assigned) -> Described:
         task=labels.task,
         classes=list(labels.classes),
         positive=list(labels.positive),
-        base_rate=float(np.mean(y.astype(np.float64) > 0))
-        if labels.task == "binary" and y is not None
-        else None,
+        base_rate=float(np.mean(y > 0)) if labels.task == "binary" and y is not None else None,
         done={assigned.label_holders[0]: [f"the label is {labels.said()}"]} if assigned.guessed else {},
     )
 

@@ -98,7 +98,7 @@ def parsed(path: Path, plain: bytes, wanted: Wanted, dialect: Dialect, said: tup
         if (better := header.mended(plain, separator)) is not None:
             return parsed(path, better, wanted, dialect, said)
         raise DataError(f"{path}: {header.fault(plain, separator) or problem}") from None
-    return _raw_table(path, table, wanted, dialect, said)
+    return raw_table(path, table, wanted, dialect, said)
 
 
 def read_parquet(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
@@ -112,10 +112,10 @@ def read_parquet(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
         table = pa.parquet.read_table(path)
     except pa.ArrowException as problem:
         raise DataError(f"{path}: not a readable Parquet file ({str(problem).splitlines()[0]})") from None
-    return _raw_table(path, table, wanted, given, ())
+    return raw_table(path, table, wanted, given, ())
 
 
-def _raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
+def raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: tuple[str, ...]) -> RawTable:
     """A pyarrow table as a `RawTable`: the label and the ids apart from the other columns."""
     table, mended, doubtful = header.named(path, table)
     names: list[str] = table.column_names

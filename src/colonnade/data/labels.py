@@ -19,6 +19,7 @@ from colonnade.errors import DataError
 from colonnade.losses import Loss
 
 Task = Literal["binary", "multiclass", "regression"]
+STRETCH = 2**20  # labels that are looked at together
 
 
 @dataclass(frozen=True)
@@ -112,13 +113,14 @@ class Labels:
 
 def check_labels(loss: Loss, y: Floats, name: str, origin: Rows | None = None) -> None:
     """Refuse labels, as numbers, that the loss is not for."""
-    fits = loss.admits(y)
-    if not fits.all():
-        row = int((~fits).argmax())
-        raise DataError(
-            f"{name}: the label of row {row_number(row, origin)} is {y[row]:g}, and loss = {loss.name!r} is "
-            f"for labels {'>= 0' if loss.name == 'poisson' else '> 0'}; use loss = 'squared'"
-        )
+    for start in range(0, len(y), STRETCH):
+        fits = loss.admits(y[start : start + STRETCH])
+        if not fits.all():
+            row = start + int((~fits).argmax())
+            raise DataError(
+                f"{name}: the label of row {row_number(row, origin)} is {y[row]:g}, and loss = {loss.name!r} "
+                f"is for labels {'>= 0' if loss.name == 'poisson' else '> 0'}; use loss = 'squared'"
+            )
 
 
 FEW_NUMBERS, FEW_TEXTS = 20, 200  # more different numbers are no classes; nor are more texts

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from colonnade.arrays import Floats
 from colonnade.data.prepare import Missing, Preparation, Rare
 from colonnade.data.scaling import Scale
-from colonnade.data.table import RawTable, Table
+from colonnade.data.table import RawTable, Table, as_numbers
 from colonnade.data.woe import Weighed
 
 
@@ -132,4 +130,4 @@ def _ready(raw: RawTable) -> Table:
 
 def _coded(raw: RawTable) -> Floats | None:
     """The labels, which are numbers here; the same array, not a copy."""
-    return None if raw.y is None else np.asarray(raw.y, dtype=np.float64)
+    return None if raw.y is None else as_numbers(raw.y)

@@ -2,6 +2,7 @@
 
     party.json                      its name, the names of its columns, how to prepare them
     train.parquet or train.npz      training rows: numbers and text are Parquet, sparse columns SciPy's npz
+    train.npy                       the same where columns are final numbers: they are mapped into memory
     train.labels.npy                their labels, at a party that holds them
     train.weights.npy               how much every row counts, if that is said, at the same party
     test.*                          the same of test rows
@@ -11,6 +12,8 @@ None of these formats can carry code. Reading needs neither scikit-learn nor, fo
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +21,13 @@ import msgspec
 import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Numbers
+from colonnade.data.large import open_columns
 from colonnade.data.party_data import PartyData, Recipe
+from colonnade.data.prepare import Preparation
 from colonnade.data.table import Column, RawTable, Reading, Values, stack
+
+MAPPED = 2**26  # bytes from which on labels are mapped into memory
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -31,17 +38,19 @@ class _Header(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     reading: Reading = Reading()
     rows: dict[str, int] = {}  # by table: a file without columns has none to count
+    preparation: dict[str, Any] | None = None  # by which columns that are ready were made so
 
 
 def save(folder: Path, data: PartyData) -> None:
     """Write a party's data into its folder, which is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = {"train": data.train.rows} | ({} if data.test is None else {"test": data.test.rows})
-    header = _Header(data.party, data.recipe, data.train.columns, data.train.reading, rows)
+    learnt = None if data.preparation is None else data.preparation.to_dict()
+    header = _Header(data.party, data.recipe, data.train.columns, data.train.reading, rows, learnt)
     (folder / "party.json").write_bytes(msgspec.json.encode(header))
-    _save(folder / "train", data.train)
+    _save(folder / "train", data.train, ready=data.recipe.ready)
     if data.test is not None:
-        _save(folder / "test", data.test)
+        _save(folder / "test", data.test, ready=data.recipe.ready)
 
 
 def load(folder: Path) -> PartyData:
@@ -49,13 +58,16 @@ def load(folder: Path) -> PartyData:
     header = msgspec.json.decode((folder / "party.json").read_bytes(), type=_Header)
     train = _load(folder / "train", header)
     test = _load(folder / "test", header) if any(folder.glob("test.*")) else None
-    return PartyData(header.party, train, test, header.recipe)
+    learnt = None if header.preparation is None else Preparation.from_dict(header.preparation)
+    return PartyData(header.party, train, test, header.recipe, learnt)
 
 
-def _save(path: Path, raw: RawTable) -> None:
+def _save(path: Path, raw: RawTable, *, ready: bool) -> None:
     """Write the rows and their labels; `path` has no suffix yet."""
     if raw.sparse:
         save_npz(path.with_suffix(".npz"), raw.values, compressed=False)
+    elif ready and isinstance(raw.values, np.ndarray):
+        _save_array(path.with_suffix(".npy"), raw.values)
     else:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -64,7 +76,7 @@ def _save(path: Path, raw: RawTable) -> None:
         arrays = {str(j): pa.array(raw.column(name)) for j, name in enumerate(raw.columns)}
         pq.write_table(pa.table(arrays), path.with_suffix(".parquet"))
     if raw.y is not None:
-        np.save(path.with_suffix(".labels.npy"), raw.y, allow_pickle=False)
+        _save_array(path.with_suffix(".labels.npy"), raw.y)
     if raw.weight is not None:
         np.save(path.with_suffix(".weights.npy"), raw.weight, allow_pickle=False)
 
@@ -75,6 +87,8 @@ def _load(path: Path, header: _Header) -> RawTable:
     values: Values
     if path.with_suffix(".npz").exists():
         values = csr_array(load_npz(path.with_suffix(".npz")))
+    elif path.with_suffix(".npy").exists():
+        values = open_columns(path.with_suffix(".npy"))
     else:
         import pyarrow.parquet as pq
 
@@ -87,8 +101,28 @@ def _load(path: Path, header: _Header) -> RawTable:
 
 
 def _array(path: Path) -> Floats | None:
-    """An array, or None where there is no such file."""
-    return np.load(path, allow_pickle=False) if path.exists() else None
+    """An array, or None where there is no such file; one that is large is mapped into memory."""
+    if not path.exists():
+        return None
+    return open_columns(path) if path.stat().st_size > MAPPED else np.load(path, allow_pickle=False)
+
+
+def _save_array(path: Path, values: Numbers) -> None:
+    """Write an array; one that lies in a file is linked or copied as it is, without passing through here."""
+    source = getattr(values, "filename", None)
+    if isinstance(values, np.memmap) and source is not None and _is_all_of(values, Path(source)):
+        try:
+            os.link(source, path)
+        except OSError:  # another disk
+            shutil.copyfile(source, path)
+        return
+    np.save(path, values, allow_pickle=False)
+
+
+def _is_all_of(values: Numbers, source: Path) -> bool:
+    """Whether a mapped array is the whole of its file, and not a part."""
+    whole = open_columns(source)
+    return whole.shape == values.shape and whole.dtype == values.dtype
 
 
 def _column(column: Any) -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,6 +234,11 @@ def stored_values(X: Matrix) -> Floats:
     """The numbers that a matrix holds in memory: all cells, or what a sparse one stores."""
     numbers: Floats = X.data if isinstance(X, csr_array) else X
     return numbers
+
+
+def as_numbers(values: Column) -> Floats:
+    """Numbers as they are: the same array, single or double, not a copy; anything else as double."""
+    return cast(Floats, values) if values.dtype.kind == "f" else values.astype(np.float64)
 
 
 def _pick(values: Any, rows: Rows) -> Any:

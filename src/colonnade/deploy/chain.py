@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from colonnade.deploy.disk import append_file
+from colonnade.disk import append_file
 from colonnade.errors import ShareError
 
 START = "0" * 64

@@ -17,9 +17,9 @@ from typing import Literal
 
 import msgspec
 
-from colonnade.deploy.disk import replace_file
 from colonnade.deploy.settings import Policy
 from colonnade.deploy.terms import Contract
+from colonnade.disk import replace_file
 from colonnade.errors import Refused, ShareError
 from colonnade.privacy.labels import delta_of
 

@@ -41,7 +41,7 @@ def _parameters(contract: Contract, me: str, columns: int) -> int:
         return terms.scores * max(columns, features if isinstance(features, int) else 0)
     own = terms.model.of(me)
     size = _network(own, columns, own.outputs)
-    if contract.is_bare_server(me):
+    if contract.is_bare(me):
         size += _network(
             terms.model.server, sum(terms.model.of(p).outputs for p in terms.parties), terms.scores
         )

@@ -22,10 +22,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from colonnade.arrays import Digests
-from colonnade.deploy.disk import replace_file
 from colonnade.deploy.journal import Comparison, Journal
 from colonnade.deploy.rows import commitment
 from colonnade.deploy.settings import Settings
+from colonnade.disk import replace_file
 from colonnade.errors import ChangedIds, Refused
 from colonnade.messages import Roster
 from colonnade.shares import now

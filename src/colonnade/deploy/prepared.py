@@ -43,7 +43,7 @@ def read_rows(settings: Settings, contract: Contract) -> PartyRows:
         label=member.label,
         weight=member.weight,
         exposure=member.exposure,
-        bare=contract.is_bare_server(me),
+        bare=contract.is_bare(me),
     )
     # types and gaps are found now, before anybody waits for anybody
     if terms.prepare.woe:

@@ -50,7 +50,7 @@ def load_rows(
     """Read an entry of the catalogue, and keep the columns asked for, or all that are offered.
 
     A file without such columns is an error unless it may be `bare`, as that of a server which holds the label
-    alone.
+    alone, or of a neutral helper.
     """
     entry = settings.data[name]
     if len(entry.keys) != len(keys):
@@ -73,7 +73,10 @@ def load_rows(
             f"data.{name}: no column '{missing[0]}' is offered; {suggest(missing[0], raw.columns)}"
         )
     if not wanted and not bare:
-        raise DataError(f"data.{name}: no columns; only the server of a cascade (tig, vafl, ...) needs none")
+        raise DataError(
+            f"data.{name}: no columns; only the server of a cascade (tig, vafl, ...) needs none, or "
+            "a secure.helper with columns = [] in the job"
+        )
     return PartyRows(raw.select(list(wanted)), ids)
 
 

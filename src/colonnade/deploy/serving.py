@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from colonnade.deploy import shares
-from colonnade.deploy.disk import replace_file
 from colonnade.deploy.shares import Manifest, StoredShare
+from colonnade.disk import replace_file
 from colonnade.errors import JobError, ShareError
 
 

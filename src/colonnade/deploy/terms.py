@@ -160,9 +160,13 @@ class Contract:
         """Whether parties bring models of their own."""
         return "model" in self.conversation.understands
 
-    def is_bare_server(self, party: str) -> bool:
-        """Whether a party may come with the label and no columns."""
-        return self.composition.has("server") and party == self.terms.server
+    def is_bare(self, party: str) -> bool:
+        """Whether a party may come without columns: a server with the label alone, or a neutral helper."""
+        return (self.composition.has("server") and party == self.terms.server) or self.is_neutral(party)
+
+    def is_neutral(self, party: str) -> bool:
+        """Whether a party helps a blind run with random words and brings no columns, as the job says."""
+        return party == self.terms.secure.helper and self.terms.parties[party].columns == ()
 
     @property
     def intercept_at(self) -> str | None:
@@ -178,7 +182,10 @@ class Contract:
         """The plan of the run at this party, which knows its own number of columns and nobody else's."""
         terms = self.terms
         facts = Facts(
-            columns={name: columns if name == party else 1 for name in sorted(terms.parties)},
+            columns={
+                name: columns if name == party else int(not self.is_neutral(name))
+                for name in sorted(terms.parties)
+            },
             label_holders=terms.active,
             rows=rows,
             task=self.loss.task,

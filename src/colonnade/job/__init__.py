@@ -6,12 +6,15 @@ says where and how to put it right.
 
 from colonnade.job.files import job_from, read_job, read_toml, readable, refuse_unknown, with_defaults
 from colonnade.job.sections import (
+    HERE,
+    MEMORY,
     SERVER,
     Broadcast,
     Cascade,
     Data,
     Device,
     Direction,
+    EngineTerms,
     FaultPlan,
     Job,
     Kernel,
@@ -33,16 +36,20 @@ from colonnade.job.sections import (
     Tune,
     Woe,
     World,
+    memory_of,
     numbered_parties,
 )
 
 __all__ = [
+    "HERE",
+    "MEMORY",
     "SERVER",
     "Broadcast",
     "Cascade",
     "Data",
     "Device",
     "Direction",
+    "EngineTerms",
     "FaultPlan",
     "Job",
     "Kernel",
@@ -65,6 +72,7 @@ __all__ = [
     "Woe",
     "World",
     "job_from",
+    "memory_of",
     "numbered_parties",
     "read_job",
     "read_toml",

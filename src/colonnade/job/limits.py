@@ -11,6 +11,7 @@ from typing import NoReturn
 from colonnade.errors import JobError
 from colonnade.job.sections import (
     Cascade,
+    Checkpoint,
     Data,
     Direction,
     Job,
@@ -25,9 +26,12 @@ from colonnade.job.sections import (
     Trees,
     Tune,
     Woe,
+    memory_of,
 )
 
 Refuse = Callable[[str], NoReturn]
+
+LEAST_MEMORY = 10**8  # below that there is room for nothing but the program
 
 
 def check(job: Job, where: str) -> None:
@@ -50,10 +54,18 @@ def check(job: Job, where: str) -> None:
     _check_trees(job.trees, refuse)
     _check_woe(job.woe, refuse)
     _check_tune(job.tune, refuse)
+    _check_checkpoint(job.checkpoint, refuse)
     if job.data.woe and job.privacy.mechanism != "none":
         refuse(
             "woe: counts of bins tell about labels what privacy.mechanism promises to hide; drop one of them"
         )
+
+
+def _check_checkpoint(checkpoint: Checkpoint, refuse: Refuse) -> None:
+    if isinstance(checkpoint.every, int) and checkpoint.every < 1:
+        refuse(f"checkpoint.every: {checkpoint.every} epochs; give 1 or more, 'epoch', 'auto' or 'never'")
+    if not 0 <= checkpoint.wait_s < 1e7:
+        refuse(f"checkpoint.wait_s: {checkpoint.wait_s:g} is not a number of seconds from 0 to 10^7")
 
 
 def _check_secure(secure: Secure, refuse: Refuse) -> None:
@@ -92,6 +104,8 @@ def _check_data(data: Data, refuse: Refuse) -> None:
         refuse(f"data.active: {data.active} of {q} parties cannot be active; give 1 to {q}")
     if not 0 < data.test_fraction < 1:
         refuse(f"data.test_fraction: {data.test_fraction} is not between 0 and 1")
+    if (memory := memory_of(data.memory)) is None or memory < LEAST_MEMORY:
+        refuse(f"data.memory: {data.memory!r} is no size of memory; give one like '2GB', at least '100MB'")
 
 
 def _check_train(train: Train, refuse: Refuse) -> None:

@@ -112,6 +112,7 @@ class Plan(Section, Generic[C], frozen=True, kw_only=True):
     network: Net
     privacy: PrivacyTerms
     settings: C
+    checkpoints: int | Literal["auto"] | None = None  # epochs between two; None: there are none
     blind: Blind | None = None  # None: theta, and with it the labels, is sent in clear
 
     @property

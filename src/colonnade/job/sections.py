@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -22,6 +23,21 @@ MissingName = Literal["auto", "error", "zero", "mean"]
 
 
 SERVER = "server"  # the name of a party that holds the label and no columns
+MEMORY = 4 * 10**9
+"""The bytes that a party may use, where nobody says."""
+
+_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 2**20, "GIB": 2**30}
+
+
+def memory_of(text: str) -> int | None:
+    """The bytes of a size such as "2GB" or "512 MB"; None where it is none.
+
+    >>> memory_of("1.5GB"), memory_of("512 MiB"), memory_of("lots")
+    (1500000000, 536870912, None)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*", text, re.IGNORECASE)
+    unit = None if match is None else _UNITS.get(match[2].upper())
+    return None if match is None or unit is None else int(float(match[1]) * unit)
 
 
 def numbered_parties(parties: int) -> tuple[str, ...]:
@@ -111,6 +127,8 @@ class Data(Section, frozen=True):
     intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
     weight: str | None = None  # a column at the label holders: how much a row counts
     exposure: str | None = None  # a column there: for how long a row's events were counted (poisson)
+    memory: str = "4GB"  # that a party may use
+    store: str | None = None  # a folder for prepared columns, where they do not fit the memory
 
     @property
     def party_names(self) -> tuple[str, ...]:
@@ -155,6 +173,16 @@ class Train(Section, frozen=True):
     def l2_for(self, rows: int) -> float:
         """Lambda for so many training rows."""
         return 1 / rows if self.l2 == "auto" else self.l2
+
+
+class EngineTerms(Section, frozen=True):
+    """Who computes inside a party: this process, or workers beside it. No other party is concerned."""
+
+    kind: Literal["inline", "processes"] = "inline"
+    workers: int | None = None  # None: as many as the machine has processors
+
+
+HERE = EngineTerms()
 
 
 class Direction(Section, frozen=True):
@@ -336,6 +364,22 @@ class Tune(Section, frozen=True):
     space: dict[str, Any] = {}  # key -> [choices] or {low, high, log}; none: as suits the algorithm
 
 
+class Checkpoint(Section, frozen=True):
+    """How often parties store the state of a run, and how long one that is away is waited for."""
+
+    every: Literal["auto", "epoch", "never"] | int = "auto"  # epochs; auto: as often as costs next to nothing
+    wait_s: float = 300.0  # between daemons: a party that went away may come back within this time
+
+    def epochs(self, world: World) -> int | Literal["auto"] | None:
+        """Epochs between two checkpoints; None: there are none.
+
+        A simulation has some if it is told so; ranks keep no files that would outlive them.
+        """
+        if self.every == "never" or world == "mpi" or (self.every == "auto" and world == "simulated"):
+            return None
+        return 1 if self.every == "epoch" else self.every
+
+
 class Training(Section, frozen=True, kw_only=True):
     """How a model is trained: the sections that every kind of job has, wherever its columns come from."""
 
@@ -350,6 +394,7 @@ class Training(Section, frozen=True, kw_only=True):
     cascade: Cascade = Cascade()
     privacy: PrivacyTerms = PrivacyTerms()
     woe: Woe = Woe()
+    checkpoint: Checkpoint = Checkpoint()
 
 
 class Job(Training, frozen=True, kw_only=True):
@@ -360,3 +405,4 @@ class Job(Training, frozen=True, kw_only=True):
     data: Data
     model: ModelSpecs = ModelSpecs()
     tune: Tune = Tune()
+    engine: EngineTerms = HERE  # who computes inside every party

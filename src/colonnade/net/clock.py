@@ -9,6 +9,8 @@ framework's plug-ins.)
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
 import selectors
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -67,6 +69,9 @@ class RealClock:
 
     def now(self) -> float:
         return time.perf_counter() - self._start - self._excluded
+
+    def set(self, now: float) -> None:
+        self._start, self._excluded = time.perf_counter() - now, 0.0
 
     async def work(self, seconds: float) -> None:
         """Do the extra work, if there is any. Real work takes its own time, so `seconds` is not used."""
@@ -129,6 +134,9 @@ class VirtualClock:
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def set(self, now: float) -> None:
+        """Do nothing: all parties share the loop's time."""
+
     async def work(self, seconds: float) -> None:
         if seconds <= 0:
             return
@@ -161,6 +169,21 @@ class _JumpingSelector(selectors.SelectSelector):
         return []
 
 
+class _Event(asyncio.TimerHandle):
+    """An event of a virtual loop: of two at the same instant the one that was planned first comes first.
+
+    The order of equals in a heap would depend on everything else that is in it.
+    """
+
+    __slots__ = ("planned",)
+    planned: int
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, _Event):
+            return NotImplemented
+        return (self.when(), self.planned) < (other.when(), other.planned)
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps from event to event.
 
@@ -174,9 +197,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._selector_clock = _JumpingSelector()
         super().__init__(self._selector_clock)
+        self._planned = itertools.count()
 
     def time(self) -> float:
         return self._selector_clock.now
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        event = _Event(when, callback, args, self, context)
+        event.planned = next(self._planned)
+        heapq.heappush(self._scheduled, event)  # type: ignore[attr-defined]
+        event._scheduled = True  # type: ignore[attr-defined]
+        return event
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:

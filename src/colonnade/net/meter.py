@@ -55,6 +55,28 @@ class Meter:
         self.received_messages += 1
         self.received_bytes += size
 
+    def books(self) -> dict[str, list[int]]:
+        """All counts of what was sent and received, as plain numbers."""
+        sent = {
+            f"{kind.__name__} {topic} {to}": list(entry) for (kind, topic, to), entry in self._sent.items()
+        }
+        others = [self.overhead, self._overhead_sealed, self.received_messages, self.received_bytes]
+        return {**sent, "": others}
+
+    def add(self, books: dict[str, list[int]]) -> None:
+        """Count what an earlier session of the same run has counted, too."""
+        kinds = {kind.__name__: kind for kind in Message.__subclasses__()}
+        for key, counts in books.items():
+            if not key:
+                self.overhead += counts[0]
+                self._overhead_sealed += counts[1]
+                self.received_messages += counts[2]
+                self.received_bytes += counts[3]
+                continue
+            name, topic, to = key.split(" ", 2)
+            entry = self._sent.setdefault((kinds[name], int(topic), to), [0, 0, 0, 0])
+            entry[:] = [one + other for one, other in zip(entry, counts, strict=True)]
+
     def messages(self, *, evaluation: bool = False) -> int:
         return sum(entry[0] for key, entry in self._sent.items() if (key[1] == Topic.EVALUATE) is evaluation)
 

@@ -28,6 +28,10 @@ class Clock(Protocol):
         """Seconds since the run began."""
         ...
 
+    def set(self, now: float) -> None:
+        """Go on from this time, where a run goes on; a virtual clock stays as it is."""
+        ...
+
     async def work(self, seconds: float) -> None:
         """Charge this much computing to the party (virtual time), or do nothing (real time)."""
         ...

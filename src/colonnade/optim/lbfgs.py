@@ -19,7 +19,7 @@ directions out of its hands.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import numpy as np
@@ -85,15 +85,19 @@ class Inverse:
         return np.asfortranarray(np.triu(SY)), SY.diagonal().copy(), YY.copy()
 
 
+def _no_pairs() -> Inverse:
+    return Inverse(np.zeros((0, 0)), np.zeros((0, 0)), 1.0)
+
+
+@dataclass(eq=False)
 class LimitedMemory:
     """The last `memory` pairs (s, y) of one block, with the table of their inner products."""
 
-    def __init__(self, memory: int, delta: float) -> None:
-        self.memory = memory
-        self.delta = delta
-        self.pinned = 0  # the first pairs, which stay
-        # replaced, never changed: whoever keeps a reference keeps the H of that moment
-        self.inverse = Inverse(np.zeros((0, 0)), np.zeros((0, 0)), 1.0)
+    memory: int
+    delta: float
+    pinned: int = field(default=0, init=False)  # the first pairs, which stay
+    # replaced, never changed: whoever keeps a reference keeps the H of that moment
+    inverse: Inverse = field(default_factory=_no_pairs, init=False)
 
     @property
     def vectors(self) -> Floats:

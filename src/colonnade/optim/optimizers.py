@@ -26,6 +26,14 @@ class Optimizer(Protocol):
         """The new parameters, in a new array; the state is updated in place."""
         ...
 
+    def plain(self, state: Any) -> Any:
+        """What a state remembers, as arrays and numbers by name."""
+        ...
+
+    def restore(self, state: Any, plain: Any) -> None:
+        """Let a state remember that."""
+        ...
+
 
 class Descent:
     """Plain SGD, w - rate * gradient, which needs no torch."""
@@ -38,6 +46,12 @@ class Descent:
     def step(self, state: Any, w: Numbers, gradient: Numbers, rate: float) -> Numbers:
         moved: Numbers = w - (rate * gradient).astype(w.dtype, copy=False)
         return moved
+
+    def plain(self, state: Any) -> None:
+        return None
+
+    def restore(self, state: Any, plain: Any) -> None:
+        """Do nothing: nothing is remembered."""
 
 
 def optimizer_of(name: str, options: Mapping[str, Any]) -> Optimizer:

@@ -51,6 +51,19 @@ class TorchOptimizer:
         state.step()
         return np.asarray(parameter.detach().numpy())
 
+    def plain(self, state: Any) -> Any:
+        (remembered,) = state.state_dict()["state"].values() or ({},)
+        return {
+            name: np.array(value) if torch.is_tensor(value) else value for name, value in remembered.items()
+        }
+
+    def restore(self, state: Any, plain: Any) -> None:
+        remembered = {
+            name: torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+            for name, value in plain.items()
+        }
+        state.load_state_dict({**state.state_dict(), "state": {0: remembered} if remembered else {}})
+
 
 def _optimisers() -> dict[str, Any]:
     """The optimisers of torch.optim that can be used here, by their names in lower case."""

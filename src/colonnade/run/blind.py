@@ -7,7 +7,7 @@ every owner of columns, which deals random words and sees no data: `secure.helpe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -93,28 +93,31 @@ def blind_of(job: Job, conversation: Conversation[Any], facts: Facts) -> Blind |
     if len(others) < 2:
         raise JobError(TWO_PARTIES)
     owners = [party for party in others if facts.columns[party]]
-    hidden = None
+    dealers, hidden = dealers_of(owners, others, helper), None
     if job.secure.scores == "hidden":
-        blocks = [*([asker] if facts.columns[asker] else []), *owners]
-        hidden = hidden_of(asker, blocks, others, helper)
-    return Blind(dealers=dealers_of(owners, others, helper), reveal=job.secure.reveal, hidden=hidden)
+        hidden = hidden_of(asker, dealers, others, helper, own=bool(facts.columns[asker]))
+    return Blind(dealers=dealers, reveal=job.secure.reveal, hidden=hidden)
 
 
-def hidden_of(asker: str, blocks: Sequence[str], others: Sequence[str], helper: str | None) -> Hidden:
+def hidden_of(
+    asker: str, first: Mapping[str, str], others: Sequence[str], helper: str | None, *, own: bool = True
+) -> Hidden:
     """The mate of the label holder, the party that deals for both, and who deals for the mate's products.
 
-    The label holder deals only where there is no other third party.
+    That is another party than deals for the label holder's (`first`) where there is one, and the label holder
+    itself only where there is no other third party. `own`: whether the label holder has columns.
 
-    >>> hidden_of("bank", ["bank", "shop", "telco"], ["shop", "telco"], None)
+    >>> hidden_of("bank", {"shop": "telco", "telco": "shop"}, ["shop", "telco"], None)
     Hidden(mate='shop', dealer='telco', dealers={'bank': 'telco', 'telco': 'bank'})
     """
     mate = next(party for party in others if party != helper)
     dealer = helper or next(party for party in others if party != mate)
-    dealers = {
-        block: next(party for party in (dealer, *others, asker) if party not in (mate, block))
-        for block in blocks
-        if block != mate
-    }
+    dealers = {}
+    for block in [*([asker] if own else []), *first]:
+        free = [party for party in (dealer, *others) if party not in (mate, block)]
+        better = [party for party in free if party != first.get(block)]
+        if block != mate:
+            dealers[block] = (free if helper in free else better or free or [asker])[0]
     return Hidden(mate=mate, dealer=dealer, dealers=dealers)
 
 

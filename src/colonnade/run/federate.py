@@ -18,9 +18,9 @@ from colonnade.data.assign import Assigned, assign, label_holders
 from colonnade.data.described import described, with_parties
 from colonnade.data.labels import Labels, check_labels
 from colonnade.data.party_data import PartyData
-from colonnade.data.table import Table
+from colonnade.data.table import Table, as_numbers
 from colonnade.errors import DataError, JobError
-from colonnade.job import Job
+from colonnade.job import MEMORY, Job, memory_of
 from colonnade.job.plan import Facts, Plan, Task
 from colonnade.losses import LOSSES
 from colonnade.models.blackbox import Model
@@ -83,15 +83,17 @@ def federate(
     out: Path | None = None,
     tell: Callable[[str], None] = lambda words: None,
     timeline: bool = False,
+    resume: bool = False,
 ) -> Finished:
     """Run the job from its files to its result; `tell` hears what is done before training, in words.
 
-    With `timeline` every party's share says when it computed and sent.
+    With `timeline` every party's share says when it computed and sent. With `resume` the run goes on from the
+    checkpoints in `out`.
     """
     composition = job if isinstance(job, Composition) else compose(job)
     tell("reading the data")
     source, order = prepare(composition)
-    order = replace(order, progress=progress, out=out, timeline=timeline)
+    order = replace(order, progress=progress, out=out, timeline=timeline, resume=resume)
     return conclude(composition.job, source, order, tell)
 
 
@@ -141,9 +143,12 @@ def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Laun
     plan = resolve(composition, facts)
     for raw in (first.train, first.test):
         if raw is not None and raw.y is not None:
-            check_labels(LOSSES[plan.objective.loss], raw.y.astype(np.float64), raw.name, raw.origin)
+            check_labels(LOSSES[plan.objective.loss], as_numbers(raw.y), raw.name, raw.origin)
     source = Source(assigned.dataset, described(assigned))
-    return source, Launch(plan, assigned.parties, labels=assigned.labels)
+    memory = memory_of(job.data.memory) or MEMORY
+    return source, Launch(
+        plan, assigned.parties, labels=assigned.labels, memory=memory, large=assigned.large, engine=job.engine
+    )
 
 
 def weigh_columns_of(job: Job) -> dict[str, Weighing]:
@@ -177,7 +182,7 @@ def run_tables(
     models = {}
     if tables.models or tables.head is not None:
         models = {party: GivenModels(tables.models.get(party), tables.head) for party in tables.train}
-    order = Launch(plan, data, models, progress=progress, tap=tap)
+    order = Launch(plan, data, models, progress=progress, tap=tap, engine=job.engine)
     return conclude(job, Source(tables.dataset), order)
 
 
@@ -235,10 +240,15 @@ def conclude(
     if order.plan.world in IN_PROCESS:
         tell("preparing the columns")
         order = order.ready()  # once, for the parties and for the comparison
-    if job.compare:
-        tell("fitting the pooled model, to compare with")
-    pooled = compare(order) if job.compare else None
     target = job.train.target
+    pooled = None
+    if order.large and target is not None:
+        raise JobError("train.target: is measured from the pooled optimum, and so much data is not pooled")
+    if order.large:
+        tell("no pooled comparison: all columns together do not fit the memory (data.memory)")
+    elif job.compare:
+        tell("fitting the pooled model, to compare with")
+        pooled = compare(order)
     if pooled is not None and target is not None:
         order = replace(order, target_loss=pooled.optimum + target)
     tell(f"starting {len(order.data)} parties")

@@ -23,7 +23,7 @@ from colonnade.net.network import Wire
 from colonnade.net.recorder import Recorder, recorded
 from colonnade.result import Moment
 from colonnade.run.party import Party, Progress, Share, Work, first_cause, train
-from colonnade.run.world import Launch, run_id
+from colonnade.run.world import Launch, kept_at, run_id
 from colonnade.secure.keys import InProcessIdentity
 
 T = TypeVar("T")
@@ -77,7 +77,17 @@ async def _together(
     async def program(name: str, net: Endpoint, beside: Endpoint | None) -> Share:
         prepared = order.data[name].prepare()
         models = order.models.get(name, NO_MODELS)
-        work = Work(plan, prepared.train, prepared.test, order.target_loss, models, order.progress)
+        work = Work(
+            plan,
+            prepared.train,
+            prepared.test,
+            order.target_loss,
+            models,
+            order.progress,
+            kept=kept_at(order.out, name, resume=order.resume),
+            memory=order.memory,
+            engine=order.engine,
+        )
         nets = (net,) if beside is None else (net, beside)
         async with Party(identities[name], nets, overhear=partial(order.overhear, name)) as party:
             # on a virtual clock it is the clock that hears of work, and steps take no time

@@ -182,9 +182,10 @@ class KeptModel:
 
 def _plan(manifest: RunManifest) -> Plan[Any]:
     """The plan of the run that a share is from."""
-    conversation = CONVERSATIONS.get(manifest.conversation)
-    if conversation is None:
-        raise ShareError(f"{manifest.party}: no conversation is called {manifest.conversation!r}")
+    try:
+        conversation = CONVERSATIONS[manifest.conversation]
+    except KeyError:
+        raise ShareError(f"{manifest.party}: no conversation is called {manifest.conversation!r}") from None
     try:
         plan: Plan[Any] = msgspec.convert(manifest.plan, Plan[conversation.settings])  # type: ignore[name-defined]
     except msgspec.ValidationError as error:

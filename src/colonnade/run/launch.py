@@ -6,7 +6,7 @@ from colonnade.run.inprocess import run_local, run_simulated
 from colonnade.run.mpi import run_mpi
 from colonnade.run.party import Share
 from colonnade.run.processes import run_processes
-from colonnade.run.world import Launch, World
+from colonnade.run.world import Launch, World, forget
 
 WORLDS: dict[str, World] = {
     "local": run_local,
@@ -20,4 +20,6 @@ IN_PROCESS = ("local", "simulated")  # worlds whose parties share this process, 
 
 def launch(order: Launch) -> dict[str, Share]:
     """Run all parties of a plan in the plan's world."""
-    return WORLDS[order.plan.world](order)
+    shares = WORLDS[order.plan.world](order)
+    forget(order.out, order.plan.parties)
+    return shares

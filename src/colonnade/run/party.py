@@ -8,22 +8,31 @@ conversation and returns its share.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 
 from colonnade import __version__
+from colonnade.arrays import Floats
 from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
+from colonnade.conversations.gates import Gates
 from colonnade.data.table import Table
+from colonnade.disk import Disk, RealDisk
+from colonnade.engines.engine import engine_of
 from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded
-from colonnade.job import SumName
+from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
 from colonnade.privacy.labels import private_table
+from colonnade.records import Records
 from colonnade.result import Moment
 from colonnade.run.registry import CONVERSATIONS
 from colonnade.secure.keys import Identity, agree
@@ -185,6 +194,15 @@ class Share(msgspec.Struct, kw_only=True):
         return msgspec.structs.replace(self, weights={}, test_scores=None)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Where a party keeps its checkpoints, and whether to go on from those that lie there."""
+
+    folder: Path
+    resume: bool = False
+    disk: Disk = field(default_factory=RealDisk)
+
+
 @dataclass(frozen=True, eq=False)
 class Work:
     """What one party needs to train: the plan, its own columns, and the loss at which to stop, if any."""
@@ -196,6 +214,9 @@ class Work:
     models: GivenModels = NO_MODELS
     progress: Progress = lambda moment: None
     digest: str = ""  # what the parties agree on, where that is more than the plan
+    kept: Kept | None = None  # where checkpoints go, and whether the run goes on from them
+    memory: int = MEMORY  # bytes that this party may use
+    engine: EngineTerms = HERE
 
 
 async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | None = None) -> Share:
@@ -212,23 +233,76 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     secure = party.secure_sum(net, shared, plan.secure_sum)
     # the same sum serves both where they share a network: topics keep their tags apart
     beside = secure if measuring is None else party.secure_sum(measuring, shared, plan.secure_sum)
-    outcome = await CONVERSATIONS[plan.conversation].converse(
-        Context(
-            plan=plan,
-            net=net,
-            sum=secure,
-            measuring=Measuring(measuring or net, beside),
-            train=private_table(work.train, plan),
-            test=work.test,
-            target_loss=work.target_loss,
-            progress=work.progress,
-            models=work.models,
-            streams=PairStreams(net.me, secrets),
+    gates = _gates(work, net)
+    await gates.open()
+    with engine_of(work.engine) as engine:
+        outcome = await CONVERSATIONS[plan.conversation].converse(
+            Context(
+                plan=plan,
+                net=net,
+                sum=secure,
+                measuring=Measuring(measuring or net, beside),
+                train=_labelled(work, gates),
+                test=work.test,
+                target_loss=work.target_loss,
+                progress=work.progress,
+                models=work.models,
+                streams=PairStreams(net.me, secrets),
+                checkpoints=gates,
+                memory=work.memory,
+                engine=engine,
+            )
         )
-    )
+    await gates.settle()
     share = _share(work, outcome, net, measuring or net)
     await party.leave(net, *([] if measuring is None else [measuring]))
     return share
+
+
+def _gates(work: Work, net: Endpoint) -> Gates:
+    """This party's checkpoints: none where the plan has none, or there is no place for them."""
+    plan, kept = work.plan, work.kept
+    if plan.checkpoints is None or kept is None:
+        return Gates(net, plan.evaluator)
+    job = hashlib.sha256(f"{work.digest or plan.digest()} {work.target_loss}".encode()).hexdigest()
+    data = cache(lambda: fingerprint(work.train, work.test))
+    records = Records(kept.folder, kept.disk, net.me, job, data)
+    if not kept.resume:
+        records.clear()
+    return Gates(net, plan.evaluator, records, plan.checkpoints, plan.network.latency_ms / 1e3)
+
+
+@dataclass
+class _Drawn:
+    """Labels that were randomised: drawn once for a run, however often it goes on."""
+
+    y: Floats | None
+
+
+def _labelled(work: Work, gates: Gates) -> Table:
+    """The rows to train on, with randomised labels where the plan wants that."""
+    table = private_table(work.train, work.plan)
+    if table is work.train:
+        return table
+    drawn = _Drawn(table.y)
+    gates.keep(drawn, "y")
+    return replace(table, y=drawn.y)
+
+
+def fingerprint(*tables: Table | None) -> str:
+    """A digest of what a party trains on: its columns, labels and weights, row by row."""
+    digest = hashlib.blake2b(digest_size=32)
+    for table in tables:
+        if table is None:
+            digest.update(b"none")
+            continue
+        X = table.X
+        arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
+        for array in (*arrays, table.y, table.weight):
+            if array is not None:
+                digest.update(f"{array.dtype.str} {array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _share(work: Work, outcome: Outcome, net: Endpoint, measuring: Endpoint) -> Share:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TypeVar
@@ -31,9 +31,11 @@ from colonnade.errors import ColonnadeError, JobError, PeerLost
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
+from colonnade.run import nursery
+from colonnade.run.nursery import Running
 from colonnade.run.party import Progress, Share
 from colonnade.run.worker import Instructions, read_share
-from colonnade.run.world import Launch, run_id
+from colonnade.run.world import CHECKPOINTS, PARTIES, Launch, run_id
 
 # how long the others may take to notice that one has failed, on top of the job's own deadline
 GRACE_S = 10.0
@@ -65,7 +67,7 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
     if order.models:
         raise JobError("world = 'network': models that are Python objects stay in this process; name them")
     plan = order.plan
-    folders, addresses = lay_out_parties(order.data, out, authority)
+    folders, addresses = lay_out_parties(order.data, out, authority, resume=order.resume)
     encoded = msgspec.Raw(msgspec.json.encode(plan))
     for party, folder in folders.items():
         told = Instructions(
@@ -76,17 +78,20 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
             addresses=addresses,
             target_loss=order.target_loss,
             timeline=order.timeline,
+            resume=order.resume,
+            memory=order.memory,
+            engine=order.engine,
         )
         (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders
 
 
 def lay_out_parties(
-    parties: Mapping[str, PartyData], out: Path, authority: Path
+    parties: Mapping[str, PartyData], out: Path, authority: Path, *, resume: bool = False
 ) -> tuple[dict[str, Path], Addresses]:
     """Write every party's folder but for its instructions; also says where each party will listen."""
     names = tuple(parties)
-    shutil.rmtree(out / "parties", ignore_errors=True)
+    _make_room(out / PARTIES, keep=resume)
     make_authority(authority)
     for party in names:
         issue(authority, party)
@@ -94,7 +99,7 @@ def lay_out_parties(
     addresses = {party: ("127.0.0.1", port) for party, port in ports}
     folders = {}
     for party, data in parties.items():
-        folder = folders[party] = out / "parties" / party
+        folder = folders[party] = out / PARTIES / party
         store.save(folder / "data", data)
         certificates = folder / "certificates"
         certificates.mkdir()
@@ -103,21 +108,30 @@ def lay_out_parties(
     return folders, addresses
 
 
-def start(folder: Path, module: str = "colonnade.run.worker") -> subprocess.Popen[bytes]:
+def _make_room(folder: Path, *, keep: bool) -> None:
+    """Remove what an earlier run left of its parties, but for their checkpoints if these are to `keep`."""
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    for path in folder.glob("*/*"):
+        if path.name != CHECKPOINTS:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def start(folder: Path, module: str = "colonnade.run.worker") -> Running:
     """Start one party's process; its standard error goes to a log in its folder."""
-    # eight parties on one machine must not each bring a pool of threads for small products
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    if nursery.SUPPORTED:
+        return nursery.warm().start(module, folder, folder / "log.txt")
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(  # noqa: S603  our own interpreter, our own module
             [sys.executable, "-m", module, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=environment,
+            env={**os.environ, **nursery.SINGLE_THREADED},
         )
 
 
-def stop_all(processes: list[subprocess.Popen[bytes]]) -> None:
+def stop_all(processes: Sequence[Running]) -> None:
     """End all processes: ask first, kill after ten seconds."""
     for process in processes:
         if process.stdin is not None:
@@ -132,7 +146,7 @@ def stop_all(processes: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def wait(parties: dict[str, subprocess.Popen[bytes]], grace: float) -> None:
+def wait(parties: Mapping[str, Running], grace: float) -> None:
     """Wait until all have ended, or `grace` seconds after one has failed."""
     failed_at = None
     while any(process.poll() is None for process in parties.values()):
@@ -140,11 +154,11 @@ def wait(parties: dict[str, subprocess.Popen[bytes]], grace: float) -> None:
             failed_at = time.monotonic()
         if failed_at is not None and time.monotonic() - failed_at > grace:
             return
-        time.sleep(0.02)
+        time.sleep(0.005)
 
 
 def collect(
-    folders: dict[str, Path], parties: dict[str, subprocess.Popen[bytes]], read: Callable[[Path], T]
+    folders: dict[str, Path], parties: Mapping[str, Running], read: Callable[[Path], T]
 ) -> dict[str, T]:
     """Read what every party left in its folder; raises the first real cause if a party failed."""
     causes: list[ColonnadeError] = []

@@ -119,6 +119,7 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         network=job.network,
         privacy=job.privacy,
         settings=conversation.choose(job, preset, facts, pace),
+        checkpoints=job.checkpoint.epochs(job.world),
         blind=blind_of(job, conversation, facts),
     )
 

@@ -34,5 +34,10 @@ async def _serve(folder: Path) -> None:
     leave(folder / OUTCOME, msgspec.json.encode(done))
 
 
+def main(folder: Path) -> int:
+    """Be the party whose folder this is; returns the process's exit code."""
+    return live(folder, _serve)
+
+
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), _serve))
+    sys.exit(main(Path(sys.argv[1])))

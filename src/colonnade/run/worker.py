@@ -22,7 +22,7 @@ import numpy as np
 
 from colonnade.data import store
 from colonnade.errors import Aborted, ColonnadeError
-from colonnade.job import Net
+from colonnade.job import MEMORY, EngineTerms, Net
 from colonnade.job.plan import Plan
 from colonnade.net.clock import RealClock, loop_at
 from colonnade.net.endpoint import Endpoint
@@ -30,8 +30,9 @@ from colonnade.net.recorder import Recorder, recorded
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.wire import network_wire
 from colonnade.result import Moment
-from colonnade.run.party import Party, Progress, Share, Work, train
+from colonnade.run.party import Kept, Party, Progress, Share, Work, train
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.run.world import CHECKPOINTS
 
 TEST_SCORES = "test_scores.npy"
 
@@ -51,6 +52,9 @@ class Instructions(Told, frozen=True, kw_only=True):
     plan: msgspec.Raw
     target_loss: float | None
     timeline: bool = False
+    resume: bool = False
+    memory: int = MEMORY
+    engine: EngineTerms = EngineTerms()
 
     def read_plan(self) -> Plan[Any]:
         """The plan, with the settings of its conversation."""
@@ -138,7 +142,16 @@ async def take_part(folder: Path, connect: Connect = connected, progress: Progre
     clock = RealClock(plan.network.work_ms / 1e3)
     recorder = Recorder(clock) if told.timeline else None
     prepared = store.load(folder / "data").prepare()
-    work = Work(plan, prepared.train, prepared.test, told.target_loss, progress=progress or _report)
+    work = Work(
+        plan,
+        prepared.train,
+        prepared.test,
+        told.target_loss,
+        progress=progress or _report,
+        kept=Kept(folder / CHECKPOINTS, told.resume),
+        memory=told.memory,
+        engine=told.engine,
+    )
     async with connect(folder, told, plan.network, clock, recorder) as (party, net):
         began = time.process_time()
         share = await recorded(recorder, train(party, work, net))
@@ -189,5 +202,10 @@ def speed_of(folder: Path) -> float:
     return told.read_plan().speeds[told.party]
 
 
+def main(folder: Path) -> int:
+    """Be the party whose folder this is; returns the process's exit code."""
+    return live(folder, take_part, speed_of(folder))
+
+
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), take_part, speed_of(Path(sys.argv[1]))))
+    sys.exit(main(Path(sys.argv[1])))

@@ -9,7 +9,9 @@ in `launch.WORLDS`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,10 @@ from typing import Any
 from colonnade.conversations.context import GivenModels
 from colonnade.data.labels import Labels
 from colonnade.data.party_data import PartyData
+from colonnade.job import HERE, MEMORY, EngineTerms
 from colonnade.job.plan import Plan
 from colonnade.net.network import Wire
-from colonnade.run.party import Progress, Share
+from colonnade.run.party import Kept, Progress, Share
 from colonnade.secure.protocol import SecureSum
 
 WireTap = Callable[[str, Wire], Wire]
@@ -57,11 +60,33 @@ class Launch:
     overhear: SumTap = unheard
     out: Path | None = None
     labels: Labels | None = None
+    resume: bool = False  # go on from the checkpoints that lie in `out`
     timeline: bool = False  # whether every party's share says when it computed and sent
+    memory: int = MEMORY  # bytes that a party may use
+    engine: EngineTerms = HERE
+    large: bool = False  # columns lie in files, and nobody could hold those of all parties
 
     def ready(self) -> Launch:
         """The same run on columns that are prepared here, once for all that is done with them."""
         return replace(self, data={party: data.ready() for party, data in self.data.items()})
+
+
+PARTIES, CHECKPOINTS = "parties", "checkpoints"
+
+
+def kept_at(out: Path | None, party: str, *, resume: bool) -> Kept | None:
+    """Where a party of a run on one machine keeps its checkpoints; nowhere, if the run leaves no files."""
+    return None if out is None else Kept(out / PARTIES / party / CHECKPOINTS, resume)
+
+
+def forget(out: Path | None, parties: Iterable[str]) -> None:
+    """Remove the checkpoints of a run that is over."""
+    for party in parties if out is not None else ():
+        folder = Path(out or "") / PARTIES / party
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+        for left in (folder, folder.parent):
+            with suppress(OSError):  # not empty, or not there
+                left.rmdir()
 
 
 World = Callable[[Launch], dict[str, Share]]

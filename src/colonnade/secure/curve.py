@@ -6,7 +6,7 @@ multiplication takes a time that depends a little on the scalar; what a peer can
 of points, once, under a scalar that lives for one alignment.
 
 Points travel compressed, 33 bytes each, as the rows of one array: no Python object is made for a point. A
-`Comb` adds a random multiple of one point: 32 additions from a table take a third of a multiplication.
+`Comb` adds a random multiple of one point: 22 or 32 additions from a table take a third of a multiplication.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from colonnade.arrays import Digests
 from colonnade.errors import AlignmentError
 
 Points = NDArray[np.uint8]  # [n, 33]: compressed points
-Digits = NDArray[np.uint8]  # [n, windows]: scalars, a digit for each window of a comb
+Digits = NDArray[np.uint16]  # [n, windows]: scalars, a digit for each window of a comb
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 POINT = 33
@@ -77,7 +77,7 @@ class Comb:
     """
 
     def __init__(self, point: bytes, width: int = 8) -> None:
-        self.windows, self._size = 256 // width, 2**width
+        self.windows, self._size = -(-256 // width), 2**width
         self._table = _room(self.windows * self._size)
         first = read(np.frombuffer(point, dtype=np.uint8).reshape(1, POINT))
         ffi.memmove(self._table, first, _PARSED)
@@ -92,8 +92,8 @@ class Comb:
 
     def draw(self, count: int) -> Digits:
         """So many random scalars."""
-        drawn = np.frombuffer(os.urandom(count * self.windows), dtype=np.uint8)
-        return (drawn & np.uint8(self._size - 1)).reshape(count, self.windows)
+        drawn = np.frombuffer(os.urandom(2 * count * self.windows), dtype=np.uint16)
+        return (drawn & np.uint16(self._size - 1)).reshape(count, self.windows)
 
     def added(self, parsed: Any, digits: Digits) -> Points:
         """Each of the parsed points plus its multiple of the comb's own point.

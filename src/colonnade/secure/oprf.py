@@ -1,9 +1,10 @@
 """A function of ids that only its key holder can compute, for others without seeing their ids.
 
-F(x) = hash(x, k H(x)), with H a hash to the curve (the Diffie-Hellman OPRF, "2HashDH" of Jarecki, Kiayias and
-Krawczyk 2014). Whoever wants F(x) sends H(x) + bG with a new random b for every id (the blinding that
-Jarecki, Krawczyk and Xu 2021 call multiplicative), gets k H(x) + bK back, and takes bK off, K = kG being
-the key holder's public key. G and K are fixed, so both steps are additions from tables (`curve.Comb`).
+F(x) = hash(K, x, k H(x)), with H a hash to the curve (the Diffie-Hellman OPRF, "2HashDH" of Jarecki,
+Kiayias and Krawczyk 2014). Whoever wants F(x) sends H(x) + bG with a new random b for every id (the
+blinding that Jarecki, Krawczyk and Xu 2021 call multiplicative), gets k H(x) + bK back, and takes bK off, K
+= kG being the key holder's public key. G and K are fixed, so both steps are additions from tables
+(`curve.Comb`).
 
 What each side learns: a blinded id is a uniformly random point, which tells the key holder nothing, however
 much it can compute. The other side learns F at exactly as many ids as it has sent points, if the one-more
@@ -31,7 +32,7 @@ from colonnade.secure.curve import (
     times,
 )
 
-MANY = 4096  # ids from which the larger table is worth making
+WIDTHS = {300_000: 12, 4096: 8, 0: 4}  # of tables, by the ids from which one is worth making
 _ONE = (1).to_bytes(32, "big")
 
 
@@ -41,8 +42,12 @@ def draw(count: int, width: int) -> Digits:
 
 
 def width_for(ids: int) -> int:
-    """The width of the tables for so many ids: a wider one takes 30 ms to make and halves the additions."""
-    return 8 if ids >= MANY else 4
+    """The width of the tables for so many ids: wider ones are longer to make, and spare additions.
+
+    >>> width_for(100), width_for(100_000), width_for(1_000_000)
+    (4, 8, 12)
+    """
+    return next(width for many, width in WIDTHS.items() if ids >= many)
 
 
 def blind(ids: Digests, blinding: Digits, width: int) -> Points:
@@ -57,12 +62,12 @@ def evaluate(points: Points, key: bytes) -> Points:
 
 def unblind(ids: Digests, answers: Points, blinding: Digits, width: int, public: bytes) -> Words:
     """F of ids, from the key holder's answers."""
-    return _hashes(ids, _unblinding_comb(public, width).added(read(answers), blinding))
+    return _hashes(public, ids, _unblinding_comb(public, width).added(read(answers), blinding))
 
 
 def compute(ids: Digests, key: bytes) -> Words:
     """F of ids, by the key holder itself."""
-    return _hashes(ids, hashed_times(ids, key))
+    return _hashes(public_key(key), ids, hashed_times(ids, key))
 
 
 def public_key(key: bytes) -> bytes:
@@ -70,14 +75,14 @@ def public_key(key: bytes) -> bytes:
     return base_times(key)
 
 
-def _hashes(ids: Digests, points: Points) -> Words:
+def _hashes(public: bytes, ids: Digests, points: Points) -> Words:
     hashes = bytearray()
     for row in np.concatenate([ids, points], axis=1):
-        hashes += hashlib.blake2b(row.tobytes(), digest_size=16).digest()
+        hashes += hashlib.blake2b(row.tobytes(), key=public, digest_size=16).digest()
     return np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _base_comb(width: int) -> Comb:
     return Comb(base_times(_ONE), width)
 

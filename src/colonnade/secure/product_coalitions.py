@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
+from colonnade.secure.streams import Roles
+
 PRIME = 2**61 - 1
 
 Monomial = tuple[str, ...]
@@ -36,6 +38,43 @@ class Products:
     receives: Mapping[str, tuple[Polynomial, ...]]
 
 
+class _Record:
+    """Collects who knows and who is sent what."""
+
+    def __init__(self, *parties: str) -> None:
+        self.knows: dict[str, set[str]] = {party: set() for party in parties}
+        self.receives: dict[str, list[Polynomial]] = {party: [] for party in parties}
+        self.values: list[str] = []
+
+    def known(self, name: str, *parties: str) -> str:
+        """A word that these parties know."""
+        for party in parties:
+            self.knows[party].add(name)
+        return name
+
+    def value(self, name: str, *parties: str) -> str:
+        """A number that is worth something, and who has it."""
+        if name not in self.values:
+            self.values.append(name)
+        return self.known(name, *parties)
+
+    def veiled(self, roles: Roles, first: bool) -> tuple[str, str]:
+        """X of a block and M, which an owner and one dealer know; its asker is sent the difference once."""
+        X = self.value(f"X of {roles.owner}", roles.owner)
+        M = self.known(f"M of {roles.owner} for {roles.asker}", roles.owner, roles.dealer)
+        if first:
+            self.receives[roles.asker].append({(X,): 1, (M,): -1})
+        return X, M
+
+    def products(self) -> Products:
+        return Products(
+            tuple(sorted(self.knows)),
+            tuple(self.values),
+            {party: frozenset(names) for party, names in self.knows.items()},
+            {party: tuple(forms) for party, forms in self.receives.items()},
+        )
+
+
 def product_messages(
     asker: str, dealers: Mapping[str, str], rounds: int = 2, reused: frozenset[str] = frozenset()
 ) -> Products:
@@ -43,43 +82,58 @@ def product_messages(
 
     `reused` are kinds of words (a, v, r) that do not change from one round to the next, as they must.
     """
-    knows: dict[str, set[str]] = {party: set() for party in (asker, *dealers, *dealers.values())}
-    receives: dict[str, list[Polynomial]] = {party: [] for party in knows}
-    values: list[str] = []
-
-    def known(name: str, *parties: str) -> str:
-        for party in parties:
-            knows[party].add(name)
-        return name
-
-    def value(name: str, *parties: str) -> str:
-        values.append(name)
-        return known(name, *parties)
-
+    record = _Record(asker, *dealers, *dealers.values())
     for k in range(rounds):
-        t = value(f"t{k}", asker)
+        t = record.value(f"t{k}", asker)
         total: Polynomial = {}
         for owner, dealer in dealers.items():
-            X = value(f"X of {owner}", owner) if not k else f"X of {owner}"
-            M = known(f"M of {owner}", owner, dealer)
-            p = value(f"p{k} of {owner}", owner)
-            s = value(f"s{k} of {owner}", asker)
+            roles = Roles(asker, owner, dealer)
+            X, M = record.veiled(roles, first=not k)
+            p = record.value(f"p{k} of {owner}", owner)
+            s = record.value(f"s{k} of {owner}", asker)
             a, v, r = (f"{kind}{0 if kind in reused else k} of {owner}" for kind in "avr")
-            known(a, asker, dealer)
-            known(v, asker, dealer)
-            known(r, owner, dealer)
-            if not k:
-                receives[asker].append({(X,): 1, (M,): -1})
-            receives[owner] += [{(t,): 1, (a,): -1}, {(s,): 1, (v,): -1}]
-            receives[asker].append({_times(M, a): 1, (r,): 1})
+            record.known(a, asker, dealer)
+            record.known(v, asker, dealer)
+            record.known(r, owner, dealer)
+            record.receives[owner] += [{(t,): 1, (a,): -1}, {(s,): 1, (v,): -1}]
+            record.receives[asker].append({_times(M, a): 1, (r,): 1})
             total |= {_times(X, p): 1, _times(X, s): 1}
-        receives[asker].append(total)
-    return Products(
-        tuple(sorted(knows)),
-        tuple(values),
-        {party: frozenset(names) for party, names in knows.items()},
-        {party: tuple(forms) for party, forms in receives.items()},
-    )
+        record.receives[asker].append(total)
+    return record.products()
+
+
+def hidden_messages(
+    asker: str, mate: str, dealer: str, first: Mapping[str, str], second: Mapping[str, str], rounds: int = 2
+) -> Products:
+    """The same for runs that hide scores z as well; `first` and `second` are dealers of the two askers.
+
+    t is A's t1 plus B's part of it. What is dealt for sines are words of the phase r = r1 + r2; the
+    division of a penalty hides in the same way, with words of its own.
+    """
+    record = _Record(asker, mate, dealer, *first, *first.values(), *second.values())
+    for k in range(rounds):
+        t, z = record.value(f"t{k}"), record.value(f"z{k}")
+        t1, rho = record.known(f"t1 {k}", asker), record.known(f"rho{k}", mate)
+        r1, r2 = record.known(f"r1 {k}", asker, dealer), record.known(f"r2 {k}", mate, dealer)
+        record.receives[mate] += [{(t,): 1, (t1,): -1}, {(z,): 1, (rho,): -1, (r1,): -1}]
+        record.receives[asker] += [{(z,): 1, (rho,): -1}, {(rho,): 1, (r2,): -1}]
+        parts: tuple[Polynomial, Polynomial] = ({(t1,): 1}, {(t,): 1, (t1,): -1})
+        for who, dealers, part in zip((asker, mate), (first, second), parts, strict=True):
+            for owner, helper in dealers.items():
+                roles = Roles(who, owner, helper)
+                X, M = record.veiled(roles, first=not k)
+                names = [f"{kind}{k} of {owner} for {who}" for kind in "avrn"]
+                a, v = (record.known(name, who, helper) for name in names[:2])
+                r, n = record.known(names[2], owner, helper), record.known(names[3], asker, mate)
+                record.receives[owner].append({**part, (a,): -1})
+                record.receives[who].append({_times(M, a): 1, (r,): 1})
+                record.value(f"p{k} of {owner}", owner)
+                if who == mate and owner != asker:
+                    record.receives[owner].append({_times(X, a): 1, (r,): 1, (n,): -1})
+                else:
+                    s = record.value(f"s{k} of {owner}", who)
+                    record.receives[owner].append({(s,): 1, (v,): -1})
+    return record.products()
 
 
 def _times(one: str, other: str) -> Monomial:

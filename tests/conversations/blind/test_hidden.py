@@ -12,7 +12,7 @@ from tests.oracles.tables import random_job, random_tables, run, weights
 from colonnade.attacks.transcript import Transcript
 from colonnade.errors import FixedPointOverflow, JobError
 from colonnade.messages import Dealt, Piece, Veil, Veiled
-from colonnade.run.blind import hidden_of
+from colonnade.run.blind import dealers_of, hidden_of
 from colonnade.run.federate import Tables, run_tables
 
 HIDDEN = {"labels": "blind", "scores": "hidden"}
@@ -100,7 +100,8 @@ def test_what_cannot_be_hidden_is_refused(algorithm: str, sections: dict[str, An
 def test_nobody_deals_for_a_product_of_its_own() -> None:
     for others in (["p", "q"], ["p", "q", "r"], ["p", "q", "h"]):
         helper = "h" if "h" in others else None
-        hidden = hidden_of("a", ["a", *(o for o in others if o != "h")], others, helper)
+        owners = [party for party in others if party != "h"]
+        hidden = hidden_of("a", dealers_of(owners, others, helper), others, helper)
         assert len({"a", hidden.mate, hidden.dealer}) == 3
         assert all(dealer not in (owner, hidden.mate) for owner, dealer in hidden.dealers.items())
         assert helper is None or set(hidden.dealers.values()) == {"h"}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.conversations.boost.test_boost import ROUNDS, SMALL
-from tests.oracles.tables import random_tables, run
+from tests.oracles.tables import random_job, random_tables, run
 
+from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.boost.blind import order_of
 from colonnade.conversations.boost.clear import NoReader
 from colonnade.errors import JobError, MalformedMessage
-from colonnade.run.federate import Finished, Tables
+from colonnade.messages import Divide, Gradients, Histograms, Sides
+from colonnade.run.federate import Finished, Tables, run_tables
 
 
 def grown(tables: Tables, labels: str, **sections: Any) -> Finished:
@@ -122,6 +126,18 @@ def _histogram(bins: tuple[int, ...], x: tuple[int, ...]) -> tuple[tuple[int, in
     return tuple(
         (sum(b == k for b in bins), sum(x[i] for i, b in enumerate(bins) if b == k) % 2) for k in (0, 1)
     )
+
+
+def test_a_dealer_without_columns_hears_nothing_of_nodes() -> None:
+    tables = random_tables(active=1, rows=200)
+    notary = tables.train["party3"]
+    tables.train["party3"] = replace(notary, X=np.zeros((notary.rows, 0)), columns=())
+    heard = Transcript("party3")
+    job = random_job(tables, "secureboost", secure={"labels": "blind", "helper": "party3"}, trees=SMALL)
+    run_tables(structs.replace(job, compare=False), tables, tap=heard.tap)
+    kinds = {type(message) for _, message in heard.heard}
+    assert Gradients in kinds, "it is told whom to deal to"
+    assert not kinds & {Sides, Divide, Histograms}
 
 
 def test_nobody_is_sent_gradients_in_clear_who_has_no_dealer() -> None:

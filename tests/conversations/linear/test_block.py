@@ -89,9 +89,9 @@ def test_forgotten_epochs_come_back_the_same() -> None:
 @pytest.mark.parametrize("reshuffle", [False, True])
 def test_rows_are_copied_once_unless_they_are_shuffled_anew(reshuffle: bool) -> None:
     block = Block(np.eye(6), Schedule(6, 4, 3, 0, ("a",), reshuffle), Sgd(), Penalty(REGULARIZERS["l2"], 0.0))
-    _, first = block.rows(0)
+    first = block.rows(0)
     block.keep([2])
-    _, third = block.rows(2)
+    third = block.rows(2)
     assert (first is third) is not reshuffle
 
 

@@ -74,6 +74,7 @@ class BlindTraining:
         self.evaluation = context.evaluation()
         self.desk = Desk(context, self.schedule) if context.me == plan.evaluator else None
         self.key = columns.own_key(context, "rotation")
+        context.gates.keep(self, "key")  # an owner's own secret: its weights are those of columns so turned
         self.turn = self._secret_turn()
         self.verbs = Verbs(context, self._fixed(), self._sizes())
         width = max(1, plan.objective.classes)
@@ -82,6 +83,7 @@ class BlindTraining:
         self.tuner = BlindTuner(self) if plan.pace.step == "auto" else None
         self.measured_at, self.scores_then = -1, np.zeros(0)
         self.done = 0  # rounds
+        self.lengths = Lengths(0.0, 0.0)  # of the owners' rows, at the label holder
         self.since = self.lasts = 0  # rounds since all coefficients were sent, and how many they last
 
     # -- the columns ----------------------------------------------------------------------------------
@@ -110,18 +112,40 @@ class BlindTraining:
 
     async def run(self) -> None:
         """Train to the end."""
+        gates = self.context.gates
         await self.verbs.set_up(self.probe.stop)
-        lengths = await self._lengths()
-        if self.tuner is not None:
-            await self.tuner.measure(lengths, first=True)
-        if self.desk is not None:
-            self.desk.begin(lengths)
-        await self._agree_on_lasting()
-        for stop in self._turns():
+        if not gates.position:
+            await self._lengths()
+            if self.tuner is not None:
+                await self.tuner.measure(self.lengths, first=True)
+        self._keep()
+        gates.begin(self.schedule.per_epoch)
+        if not gates.position:
+            await self._agree_on_lasting()
+        for stop in [stop for stop in self._turns() if stop > self.done]:
             await self._rounds(stop)
             if await self._turn():
                 break
+            if gates.due(self.done):
+                await self.verbs.flush()
+                await gates.reached(self.done)
         await self.renew(final=True)
+
+    def _keep(self) -> None:
+        """Let all that rounds change be part of checkpoints."""
+        gates, desk = self.context.gates, self.desk
+        gates.keep(self, "done", "since", "lasts", "lengths", "measured_at", "scores_then")
+        gates.keep(self, "verbs.parts", "verbs._counts")
+        if desk is None:
+            return
+        if self.tuner is not None:
+            gates.keep(self, "tuner.v")
+        gates.keep(desk, "block.w", "block.estimator.memory", "window.state", "steps.delays")
+        gates.keep(desk, "steps.smoothness")
+        desk.begin(self.lengths)
+        gates.keep(
+            desk, "rng", "factors", "C", "D", "slope", "length", "p", "q", "_usual", "_coarse", "_before"
+        )
 
     def _turns(self) -> Iterator[int]:
         """The rounds after which something else is due than another round."""
@@ -204,19 +228,17 @@ class BlindTraining:
         await net.broadcast(Announce(tag, np.array([number])))
         return number
 
-    async def _lengths(self) -> Lengths:
-        """How long the owners' rows are, all owners together: at the label holder."""
+    async def _lengths(self) -> None:
+        """Find how long the owners' rows are, all owners together: at the label holder."""
         tables, tag = self.verbs.tables, self.verbs.next_tag()
         worst = max((columns.lengths(X)[0] for X in tables.values()), default=0.0)
         whole = columns.lengths(tables["train"])[1] / self.schedule.rows if tables else 0.0
         piece = np.ceil(np.array([worst, whole]) * 2.0**8).astype(np.uint64)
         if self.desk is None:
             await self.context.sum.give(piece, root=self.context.evaluator, tag=tag)
-            self.lengths = Lengths(0.0, 0.0)
         else:
             total = (await self.context.sum.collect(piece, tag=tag)) * 2.0**-8
             self.lengths = Lengths.of(total * np.array([1.0, self.schedule.rows]))
-        return self.lengths
 
     # -- all rows -------------------------------------------------------------------------------------
 

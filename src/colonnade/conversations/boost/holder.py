@@ -51,6 +51,7 @@ class Holder:
         self.grids: list[Grid] = []
         self.splits = [0] * len(self.parties)  # how many each party has
         self.sent: dict[str, int] = {}  # bytes, as each owner last said
+        self.number = 0  # of the next tree
         self.readers = {party: self._reader(name) for party, name in enumerate(self.parties)}
 
     async def run(self) -> dict[str, Numbers]:
@@ -66,19 +67,24 @@ class Holder:
             self.own.grid if party == net.me else grid_of(told[party], party) for party in self.parties
         ]
         check_constraints(self.sampling.rules, self.grids)
-        boosting, number = self.boosting, 0
-        while boosting.rounds < pace.epochs and not self.scribe.ending.stopped:
+        boosting, gates = self.boosting, self.context.gates
+        gates.keep(self, "boosting.z", "boosting.trees", "boosting.best", "boosting._best_z")
+        gates.keep(self, "own.splits", "splits", "sent", "number")
+        gates.begin(1)
+        enough = False
+        while not enough and boosting.rounds < pace.epochs:
             for words, units in boosting.words():
-                boosting.add(*await self.grow(number, words, units))
-                number += 1
+                boosting.add(*await self.grow(self.number, words, units))
+                self.number += 1
             self._note()
-            if boosting.enough():
-                break
+            enough = boosting.enough() or self.scribe.ending.stopped
+            if gates.due(boosting.rounds) and boosting.rounds < pace.epochs:
+                await gates.reached(boosting.rounds, ending=enough)
         forest = boosting.finish()
         kept = [forest.splits_of(party) for party in range(len(self.parties))]
         for party, name in enumerate(self.parties):
             if name != net.me:
-                await net.send(name, Gradients(tag_for(number), NOTHING, kept[party]))
+                await net.send(name, Gradients(tag_for(self.number), NOTHING, kept[party]))
                 if self.context.plan.settings.additive:
                     await net.send(name, grown_of(forest.part_of(party, first=False)))
         await self._measure(forest, kept)
@@ -100,7 +106,8 @@ class Holder:
             if party in turn:
                 bins = self.grids[party].width[chosen[party]]
                 given = self.readers[party].gradients(number, words[sampled], bins)
-            await send_long(net, name, Gradients(tag_for(number), given, deals=deals.get(name, ())))
+            told = Gradients(tag_for(number), given, deals=deals.get(name, ()), turn=tuple(sorted(turn)))
+            await send_long(net, name, told)
         while growth.open:
             tag = tag_for(number, growth.depth)
             level = growth.decide(await self._sums(tag, turn, words, growth), self.splits)

@@ -59,7 +59,13 @@ class Owner:
         bins = grid.ordered.astype(np.uint16), grid.gaps.astype(np.uint8), grid.rises.astype(np.int32)
         await net.send(self.root, Bins(*bins))
         await self._introduce()
+        gates, epochs = self.context.gates, self.context.plan.pace.epochs
+        gates.keep(self, "own.splits", "trees")
+        gates.begin(1)
         while True:
+            rounds, within = divmod(self.trees, plan.objective.classes or 1)
+            if not within and gates.due(rounds) and rounds < epochs:
+                await gates.reached(rounds)
             message = await net.recv(
                 Gradients,
                 self.root,
@@ -128,13 +134,14 @@ class Owner:
                 level = level_of(divide, frontier)
             if depth >= self.context.plan.settings.trees.max_depth and level.split.any():
                 raise out_of_turn(self.root, divide, "the tree is as deep as the job allows")
-            left, last, depth = await self._sides(tag, level, frontier), level.last, depth + 1
+            left = await self._sides(tag, level, frontier, message.turn)
+            last, depth = level.last, depth + 1
             if not last:
                 rows = frontier.rows
                 frontier.divide(level.split, left, level.stays)
                 self.teller.divided(level, rows, left, frontier)
 
-    async def _sides(self, tag: int, level: Level, frontier: Frontier) -> Flags:
+    async def _sides(self, tag: int, level: Level, frontier: Frontier, turn: tuple[int, ...]) -> Flags:
         """The side of every row; tells those of the own splits to whoever grows the tree further."""
         net, me = self.context.net, self.own.party
         sides: list[tuple[int, Flags]] = []
@@ -143,7 +150,8 @@ class Owner:
                 sides.append((me, self.own.left(level, frontier)))
             said = Sides(tag, bits_of(sides[0][1]))
             alone = level.last or self.context.plan.settings.additive
-            for peer in (self.root,) if alone else net.peers:
+            others = [] if alone else [self.parties[place] for place in turn]
+            for peer in sorted({self.root, *others} - {net.me}):
                 await send_long(net, peer, said)
         if not level.last:
             for party in np.unique(level.party[level.split & (level.party != me)]).tolist():

@@ -71,6 +71,7 @@ async def converse(context: CascadeContext) -> Outcome:
     if client is not None:
         client.rate = decaying(context, steps.step, steps.total)
     server = make_server(context, inbox, latest, steps, client)
+    server.keep()
     async with asyncio.TaskGroup() as group:
         collecting = group.create_task(inbox.collect()) if context.net.peers else None
         if client is not None:
@@ -105,6 +106,7 @@ async def take_part(context: CascadeContext) -> Outcome:
         await hear(context, client)
     steps = await agree_on_steps(context, client, clients=0)
     client.rate = decaying(context, steps.step, steps.total)
+    client.keep()
     async with asyncio.TaskGroup() as group:
         group.create_task(client.learn())
         group.create_task(client.serve_measurements(context.evaluator))

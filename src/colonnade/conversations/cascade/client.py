@@ -141,6 +141,9 @@ class ClientState:
     updates: int = 0
     answered: int = 0
     measured: int = 0  # how often the server asked for all outputs
+    asked: int = 0  # questions
+    done: int = 0  # questions that were answered
+    under_way: deque[Query] = field(default_factory=deque)  # those that were not
 
 
 @dataclass
@@ -168,24 +171,39 @@ class Client:
         """The present parameters."""
         return self.state.w
 
+    @property
+    def momentum(self) -> Any:
+        """What the optimiser remembers, as plain values."""
+        return self.optimizer.plain(self.state.optimizer)
+
+    @momentum.setter
+    def momentum(self, plain: Any) -> None:
+        self.optimizer.restore(self.state.optimizer, plain)
+
+    def keep(self) -> None:
+        """Let all that answers change be part of checkpoints."""
+        gates = self.context.gates
+        gates.keep(self, "state.w", "state.updates", "state.answered", "momentum")
+        gates.keep(self, "state.asked", "state.done", "state.under_way", "state.measured")
+        keep_if_there(self.context, self, "asking.rng", "codec.up.rng", "codec.down.rng", "uplink.there")
+
     async def learn(self) -> None:
         """Ask and step until the server's answer is empty (Algorithm 1 of AsyREVEL at client m)."""
-        under_way: deque[Query] = deque()
-        ahead = self.context.plan.pace.ahead
-        asked = done = 0
+        state, ahead = self.state, self.context.plan.pace.ahead
         while True:
-            while asked < done + ahead:
-                under_way.append(await self.ask(asked))
-                asked += 1
-            reply = await self.line.reply(tag_of(Topic.TRAIN, done))
-            query = under_way.popleft()
-            done += 1
-            self.state.answered = max(self.state.answered, reply.answered)
+            while state.asked < state.done + ahead:
+                query = await self.ask(state.asked)
+                state.under_way.append(query)
+                state.asked += 1
+            reply = await self.line.reply(tag_of(Topic.TRAIN, state.done))
+            query = state.under_way.popleft()
+            state.done += 1
+            state.answered = max(state.answered, reply.answered)
             if reply.values.size == 0:
                 break
             await self.step(query, reply)
         # the server answers every question, also those that come too late
-        for number in range(done, asked):
+        for number in range(state.done, state.asked):
             await self.line.reply(tag_of(Topic.TRAIN, number))
 
     async def step(self, query: Query, reply: Reply) -> None:
@@ -221,14 +239,17 @@ class Client:
         return outputs_of(self.model, self.w, table.X, self.context.plan.settings.precision)
 
     async def serve_measurements(self, server: str) -> None:
-        """Send the server the outputs of all rows, whenever it asks to measure."""
+        """Send the server the outputs of all rows, whenever it asks to measure; store the state at gates."""
         net = self.context.measuring.net
         while True:
             for sender, asked in await net.drain(Measure, patient=True):
-                if sender != server or asked.tag != tag_of(Topic.EVALUATE, self.state.measured):
-                    raise out_of_turn(
-                        sender, asked, "only the server measures, one measurement after another"
-                    )
+                if sender != server:
+                    raise out_of_turn(sender, asked, "only the server measures")
+                if asked.tag >> TOPIC_SHIFT == Topic.GATE:
+                    await self.context.gates.reached(asked.tag - tag_of(Topic.GATE, 0))
+                    continue
+                if asked.tag != tag_of(Topic.EVALUATE, self.state.measured):
+                    raise out_of_turn(sender, asked, "it is not the next measurement")
                 self.state.measured += 1
                 plain = Plain(self.context.plan.settings.precision)
                 for number, outputs in enumerate(self.all_outputs()):
@@ -241,6 +262,16 @@ class Client:
     def all_outputs(self) -> list[Numbers]:
         """The outputs of the training rows, and of the test rows if there are any."""
         return [self.outputs(table) for table in (self.context.train, self.context.test) if table]
+
+
+def keep_if_there(context: Context[Any], root: Any, *paths: str, name: str = "") -> None:
+    """Let attributes be part of checkpoints that only some kinds of questions and packing have."""
+    for path in paths:
+        holder = root
+        for step in path.split("."):
+            holder = getattr(holder, step, None)
+        if holder is not None:
+            context.gates.keep(root, path, name=name)
 
 
 def outputs_of(model: Model, w: Numbers, X: Matrix, precision: str) -> Numbers:

@@ -68,6 +68,10 @@ class LocalClient(Client):
 
     told: Told | None = field(default=None, init=False)
 
+    def keep(self) -> None:
+        super().keep()
+        self.context.gates.keep(self, "told.head.w")
+
     async def step(self, query: Query, reply: Reply) -> None:
         if self.told is None:
             raise RuntimeError(f"{self.context.me} was not told the labels")

@@ -20,7 +20,7 @@ import numpy as np
 from colonnade.arrays import Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.compress.rows import Changes
-from colonnade.conversations.cascade.client import Client, Codec, Walk, receive_rows
+from colonnade.conversations.cascade.client import Client, Codec, Walk, keep_if_there, receive_rows
 from colonnade.conversations.cascade.latest import LatestOutputs
 from colonnade.conversations.cascade.private import PrivateReplies
 from colonnade.conversations.cascade.replying import Question, Replying
@@ -29,7 +29,7 @@ from colonnade.conversations.cascade.waves import Asked, Waves
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
 from colonnade.errors import Diverged, ProtocolError
-from colonnade.messages import Announce, Measure, Reply, Upload
+from colonnade.messages import Announce, Measure, Reply, Topic, Upload, tag_of
 from colonnade.net.expect import finite, floats, said_by
 from colonnade.optim.optimizers import Optimizer
 from colonnade.optim.replies import Head, OwnStep
@@ -55,6 +55,15 @@ class HeadTrainer:
         for _ in range(times):
             gradient = self.step.gradient(C, y)
             self.head.w = self.optimizer.step(self.state, self.head.w, gradient, self.rate(answered))
+
+    @property
+    def momentum(self) -> Any:
+        """What the optimiser remembers, as plain values."""
+        return self.optimizer.plain(self.state)
+
+    @momentum.setter
+    def momentum(self, plain: Any) -> None:
+        self.optimizer.restore(self.state, plain)
 
 
 @dataclass
@@ -96,6 +105,41 @@ class Server:
     per_epoch: int
     own: Client | None = None
     private: PrivateReplies | None = None
+    mark_at: int = 0  # answers, at which the model is measured next
+    start_loss: float = 0.0
+
+    def keep(self) -> None:
+        """Let all that answers change be part of checkpoints."""
+        gates = self.context.gates
+        self.mark_at, y = self._every(), self.context.label_holder.y
+        whole = self.latest.read(np.arange(len(y)))
+        self.start_loss = float(self.head.losses(self.head.w[None], whole, y).mean())
+        gates.keep(self, "mark_at", "start_loss", "waves.state", "trainer.head.w", "trainer.momentum")
+        gates.keep(self.latest, "outputs", "made", "ages")
+        gates.keep(self.waves.inbox, "asked", "answered")
+        keep_if_there(
+            self.context, self, "uploads.codec.up.rng", "uploads.codec.down.rng", "trainer.step.rng"
+        )
+        for client, downlink in getattr(self.replying, "downlinks", {}).items():
+            keep_if_there(self.context, downlink, "error", name=f"downlink {client}")
+        keep_if_there(
+            self.context, self, "private.budget.spent", "private.posterior._sum", "private.posterior._draws"
+        )
+        if self.own is not None:
+            self.own.keep()
+        gates.begin(self.per_epoch)
+        if self.private is not None and gates.position:
+            self._spend_again()
+
+    def _spend_again(self) -> None:
+        """Charge the budget for what may have been answered since the gate: it is answered once more."""
+        if self.private is None:
+            return
+        gates, together = self.context.gates, self.waves.together
+        lost = -(-(gates.upcoming - gates.position) // self.per_epoch)
+        rows = np.arange(self.context.train.rows)
+        for _ in range(lost * len(self.waves.clients) // together):
+            self.private.spend(rows, together)
 
     @property
     def answered(self) -> int:
@@ -108,25 +152,32 @@ class Server:
 
     async def serve(self) -> None:
         """Answer clients until the run is over, measure on the way, and tell every client when it ends."""
-        every, total = self._every(), self.waves.total
-        mark_at, y = every, self.context.label_holder.y
-        whole = self.latest.read(np.arange(len(y)))
-        start_loss = float(self.head.losses(self.head.w[None], whole, y).mean())
-        reached = False
+        every, total, reached = self._every(), self.waves.total, False
+        await self.context.gates.realign()
         async for wave in self.waves:
             if self.private is not None and not self.private.affords(self.uploads.rows(wave), len(wave)):
                 self.waves.put_back(wave)
                 break
             await self.answer_wave(wave)
-            if self.answered >= mark_at and self.answered < total:
-                mark_at += every
-                reached = await self.measure(start_loss, final=False)
+            if self.answered >= self.mark_at and self.answered < total:
+                self.mark_at += every
+                reached = await self.measure(final=False)
             if self.answered >= total or reached:
                 break
+            if 0 < self.context.gates.upcoming <= self.answered:
+                await self._checkpoint()
         when = self.context.net.clock.now()
         # after an empty answer nobody's parameters change
         await self.waves.release(self.context.plan.pace.ahead, Reply(0, self.answered, NOTHING))
-        await self.measure(start_loss, final=True, when=when)
+        await self.measure(final=True, when=when)
+
+    async def _checkpoint(self) -> None:
+        """Let all clients store their state, and store the own."""
+        gates = self.context.gates
+        position = gates.upcoming
+        await self.waves.still(self.context.plan.pace.ahead)
+        await self.context.measuring.net.broadcast(Measure(tag_of(Topic.GATE, position), False))
+        await gates.reached(position)
 
     def _every(self) -> int:
         """Answers between two measurements."""
@@ -161,7 +212,7 @@ class Server:
         times = len(wave) if settings.reply == "values" else settings.local_steps
         self.trainer.update(C, y, times, after)
 
-    async def measure(self, start_loss: float, *, final: bool, when: float | None = None) -> bool:
+    async def measure(self, *, final: bool, when: float | None = None) -> bool:
         """Measure the model from all clients' present outputs; returns whether the target is reached."""
         net = self.context.measuring.net
         when = net.clock.now() if when is None else when
@@ -175,8 +226,8 @@ class Server:
                 raise RuntimeError("only the server measures a cascade")
             loss = self.evaluation.scribe.record(z, penalty, round(sent), when, mark)
         # a private run never ends early because of its loss: that it did would tell something of the labels
-        if self.private is None and not loss < HOPELESS * max(start_loss, 1.0):
-            raise Diverged(f"the loss is {loss:.3g}, it began at {start_loss:.3g}; use a smaller step")
+        if self.private is None and not loss < HOPELESS * max(self.start_loss, 1.0):
+            raise Diverged(f"the loss is {loss:.3g}, it began at {self.start_loss:.3g}; use a smaller step")
         return self.evaluation.over(loss, self.answered / self.per_epoch)
 
     async def _all_outputs(self, tag: int) -> tuple[float, float, list[list[Numbers]]]:

@@ -10,7 +10,6 @@ What each side learns is in `cascade`.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -27,28 +26,33 @@ class Inbox:
     def __init__(self, net: Network, ahead: int) -> None:
         self._net = net
         self._ahead = ahead  # the most questions of a client that are under way
-        self._asked = Counter[str]()
-        self._answered = Counter[str]()
+        self.asked = dict.fromkeys(net.parties, 0)  # questions of every client, and how many had an answer
+        self.answered = dict.fromkeys(net.parties, 0)
         self._uploads: asyncio.Queue[Asked] = asyncio.Queue()
         self._own: dict[int, asyncio.Future[Reply]] = {}
 
     async def upload(self, message: Upload) -> None:
         """Take a question of the server's own client."""
-        self._own[message.tag] = asyncio.get_running_loop().create_future()
         self._uploads.put_nowait((self._net.me, message))
 
     async def reply(self, tag: int) -> Reply:
         """The answer to a question of the server's own client."""
-        reply = await self._own[tag]
+        reply = await self._awaited(tag)
         del self._own[tag]
         return reply
+
+    def _awaited(self, tag: int) -> asyncio.Future[Reply]:
+        """The answer to come to a question of the server's own client."""
+        if tag not in self._own:
+            self._own[tag] = asyncio.get_running_loop().create_future()
+        return self._own[tag]
 
     async def answer(self, client: str, reply: Reply) -> None:
         """Send an answer to whoever asked."""
         if client == self._net.me:
-            self._own[reply.tag].set_result(reply)
+            self._awaited(reply.tag).set_result(reply)
         else:
-            self._answered[client] += 1
+            self.answered[client] += 1
             await self._net.send(client, reply)
 
     async def next(self) -> Asked:
@@ -64,12 +68,12 @@ class Inbox:
 
     def _check(self, client: str, upload: Upload) -> None:
         """Raise unless an upload is its client's next one, and no more are under way than may be."""
-        number = self._asked[client]
-        if upload.tag != tag_of(Topic.TRAIN, number) or number >= self._answered[client] + self._ahead:
+        number = self.asked[client]
+        if upload.tag != tag_of(Topic.TRAIN, number) or number >= self.answered[client] + self._ahead:
             raise out_of_turn(
                 client, upload, f"its question {number} is due, at most {self._ahead} at a time"
             )
-        self._asked[client] = number + 1
+        self.asked[client] = number + 1
 
 
 @dataclass
@@ -100,14 +104,25 @@ class Waves:
     async def __aiter__(self) -> AsyncIterator[list[Asked]]:
         state = self.state
         while True:
-            state.waiting.append(await self.inbox.next())
-            state.heard[state.waiting[-1][0]] = state.answered
             while self.timely():
                 ready = [asked for asked in state.waiting if self.in_turn(asked[0])][: self.together]
                 if len(ready) < self.together:
                     break
                 state.waiting = [asked for asked in state.waiting if asked not in ready]
                 yield ready
+            await self.take()
+
+    async def take(self) -> None:
+        """Take in the next upload."""
+        state = self.state
+        state.waiting.append(await self.inbox.next())
+        state.heard[state.waiting[-1][0]] = state.answered
+
+    async def still(self, each: int) -> None:
+        """Wait until all that clients may ask before they are answered is here, `each` a client: no message
+        is under way then, and nobody's parameters change."""
+        while len(self.state.waiting) < each * len(self.clients):
+            await self.take()
 
     def put_back(self, wave: list[Asked]) -> None:
         """Let a wave wait again that could not be answered."""

@@ -50,23 +50,27 @@ class Projections:
 
     async def send(self) -> None:
         """Send this party's part of the projections to their owners, ahead of their round."""
-        for number in range(self._layout.schedule.rounds):
+        for number in range(self._window.base, self._layout.schedule.rounds):
             for owner, name in enumerate(self._layout.owners):
                 if name == self._context.me or not self._layout.wanted(number, owner):
                     continue
-                if not await self._window.opens(number - LOOKAHEAD):
+                if not await self._window.opens(self._turn(number)):
                     return
                 await self._summed(number, owner)
                 # let the owner take it in: a party that never waits would fill its mailbox
                 await asyncio.sleep(0)
 
+    def _turn(self, number: int) -> int:
+        """The round with which a round's projections may be sent; none is under way across a gate."""
+        return number if number >= self._window.gate else number - LOOKAHEAD
+
     async def receive(self) -> None:
         """Collect the projections on the own features round by round, and keep phi; only owners call this."""
         owner = self._own_place()
-        for number in range(self._layout.schedule.rounds):
+        for number in range(self._window.base, self._layout.schedule.rounds):
             if not self._layout.wanted(number, owner):
                 continue
-            if not await self._window.opens(number - LOOKAHEAD):
+            if not await self._window.opens(self._turn(number)):
                 return
             values = self._passing[number] = phi(await self._summed(number, owner))
             if self._layout.cached:

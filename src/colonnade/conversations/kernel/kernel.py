@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from colonnade.arrays import Floats, Matrix
+from colonnade.conversations.checkpoint import WindowGates
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark, Marks, Scored, heed_stop, measure_at_marks
 from colonnade.conversations.kernel.features import MULTIPLICATIONS, Projections
@@ -96,6 +97,7 @@ class KernelConversation:
         alpha = np.zeros((owned, *self.agreed.outputs))
         self.state = KernelState(alpha, np.zeros_like(alpha))
         self.delays = Delays(self.window.delay_bound)
+        context.gates.keep(self, "state", "window.state", "delays", "features", "projections.kept")
 
     @property
     def owner(self) -> int | None:
@@ -125,7 +127,8 @@ class KernelConversation:
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
-        work = [self.measure(), self.projections.send()]
+        self.checkpoints.begin()
+        work = [self.measure(), self.projections.send(), self.pauses()]
         if self.owner is None:
             work.append(self.heed())
         else:
@@ -143,6 +146,16 @@ class KernelConversation:
             for task in tasks[1:]:
                 task.cancel()
 
+    @property
+    def checkpoints(self) -> WindowGates:
+        """Where the state is stored on the way."""
+        return WindowGates(self.context.gates, self.window, self.schedule, self.evaluation, self.marks)
+
+    async def pauses(self) -> None:
+        """Store the state at every gate."""
+        async for gate in self.window.gates():
+            await self.checkpoints.at(gate)
+
     # --- Algorithm 2: scores ------------------------------------------------------------------------
 
     async def scores(self, number: int) -> Floats:
@@ -157,7 +170,7 @@ class KernelConversation:
 
     async def push(self) -> None:
         """Send f_l of other dominators' rounds as early as the window allows."""
-        for number in range(self.schedule.rounds):
+        for number in range(self.window.base, self.schedule.rounds):
             root = self.schedule.dominator(number)
             if root == self.net.me:
                 continue
@@ -170,7 +183,7 @@ class KernelConversation:
     async def dominate(self) -> None:
         """Run the own rounds: sum f, send theta or the decay, set coefficients (Algorithm 1, lines 7-10)."""
         holder = self.context.label_holder
-        for number in range(self.schedule.rounds):
+        for number in range(self.window.base, self.schedule.rounds):
             if self.schedule.dominator(number) != self.net.me or not await self.window.opens(number):
                 continue
             f = await self.scores(number)
@@ -253,10 +266,12 @@ class KernelConversation:
         async def now(rounds: int, final: bool) -> float | None:
             return await self.evaluate(Mark(rounds // self.schedule.per_epoch, rounds, final))
 
-        schedule, context = self.schedule, self.context
-        every = context.plan.pace.evaluate_every
-        marks = Marks.of(every, schedule)
-        await measure_at_marks(self.net, self.evaluation, marks, schedule, self.window, now)
+        await measure_at_marks(self.net, self.evaluation, self.marks, self.schedule, self.window, now)
+
+    @property
+    def marks(self) -> Marks:
+        """When the model is measured."""
+        return Marks.of(self.context.plan.pace.evaluate_every, self.schedule)
 
     async def evaluate(self, mark: Mark) -> float | None:
         """Measure the model; the loss at the evaluator, None elsewhere.

@@ -15,12 +15,12 @@ row, and with it, for the logistic loss, the label and the total score (docs/thr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
-from colonnade.conversations.evaluate import Marks, heed_stop, measure_at_marks
+from colonnade.conversations.evaluate import heed_stop, measure_at_marks
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.trainer import Trainer, trainer_of
 from colonnade.conversations.linear.workers import Urgency, Worker
@@ -36,7 +36,9 @@ from colonnade.net.expect import expect, floats
 async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the party's block through the backward conversation."""
     trainer = trainer_of(context, context.plan.label_holders, own_pace=own_pace(context.plan))
-    await trainer.tune()
+    if not context.gates.position:
+        await trainer.tune()
+    trainer.checkpoints.begin()
     await BackwardConversation(context, trainer).run()
     return trainer.outcome()
 
@@ -103,8 +105,9 @@ class BackwardConversation:
 
     async def push(self) -> None:
         """Send shares of other dominators' rounds as early as these may begin (Algorithm 1)."""
+        await self._give_again()
         lists = self.schedule.given(self.net.me)
-        upcoming = {place: next(numbers) for place, numbers in enumerate(lists)}
+        upcoming = {place: self._next(numbers) for place, numbers in enumerate(lists)}
         while upcoming := {p: number for p, number in upcoming.items() if not self.window.past(number)}:
             extra = self.trainer.staleness
             await self.window.any_opens(list(upcoming.values()), extra)
@@ -118,18 +121,44 @@ class BackwardConversation:
                 shares = await self.trainer.scores(batches) if batches else []
             for batch, share in zip(batches, shares, strict=True):
                 root = self.schedule.dominator(batch.number)
+                self._keep(batch, share)
                 await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
+
+    async def _give_again(self) -> None:
+        """Where a run goes on: send the shares that were under way, as they were, under new masks."""
+        for number in self.window.under_way():
+            root = self.schedule.dominator(number)
+            if root == self.net.me:
+                continue
+            share = self.trainer.given.get(number)
+            if share is None:
+                (share,) = await self.trainer.scores([self.schedule.round(number)])
+            await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, number))
+
+    def _next(self, numbers: Iterator[int]) -> int:
+        """The first of these rounds that is not begun: where a run goes on, not the first of all."""
+        begun = set(self.window.under_way())
+        return next(number for number in numbers if number not in begun and not self.window.over(number))
+
+    def _keep(self, batch: Round, share: Floats) -> None:
+        """Keep a share while its round is under way, where rounds are across gates: they must not change."""
+        if isinstance(self.window, Tickets) and self.context.checkpoints is not None:
+            self.trainer.given[batch.number] = share
 
     async def dominate(self) -> None:
         """Sum the scores of the own rounds, send theta to all, step (Algorithm 2, on a label holder)."""
         share: Floats | None = None
         for number in self.schedule.led(self.net.me):
+            if self.window.over(number):  # before the run went on
+                continue
             tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
+            share = self.trainer.given.get(number) if share is None else share
             if share is None:
                 if not await self.window.opens(number):
                     return
                 async with self.worker.busy(Urgency.OWN_ROUND):
                     (share,) = await self.trainer.scores([batch])
+            self._keep(batch, share)
             z = await self.sum.collect(share, tag=tag)
             theta, seen = self.trainer.reply(batch, z), self.seen
             self.trainer.tally.launched += 1
@@ -239,9 +268,7 @@ class BackwardConversation:
 
     async def measure(self) -> None:
         """Measure the model at its marks and at the end."""
-        schedule, context = self.schedule, self.context
-        every = context.plan.pace.evaluate_every
-        marks = Marks.of(every, schedule)
+        trainer = self.trainer
         await measure_at_marks(
-            self.net, self.trainer.evaluation, marks, schedule, self.window, self.trainer.measure_at
+            self.net, trainer.evaluation, trainer.marks, self.schedule, self.window, trainer.measure_at
         )

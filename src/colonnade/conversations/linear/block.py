@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,7 +13,10 @@ from scipy.sparse import csr_array
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.evaluate import Scored
 from colonnade.conversations.schedule import Round, Schedule
-from colonnade.models.linear import RowKernels, rows_of
+from colonnade.engines.engine import INLINE, Engine
+from colonnade.job import MEMORY
+from colonnade.models.linear import RowKernels
+from colonnade.models.shuffled import ShuffledRows
 from colonnade.optim.estimators import Estimator
 from colonnade.regularizers import Penalty
 
@@ -22,7 +26,8 @@ Thetas = Sequence[tuple[Round, Floats]]
 class Block:
     """A party's columns and weights w_l, with the kernels to score rows and to step; nothing is sent.
 
-    `classes` is (K,) for K scores a row.
+    `classes` is (K,) for K scores a row. `memory` is how many bytes this party may use: a quarter of them for
+    shuffled rows. `engine` is where it computes.
     """
 
     def __init__(
@@ -32,23 +37,42 @@ class Block:
         estimator: Estimator,
         penalty: Penalty,
         classes: tuple[int, ...] = (),
+        memory: int = MEMORY,
+        engine: Engine = INLINE,
     ) -> None:
         self.X = X
         self.w = np.zeros((X.shape[1], *classes))
         self.estimator = estimator
         self.penalty = penalty
-        self.all_rows = rows_of(X)
+        self.all_rows = engine.rows(X)
+        self._engine = engine
         self._schedule = schedule
-        self._shuffled: dict[int, tuple[Rows, RowKernels]] = {}
+        self._memory = memory
+        self._shuffled: dict[int, RowKernels] = {}
 
-    def rows(self, epoch: int) -> tuple[Rows, RowKernels]:
-        """The order of an epoch, and the block's rows in that order; dropped by `keep`."""
+    def rows(self, epoch: int) -> RowKernels:
+        """The block's rows in the order of an epoch; dropped by `keep`."""
         shuffle = self._schedule.shuffle(epoch)
         known = self._shuffled.get(shuffle)
         if known is None:
-            order = self._schedule.order(epoch)
-            known = self._shuffled[shuffle] = (order, rows_of(self.X, order))
+            known = self._shuffled[shuffle] = self._in_order(epoch)
         return known
+
+    def places(self, batch: Round) -> Rows:
+        """Which rows a batch has."""
+        return self._schedule.places(batch.epoch, batch.start, batch.end)
+
+    def _in_order(self, epoch: int) -> RowKernels:
+        schedule = self._schedule
+        if schedule.blocks == 1:
+            return self._engine.rows(self.X, schedule.order(epoch))
+        # dominators may be in different blocks, and a window reaches into the next
+        most = len(schedule.dominators) + 1
+        size = schedule.block_size
+        cells = size * int(self.X.shape[1])
+        fits = most * cells * self.X.dtype.itemsize <= self._memory // 4
+        order = partial(schedule.block, epoch)
+        return ShuffledRows(self.X, order, size, most if fits else 0, self._engine.rows)
 
     def keep(self, epochs: Iterable[int]) -> None:
         """Drop the copies of rows that none of these epochs needs."""
@@ -58,8 +82,7 @@ class Block:
 
     def scores(self, batch: Round) -> Floats:
         """The block's share of the scores of a batch."""
-        _, rows = self.rows(batch.epoch)
-        return rows.scores(batch.start, batch.end, self.w)
+        return self.rows(batch.epoch).scores(batch.start, batch.end, self.w)
 
     def joined_scores(self, batches: Sequence[Round]) -> list[Floats]:
         """The same for several batches; neighbouring ones are one product."""
@@ -76,8 +99,8 @@ class Block:
         replies = {batch.number: theta for batch, theta in thetas}
         for run in neighbours([batch for batch, _ in thetas], alike=True):
             first, last = run[0], run[-1]
-            order, rows = self.rows(first.epoch)
-            which = order[first.start : last.end]
+            rows = self.rows(first.epoch)
+            which = self._schedule.places(first.epoch, first.start, last.end)
             parts = [replies[batch.number] for batch in run]
             theta = parts[0] if len(parts) == 1 else np.concatenate(parts)
             gradient = rows.gradient(first.start, last.end, self.estimator.news(which, theta))
@@ -94,7 +117,7 @@ class Block:
 
     def values(self, batches: Sequence[Round]) -> int:
         """How many stored numbers the kernels touch for these batches."""
-        return sum(self.rows(batch.epoch)[1].values(batch.start, batch.end) for batch in batches)
+        return sum(self.rows(batch.epoch).values(batch.start, batch.end) for batch in batches)
 
 
 def scored_by(rows: RowKernels, count: int, w: Floats) -> Scored:

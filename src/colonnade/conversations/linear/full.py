@@ -84,6 +84,8 @@ class FullConversation:
     context: Context[FullSettings]
     evaluation: Evaluation = field(init=False)
     state: FullState = field(init=False)
+    unit: float = 1.0  # of scores and weights
+    theta: Floats = field(default_factory=lambda: np.zeros(0))  # at the present weights
 
     def __post_init__(self) -> None:
         plan, X = self.context.plan, self.context.train.X
@@ -92,23 +94,28 @@ class FullConversation:
         memory = LimitedMemory(plan.settings.memory, 0.0)
         self.state = FullState(w, np.zeros_like(w), np.zeros_like(w), memory)
         self.evaluation = self.context.evaluation()
-        self.rows = rows_of(X)
+        self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
         self.judge = Judge(self, scribe) if scribe is not None else None
+        self.context.gates.keep(self, "state", "unit", "theta", *(["judge.z"] if self.judge else []))
 
     async def run(self) -> None:
         """Step until the loss stops falling, or as often as the plan allows; measure the model at the end."""
-        state = self.state
-        news, theta = await self._ask(np.zeros(1), lambda _: self._judge.begin())
-        unit = news[0]
-        while len(theta):
-            await self._turn(theta)
-            news, theta = await self._ask(self._piece(), lambda total: self._judge.go(total))
+        state, gates = self.state, self.context.gates
+        gates.begin(1)
+        if not gates.position:
+            news, self.theta = await self._ask(np.zeros(1), lambda _: self._judge.begin())
+            self.unit = news[0]
+        while len(self.theta):
+            await self._turn(self.theta)
+            news, self.theta = await self._ask(self._piece(), lambda total: self._judge.go(total))
             state.step, state.converged = news[0], {0.0: False, 1.0: True}.get(news[1])
             state.w += state.step * state.direction
             state.steps += 1
-        state.w *= unit
-        await self._measure(unit)
+            if len(self.theta) and gates.due(state.steps):
+                await gates.reached(state.steps)
+        state.w *= self.unit
+        await self._measure(self.unit)
 
     async def _turn(self, theta: Floats) -> None:
         """Find the direction to go from the gradient that theta gives, and the pair of the step before."""

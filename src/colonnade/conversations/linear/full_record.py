@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colonnade.conversations.conversation import Conversation
 from colonnade.conversations.linear import full
-from colonnade.conversations.linear.record import THETA, LinearShares
+from colonnade.conversations.linear.record import LinearShares, theta_notes
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.errors import JobError
@@ -35,7 +35,7 @@ FULL = Conversation(
     choose=lambda job, preset, facts, pace: FullSettings(memory=MEMORY),
     pooled=pooled_optimum,
     share=LinearShares(),
-    notes=lambda plan: [f"theta is sent to every party: {THETA[plan.objective.loss]}"],
+    notes=theta_notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check,
     understands=frozenset({"train.loss", "train.l1"}),

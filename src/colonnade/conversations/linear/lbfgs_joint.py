@@ -43,7 +43,7 @@ from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.tune import MARGIN, sum_to_all
 from colonnade.conversations.schedule import Round
 from colonnade.messages import Topic
-from colonnade.models.linear import rows_of, squared_norms
+from colonnade.models.linear import longest_row, rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.lanczos import Lanczos
 from colonnade.optim.lbfgs import Inverse, LimitedMemory
@@ -152,7 +152,7 @@ class Joint:
         self._rows = rows_of(self.block.X, self.sample)
         batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness
         self._hidden = hidden_curvature(self.block.X, self.sample, batch, smoothness)
-        self._worst = float(squared_norms(self.block.X).max(initial=0.0))
+        self._worst = longest_row(self.block.X)
         self._bent_most = 0.0  # the largest L'' of the sample's rows at the weights last looked at
 
     # -- rounds -------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ class Curvature:
             s = self._moved()
             if self.state.updates > self.every:  # the first stretch is the warm-up
                 batch, theta = latest
-                _, rows = self.block.rows(batch.epoch)
+                rows = self.block.rows(batch.epoch)
                 along = rows.scores(batch.start, batch.end, s)
                 bent = rows.gradient(batch.start, batch.end, self._bend(batch, theta, along))
                 self._add(s, bent / batch.size + self._penalty(s), gamma)
@@ -160,8 +160,7 @@ class Curvature:
         """L'' times the scores `along`; a party without labels must be able to tell it from theta alone."""
         if not self.context.holds_label:
             return self.context.loss.bend(theta, along)
-        order, _ = self.block.rows(batch.epoch)
-        return self.context.label_holder.bend(theta, along, order[batch.start : batch.end])
+        return self.context.label_holder.bend(theta, along, self.block.places(batch))
 
     def _penalty(self, s: Floats) -> Floats:
         """The penalty's Hessian times s."""

@@ -11,7 +11,6 @@ A question is plain data: what is under way can be stored.
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -43,19 +42,20 @@ class Riders(Generic[Q]):
     """The questions under way, by the round that they ride with."""
 
     ahead: int
-    under_way: defaultdict[int, list[Q]] = field(default_factory=lambda: defaultdict(list))
+    under_way: dict[int, list[Q]] = field(default_factory=dict)
 
     def add(self, finished: int, question: Q) -> None:
         """Ask a question once a round is finished; it rides `ahead` rounds later, the first not sent yet."""
-        self.under_way[finished + self.ahead].append(question)
+        self.under_way.setdefault(finished + self.ahead, []).append(question)
 
     def load(self, number: int, share: Floats) -> Floats:
         """The share of a round's scores, followed by the pieces of all questions that ride along."""
-        return np.concatenate([share.ravel(), *(question.piece for question in self.under_way[number])])
+        riding = self.under_way.get(number, ())
+        return np.concatenate([share.ravel(), *(question.piece for question in riding)])
 
     def answers(self, number: int, totals: Floats, answer: Callable[[Q, Floats], Floats]) -> Floats:
         """All answers to the questions of a round, one after another; only its dominator calls this."""
-        riding = self.under_way[number]
+        riding = self.under_way.get(number, [])
         parts = _cut(totals, [question.piece.size for question in riding])
         return np.concatenate(
             [np.zeros(0), *(answer(question, part) for question, part in zip(riding, parts, strict=True))]

@@ -65,7 +65,8 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
     pullers = context.plan.label_holders
     trainer = trainer_of(context, pullers)
     trainer.steps.updates_per_round = len(pullers)
-    await trainer.tune()
+    if not context.gates.position:
+        await trainer.tune()
     conversation = PullConversation(context, trainer)
     trainer.steps.progress = conversation.progress
     await conversation.run()
@@ -128,12 +129,18 @@ class PullConversation:
         """Train stint by stint, measure after each, and serve the others all the while."""
         serving = asyncio.ensure_future(self.serve())
         heeding = asyncio.ensure_future(self.heed())
+        gates = self.context.gates
+        gates.keep(self, "state")
+        gates.begin(1)
+        await gates.realign()
         try:
-            for stint in range(self.timetable.epochs):
+            for stint in range(gates.position, self.timetable.epochs):
                 self.state.stint = stint
                 await self._guard(self.together(), serving, heeding)
                 if await self._guard(self.measure(), serving, heeding):
                     break
+                if gates.due(stint + 1):
+                    await self._guard(gates.reached(stint + 1), serving, heeding)
         finally:
             for task in (serving, heeding):
                 task.cancel()
@@ -214,8 +221,8 @@ class PullConversation:
 
     async def step(self, batch: Round, z: Floats) -> None:
         """Step on the own block from the total scores of a batch."""
-        order, _ = self.trainer.block.rows(batch.epoch)
-        theta = self.context.label_holder.theta(z, order[batch.start : batch.end], batch.number)
+        rows = self.trainer.block.places(batch)
+        theta = self.context.label_holder.theta(z, rows, batch.number)
         await self.trainer.apply([(batch, theta)])
         self.trainer.steps.delays.apply(batch.number, sum(self.state.known.values()))
         self.trainer.tally.updates += 1

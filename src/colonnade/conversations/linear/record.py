@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -225,11 +226,15 @@ def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSet
 
 def backward_notes(plan: Plan[LinearSettings]) -> list[str]:
     """What a run of the backward conversation gives away."""
-    if plan.blind is None and plan.privacy.mechanism == "labels":
-        return [f"theta is sent to every party; of the randomised labels, {THETA[plan.objective.loss]}"]
-    if plan.blind is None:
-        return [f"theta is sent to every party: {THETA[plan.objective.loss]}"]
-    return blind_notes(plan)
+    return theta_notes(plan) if plan.blind is None else blind_notes(plan)
+
+
+def theta_notes(plan: Plan[Any]) -> list[str]:
+    """What theta in clear gives away, of the labels as they are trained on."""
+    told = THETA[plan.objective.loss]
+    if plan.privacy.mechanism == "labels":
+        return [f"theta is sent to every party and tells of randomised labels, not of true ones: {told}"]
+    return [f"theta is sent to every party: {told}"]
 
 
 async def converse_backward(context: Context[LinearSettings]) -> Outcome:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.conversations.checkpoint import WindowGates
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.cost import charge
-from colonnade.conversations.evaluate import Evaluation, Mark
+from colonnade.conversations.evaluate import Evaluation, Mark, Marks
 from colonnade.conversations.linear.block import Block, Delays, Thetas, scored_by
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
@@ -63,6 +64,19 @@ class Trainer:
     curvature: Curvature | None
     joint: Joint | None
     tally: Tally = field(default_factory=Tally)
+    given: dict[int, Floats] = field(default_factory=dict)  # shares of rounds that are under way
+
+    def __post_init__(self) -> None:
+        """Let all that rounds change be part of checkpoints."""
+        gates = self.context.gates
+        gates.keep(self, "tally", "given", "block.w", "block.estimator.memory", "window.state")
+        gates.keep(self, "steps.delays", "steps.smoothness")
+        if self.tuner is not None:
+            gates.keep(self, "tuner.v", "tuner.exchanges")
+        if self.curvature is not None:
+            gates.keep(self, "curvature.state", "curvature.first_order_step")
+        if self.joint is not None:
+            gates.keep(self, "joint.state", "joint.watch")
 
     # -- rounds -------------------------------------------------------------------------------------
 
@@ -116,6 +130,7 @@ class Trainer:
         finished = window.finished
         for number in numbers:
             delays.apply(number, finished)
+            self.given.pop(number, None)
         self.tally.updates += len(numbers)
         epoch = window.base // self.schedule.per_epoch
         window.finish(numbers)
@@ -127,11 +142,10 @@ class Trainer:
 
     def reply(self, batch: Round, z: Floats) -> Floats:
         """What a dominator sends back: theta, and the answers to what rode with the scores."""
-        order, _ = self.block.rows(batch.epoch)
         holder = self.context.label_holder
 
         def theta_of(z: Floats) -> Floats:
-            return holder.theta(z, order[batch.start : batch.end], batch.number)
+            return holder.theta(z, self.block.places(batch), batch.number)
 
         return theta_of(z) if self.joint is None else self.joint.reply(batch, z, theta_of)
 
@@ -140,7 +154,18 @@ class Trainer:
     async def pauses(self) -> None:
         """Make every pause of the timetable when its gate is reached: tuning, snapshots, curvature pairs."""
         async for gate in self.window.gates():
+            await self.checkpoints.at(gate)
             await self.pause(gate)
+
+    @property
+    def checkpoints(self) -> WindowGates:
+        """Where the state is stored on the way."""
+        return WindowGates(self.context.gates, self.window, self.schedule, self.evaluation, self.marks)
+
+    @property
+    def marks(self) -> Marks:
+        """When the model is measured."""
+        return Marks.of(self.context.plan.pace.evaluate_every, self.schedule)
 
     async def tune(self, gate: int = 0) -> None:
         """Measure how steep the objective is at the present weights; the round `gate` waits for it."""
@@ -322,7 +347,7 @@ def trainer_of(
             lead=settings.lead,
         )
     block = block_of(context, schedule)
-    sample = schedule.order(0)
+    sample = schedule.places(0, 0, schedule.block_size)
     steps = StepSizes(
         plan=context.plan,
         schedule=schedule,
@@ -348,7 +373,7 @@ def block_of(context: Context[LinearSettings], schedule: Schedule) -> Block:
     """The party's columns with weights of zero, but for an intercept that the loss begins elsewhere."""
     classes, table = context.plan.objective.shape, context.train
     estimator = ESTIMATORS[context.plan.settings.estimator](table.rows, (table.width, *classes))
-    block = Block(table.X, schedule, estimator, context.penalty, classes)
+    block = Block(table.X, schedule, estimator, context.penalty, classes, context.memory, context.engine)
     if table.free and context.holds_label:
         block.w[list(table.free)] = context.label_holder.start
     return block

@@ -25,7 +25,7 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pieces import collect_pieces, cut, give_pieces, hear, messages, tell
 from colonnade.messages import Topic, tag_of
-from colonnade.models.linear import rows_of, squared_norms
+from colonnade.models.linear import longest_row, rows_of
 from colonnade.net.expect import Array, floats
 from colonnade.optim.steps import Smoothness
 
@@ -50,7 +50,7 @@ class Tuner:
         self.sample = self.sample[:SAMPLE]
         self.v = self.context.rng(1).standard_normal(int(X.shape[1]))
         self._rows = rows_of(X, self.sample)
-        self._worst = float(squared_norms(X).max(initial=0.0))
+        self._worst = longest_row(X)
 
     async def measure(self, w: Floats, *, first: bool = False) -> Smoothness:
         """The smoothness of the mean loss and of the worst row: at the weights w or, at first, for any."""

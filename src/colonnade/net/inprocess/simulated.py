@@ -86,13 +86,16 @@ class SimulatedHub:
     def wire(self, party: str) -> SimulatedWire:
         return SimulatedWire(self, party)
 
-    def crash(self, party: str) -> None:
-        """Let a party's machine die: nothing from it or to it passes any more, and the peers notice."""
+    def crash(self, party: str, *, silent: bool = False) -> None:
+        """Let a party's machine die: nothing from it or to it passes any more, and the peers notice.
+
+        Of a silent death they are not told, and notice that nothing comes.
+        """
         if party in self._crashed:
             return
         self._crashed.add(party)
         for peer, lost in self.lost.items():
-            if peer != party:
+            if peer != party and not silent:
                 lost(party, PeerLost(f"{party} went away and did not come back"))
 
     def carry(self, sender: str, to: str, frame: bytes, framing: int) -> None:
@@ -102,9 +105,9 @@ class SimulatedHub:
         faults = self.faults
         copies = 1
         extra = 0.0
+        if sender in self._crashed or to in self._crashed:
+            return
         if faults.any():
-            if sender in self._crashed or to in self._crashed:
-                return
             if any(partition.cuts(now, sender, to) for partition in faults.partitions):
                 return
             chance = self._rng.random(4)

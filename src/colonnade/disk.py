@@ -1,7 +1,8 @@
-"""Files of a daemon: replaced as a whole, or longer by a line; on disk before a call returns.
+"""Files that outlive a crash: replaced as a whole, or longer by a line; on disk before a call returns.
 
 After a crash there is the old file or the new one. A disk that is full or broken is a ShareError, which ends
-what asked for the file and nothing else.
+what asked for the file and nothing else. What is stored while a run goes on is stored through a `Disk`, so
+that a simulation can have one that tears, fills up and forgets.
 """
 
 from __future__ import annotations
@@ -10,8 +11,49 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from colonnade.errors import ShareError
+
+
+class Disk(Protocol):
+    """Where a party keeps what must survive it."""
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """Replace a file; ShareError if that fails, and then the old one is still there."""
+        ...
+
+    def read(self, path: Path) -> bytes:
+        """The content of a file; ShareError if it cannot be read."""
+        ...
+
+    def names(self, folder: Path) -> list[str]:
+        """The names of a folder's files, sorted; none where there is no folder."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, if it is there."""
+        ...
+
+
+class RealDisk:
+    """The machine's own."""
+
+    def replace(self, path: Path, content: bytes) -> None:
+        replace_file(path, content)
+
+    def read(self, path: Path) -> bytes:
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise ShareError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+    def names(self, folder: Path) -> list[str]:
+        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+    def remove(self, path: Path) -> None:
+        with _told(path):
+            path.unlink(missing_ok=True)
 
 
 def replace_file(path: Path, content: bytes) -> None:

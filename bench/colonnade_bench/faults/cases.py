@@ -1,0 +1,89 @@
+"""Small runs of every conversation, to be cut off: the least data on which each does all that it can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from colonnade.data.table import Table
+from colonnade.job import job_from
+from colonnade.run.federate import Tables, plan_for
+from colonnade.run.world import Launch
+
+PARTIES = ("bank", "shop", "telco")
+CLEAR, BLIND = {"labels": "clear"}, {"labels": "blind"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job in one word; `exact`: its result does not depend on which message came first."""
+
+    algorithm: str
+    exact: bool = True
+    sections: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        told = [word for word in ("blind",) if self.sections.get("secure") == BLIND]
+        return " ".join([self.algorithm, *told])
+
+
+CASES = (
+    Case("vfb-sgd", sections={"secure": CLEAR}),
+    Case("vfb-svrg", sections={"secure": CLEAR}),
+    Case("vfb-saga", sections={"secure": CLEAR, "train": {"direction": "lbfgs"}}),
+    Case("vfb2-saga", exact=False, sections={"secure": CLEAR, "train": {"ahead": 3}}),
+    Case("fd-svrg"),
+    Case("afsgd-vp", exact=False),
+    Case("lbfgs", sections={"secure": CLEAR}),
+    Case("vfb2-sgd", sections={"secure": BLIND, "train": {"ahead": 1}}),
+    Case("fdskl"),
+    Case("secureboost", sections={"secure": CLEAR}),
+    Case("secureboost", sections={"secure": BLIND}),
+    Case("split"),
+    Case("tig", exact=False),
+    Case("c-vfl"),
+)
+
+
+@cache
+def tables(rows: int = 24, columns: int = 6) -> Tables:
+    """Every party's columns of a few rows."""
+    rng = np.random.default_rng([rows, columns])
+    X = rng.standard_normal((rows, columns))
+    y = np.where(X @ rng.standard_normal(columns) + 0.3 * rng.standard_normal(rows) >= 0, 1.0, -1.0)
+    cuts = np.array_split(np.arange(columns), len(PARTIES))
+    found = {
+        party: Table(
+            party,
+            tuple(f"c{j}" for j in cut),
+            np.ascontiguousarray(X[:, cut]),
+            y if party == PARTIES[0] else None,
+        )
+        for party, cut in zip(PARTIES, cuts, strict=True)
+    }
+    return Tables("made up", found, None, PARTIES[:1])
+
+
+def order_of(case: Case, *, rows: int = 24, epochs: int = 4, world: str = "simulated") -> Launch:
+    """The run of a case on made-up data, with a checkpoint after every epoch."""
+    data = tables(rows)
+    train = {"epochs": epochs, "loss": "logistic", **case.sections.get("train", {})}
+    if case.algorithm not in ("lbfgs", "secureboost"):
+        train = {"batch": max(8, rows // 8), "step": 0.1, **train}
+    job = job_from(
+        {
+            "algorithm": case.algorithm,
+            "world": world,
+            "data": {"train": "made up", "parties": len(PARTIES), "active": 1},
+            "network": {"latency_ms": 2.0},
+            "checkpoint": {"every": "epoch"},
+            **case.sections,
+            "train": train,
+        }
+    )
+    plan, dealt = plan_for(job, data)
+    return Launch(plan, dealt)

@@ -1,0 +1,1 @@
+"""Engines: who computes inside a party. See `engine`."""

@@ -1,0 +1,121 @@
+"""A party's checkpoints of one run on its disk: a file for each gate, of which the last common and the newest
+stay.
+
+    FOLDER/000000000127.gate    a line that says what it is, a line of JSON, and the state (`plain`)
+
+A file says which job and which data it belongs to, and is checked when it is read. One that is torn or
+damaged does not count, and the one before it does; one of another job or of other data is refused, since
+whoever goes on from it would get another model without noticing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from colonnade import __version__
+from colonnade.disk import Disk
+from colonnade.errors import CheckpointError, ShareError
+from colonnade.plain import unpack
+
+FORMAT = 1
+_FIRST = b"colonnade checkpoint\n"
+_SUFFIX = ".gate"
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What a checkpoint says of itself."""
+
+    format: int = FORMAT
+    version: str = __version__
+    party: str
+    job: str  # a digest of what the parties agreed on
+    data: str  # a digest of this party's columns and labels
+    gate: int
+    state: str  # sha256 of what follows
+
+
+@dataclass(frozen=True)
+class Records:
+    """The checkpoints of one party in one run. `data` gives the digest of its columns, once it is asked."""
+
+    folder: Path
+    disk: Disk
+    party: str
+    job: str
+    data: Callable[[], str]
+
+    def write(self, gate: int, body: bytes, keep: Collection[int]) -> None:
+        """Store the state at a gate, as `plain` packs it; of the others only those to `keep` stay."""
+        header = Header(
+            party=self.party,
+            job=self.job,
+            data=self.data(),
+            gate=gate,
+            state=hashlib.sha256(body).hexdigest(),
+        )
+        content = b"".join((_FIRST, msgspec.json.encode(header), b"\n", body))
+        self.disk.replace(self.folder / f"{gate:012d}{_SUFFIX}", content)
+        for other, path in self._files().items():
+            if other != gate and other not in keep:
+                self.disk.remove(path)
+
+    def gates(self) -> list[int]:
+        """The gates whose state is whole; CheckpointError if a file belongs to another job or other data."""
+        found = []
+        for gate, path in self._files().items():
+            header = self._header(path)
+            if header is None:
+                continue
+            if header.job != self.job or header.party != self.party:
+                raise CheckpointError(
+                    f"{path}: is of another job; change the job back, or start anew without --resume"
+                )
+            if header.data != self.data():
+                raise CheckpointError(
+                    f"{path}: is of other data than there is now; bring the data back, or start anew without "
+                    "--resume"
+                )
+            if header.gate == gate:
+                found.append(gate)
+        return found
+
+    def read(self, gate: int) -> Any:
+        """The state at a gate."""
+        content = self.disk.read(self.folder / f"{gate:012d}{_SUFFIX}")
+        return unpack(content.split(b"\n", 2)[2])
+
+    def clear(self) -> None:
+        """Forget everything: the run begins anew, or is over."""
+        for path in self._files().values():
+            self.disk.remove(path)
+
+    def _files(self) -> dict[int, Path]:
+        names = [name for name in self.disk.names(self.folder) if name.endswith(_SUFFIX)]
+        return {int(name.removesuffix(_SUFFIX)): self.folder / name for name in names if name[0].isdigit()}
+
+    def _header(self, path: Path) -> Header | None:
+        """What a file says of itself; None if it is not whole."""
+        try:
+            content = self.disk.read(path)
+        except ShareError:
+            return None
+        parts = content.split(b"\n", 2)
+        if not content.startswith(_FIRST) or len(parts) != 3:
+            return None
+        try:
+            header = msgspec.json.decode(parts[1], type=Header)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        whole = hashlib.sha256(parts[2]).hexdigest() == header.state
+        if whole and header.format != FORMAT:
+            raise CheckpointError(
+                f"{path}: is a checkpoint of format {header.format}, this version reads {FORMAT}; go on with "
+                f"Colonnade {header.version}, or start anew without --resume"
+            )
+        return header if whole else None

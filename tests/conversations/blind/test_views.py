@@ -1,0 +1,151 @@
+"""What parties of whole blind runs are sent: uniform words, under masks that are used once."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import defaultdict
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.oracles.tables import random_job, random_tables, run
+
+from colonnade.arrays import Words
+from colonnade.attacks.transcript import Transcript
+from colonnade.conversations.blind.verbs import room_for
+from colonnade.errors import JobError, SumError
+from colonnade.messages import Dealt, Message, Piece, Unveil, Veil, Veiled
+from colonnade.run.federate import Tables, run_tables
+from colonnade.secure.product import OwnerLot
+from colonnade.secure.streams import Stream
+
+BLIND = {"labels": "blind"}
+TRAIN = {"epochs": 3, "step": 0.05, "batch": 32}
+Heard = dict[str, list[Words]]
+
+
+def arrays_of(message: Message) -> dict[str, Words]:
+    """The words of a message, by what they are."""
+    if isinstance(message, Veil):
+        return {"moved": message.moved, "weights": message.weights}
+    if isinstance(message, (Veiled, Dealt, Piece)):
+        return {type(message).__name__: message.values}
+    return {}
+
+
+def words_heard(setting: Tables, party: str, algorithm: str = "vfb-sgd", **sections: Any) -> Heard:
+    """All words that a party is sent in a run, by kind and sender, in order."""
+    transcript = Transcript(party)
+    job = random_job(setting, algorithm, **{"train": TRAIN, "secure": BLIND, **sections})
+    run_tables(job, setting, tap=transcript.tap)
+    found: Heard = defaultdict(list)
+    for sender, message in transcript.heard:
+        for kind, words in arrays_of(message).items():
+            if words.size:
+                found[f"{kind} by {sender}"].append(words)
+    return found
+
+
+def spread(words: list[Words]) -> float:
+    """The p-value that the bytes of words are uniform."""
+    whole = np.concatenate([each.ravel() for each in words])
+    return float(stats.chisquare(np.bincount(whole.view(np.uint8), minlength=256)).pvalue)
+
+
+def changes(words: list[Words]) -> list[Words]:
+    """What two masks that are the same would leave of two messages one after the other."""
+    return [b - a for a, b in pairwise(words) if a.shape == b.shape]
+
+
+@pytest.mark.parametrize("algorithm", ["vfb-sgd", "vfb-svrg", "vfb-saga"])
+@pytest.mark.parametrize("party", ["party0", "party1", "party2"])
+def test_every_word_of_a_run_is_uniform_and_so_are_changes(algorithm: str, party: str) -> None:
+    """Every owner deals for another one, so that these are all roles."""
+    heard = words_heard(random_tables(parties=3, active=1, rows=400), party, algorithm)
+    kinds = {name.split()[0] for name in heard}
+    assert kinds == ({"Veiled", "Dealt", "Piece"} if party == "party0" else {"moved", "weights"})
+    for name, words in heard.items():
+        assert spread(words) > 1e-6, name
+        if changes(words):
+            assert spread(changes(words)) > 1e-6, name
+
+
+def test_a_dealer_without_columns_is_sent_sizes_alone() -> None:
+    """A neutral helper hears how wide blocks are and how long a run lasts: nothing that depends on data."""
+    setting = random_tables(parties=4, active=1, rows=96)
+    train = {p: t if p != "party3" else type(t)(t.name, (), t.X[:, :0]) for p, t in setting.train.items()}
+    helped = Tables("random", train, None, setting.active)
+    assert not words_heard(helped, "party3", secure={**BLIND, "helper": "party3"})
+
+
+def test_a_mask_that_is_used_twice_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same test on a run whose streams forget their tags: it shows how theta changes."""
+    monkeypatch.setattr(Stream, "once", lambda self, tag, count: self.words(0, count))
+    heard = words_heard(random_tables(parties=3, active=1, rows=400), "party1")
+    assert spread(changes(heard["moved by party0"])) < 1e-12
+
+
+def test_what_is_sent_again_has_the_same_bytes() -> None:
+    """A network that loses frames makes parties send them again: never another value under the same tag."""
+    setting = random_tables(parties=3, active=1, rows=96)
+    transcripts = {party: Transcript(party) for party in setting.train}
+    faults = {"faults": {"drop": 0.2, "duplicate": 0.1}, "latency_ms": 1.0}
+    job = random_job(setting, "vfb-svrg", train=TRAIN, secure=BLIND, network=faults)
+
+    def tap(party: str, wire: Any) -> Any:
+        return transcripts[party].tap(party, wire)
+
+    run_tables(job, setting, tap=tap)
+    sent: dict[tuple[Any, ...], bytes] = {}
+    again = 0
+    for party, transcript in transcripts.items():
+        for to, message in transcript.said:
+            if not isinstance(message, (Veil, Veiled, Dealt, Unveil, Piece)):
+                continue
+            words = [each.tobytes() for each in arrays_of(message).values()]
+            key = (party, to, type(message).__name__, message.tag)
+            again += key in sent
+            assert sent.setdefault(key, b"".join(words)) == b"".join(words)
+    assert again > 20
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_a_flipped_word_of_a_measurement_ends_the_run(honest: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, asked = OwnerLot.scores, []
+
+    def flipped(self: OwnerLot, batch: int, vectors: Words) -> Words:
+        found = scores(self, batch, vectors)
+        if not self.lot.added:  # a measurement asks for scores and adds nothing
+            asked.append(self)
+            if len(asked) == 5 and not honest:
+                found[0, 7] ^= np.uint64(1 << 55)
+        return found
+
+    monkeypatch.setattr(OwnerLot, "scores", flipped)
+    setting = random_tables(parties=3, active=1, rows=96)
+    train = {"epochs": 5, "step": 0.05, "tolerance": 0.0}
+    if honest:
+        run(setting, "vfb-sgd", secure=BLIND, train=train)
+        return
+    with pytest.raises(SumError, match="do not fit"):
+        run(setting, "vfb-sgd", secure=BLIND, train=train)
+
+
+def test_veiled_columns_are_in_a_file() -> None:
+    """8 n d bytes at the label holder, of which none are allocated: pages come and go."""
+    tracemalloc.start()
+    try:
+        room = room_for(20_000, 50)
+        room[:] = 1
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert room.nbytes == 8 * 20_000 * 50
+    assert peak < room.nbytes / 50
+
+
+def test_whoever_holds_the_label_deals_for_nobody() -> None:
+    with pytest.raises(JobError, match="name another party"):
+        run(random_tables(parties=3, active=1), "vfb-sgd", secure={**BLIND, "helper": "party0"})

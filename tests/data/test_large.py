@@ -1,0 +1,135 @@
+"""Data beyond the memory is prepared in stretches, into files, and trains the model of data in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from colonnade.conversations import schedule
+from colonnade.data import large
+from colonnade.data.large import BigFile, TestRows, is_large
+from colonnade.errors import DataError, JobError
+from colonnade.job import job_from
+from colonnade.run.federate import Finished, federate
+
+ROWS = 5000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many stretches and blocks of few rows, and data that is large from a few thousand numbers on."""
+    monkeypatch.setattr(large, "STRETCH", 256)
+    monkeypatch.setattr(schedule, "BLOCK", 1024)
+    monkeypatch.setattr(schedule, "SLICE", 64)
+    schedule._shuffle.cache_clear()
+    schedule._slices.cache_clear()
+
+
+def wrote(path: Path, dtype: str = "float32", *, ids: bool = False, gap: bool = False) -> Path:
+    """A Parquet file of six columns and a label of two classes, in several groups of rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6, ROWS)).astype(dtype)
+    y = np.where(X[0] - 2 * X[3] + rng.standard_normal(ROWS) > 0, "yes", "no")
+    columns: dict[str, Any] = {f"x{j}": column for j, column in enumerate(X)}
+    columns["town"] = np.where(X[5] > 0, "Ulm", "Bonn")
+    if gap:
+        columns["x1"] = pa.array(X[1], mask=rng.random(ROWS) < 0.1)
+    if ids:
+        columns["id"] = np.arange(ROWS)
+    pq.write_table(pa.table({**columns, "y": y}), path, row_group_size=900)
+    return path
+
+
+def trained(data: dict[str, Any], **sections: Any) -> Finished:
+    train = {"epochs": 4, "batch": 64, "step": 0.3, **sections.pop("train", {})}
+    job = {"algorithm": "vfb2-sgd", "data": data, "train": train, "secure": {"labels": "clear"}, **sections}
+    return federate(job_from(job))
+
+
+def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "PART", 10**6)
+
+
+@pytest.mark.parametrize("world", ["local", "simulated"])
+def test_it_trains_the_model_that_it_would_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: str
+) -> None:
+    file = wrote(tmp_path / "rows.parquet", gap=True)
+    data = {"train": str(file), "label": "y", "parties": 3, "active": 2}
+    small = trained(data, world=world)
+    as_large(monkeypatch)
+    done = trained(data, world=world)
+    assert done.result.pooled == {}
+    assert small.result.pooled
+    assert done.result.metrics["test_auc"] == pytest.approx(small.result.metrics["test_auc"], abs=0.02)
+    assert done.result.metrics["train_loss"] == pytest.approx(small.result.metrics["train_loss"], abs=0.02)
+    said = " ".join(text for told in done.result.data.done.values() for text in told)
+    assert "from all over the file" in said
+
+
+@pytest.mark.parametrize(("dtype", "stored"), [("float32", np.float32), ("float64", np.float64)])
+def test_prepared_columns_lie_in_files_as_fine_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, stored: type
+) -> None:
+    as_large(monkeypatch)
+    file = wrote(tmp_path / "rows.parquet", dtype)
+    store = tmp_path / "store"
+    data = {"train": str(file), "label": "y", "parties": 2, "store": str(store), "scale": "none"}
+    first = trained(data)
+    columns = [np.load(path, mmap_mode="r") for path in store.glob("*/party-*/*.npy")]
+    assert {part.dtype for part in columns} == {np.dtype(stored)}
+    assert sum(part.shape[0] for part in columns) == 2 * ROWS
+    times = {path: path.stat().st_mtime_ns for path in store.rglob("*.npy")}
+    again = trained(data)  # the same columns, prepared once
+    assert times == {path: path.stat().st_mtime_ns for path in store.rglob("*.npy")}
+    assert again.result.metrics == first.result.metrics
+
+
+def test_a_row_is_for_the_test_whatever_stretch_it_is_in() -> None:
+    tests = TestRows(0.3, 7)
+    whole = tests.mask(0, 1500)
+    assert whole.sum() == tests.count(1500) == pytest.approx(450, abs=80)
+    np.testing.assert_array_equal(np.concatenate([tests.mask(0, 100), tests.mask(100, 1500)]), whole)
+
+
+def test_files_of_parties_must_have_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    as_large(monkeypatch)
+    whole = pq.read_table(wrote(tmp_path / "all.parquet", ids=True))
+    bank, shop = tmp_path / "bank.parquet", tmp_path / "shop.parquet"
+    pq.write_table(whole.select(["id", "x0", "x1", "x2", "y"]), bank, row_group_size=900)
+    pq.write_table(whole.select(["id", "x3", "x4", "x5"]), shop, row_group_size=900)
+    data = {"files": {"bank": str(bank), "shop": str(shop)}, "id": "id", "label": "y"}
+    assert trained(data).result.metrics["test_auc"] > 0.9
+    order = np.arange(ROWS)
+    order[[700, 4000]] = order[[4000, 700]]
+    pq.write_table(whole.select(["id", "x3", "x4", "x5"]).take(order), shop, row_group_size=900)
+    with pytest.raises(DataError, match=r"shop.parquet: other ids than .* from row \d+ on"):
+        trained(data)
+
+
+def test_what_needs_all_rows_at_once_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_large(monkeypatch)
+    data = {"train": str(wrote(tmp_path / "rows.parquet")), "label": "y", "parties": 2}
+    with pytest.raises(DataError, match=r"data\.weight: .* more memory"):
+        trained({**data, "weight": "x1"})
+    with pytest.raises(JobError, match=r"train\.target: .* not pooled"):
+        trained(data, train={"target": 1e-3})
+    with pytest.raises(JobError, match="'lots' is no size of memory"):
+        trained({**data, "memory": "lots"})
+
+
+def test_what_is_large_depends_on_the_memory(tmp_path: Path) -> None:
+    file = str(wrote(tmp_path / "rows.parquet"))
+    assert BigFile.open(Path(file)).rows == ROWS
+    numbers = 8 * ROWS * 8  # eight columns with the label
+    assert is_large({"": file}, numbers * large.PART - 1)
+    assert not is_large({"": file}, numbers * large.PART)
+    assert not is_large({"": "a9a"}, 1)
