@@ -10,6 +10,7 @@ BENCHES = {
     "czofo": "colonnade_bench.czofo.czofo",
     "defaults": "colonnade_bench.defaults.defaults",
     "engines": "colonnade_bench.engines",
+    "faults": "colonnade_bench.faults.faults",
     "fdskl": "colonnade_bench.kernel.fdskl",
     "large": "colonnade_bench.large",
     "soak": "colonnade_bench.deploy.soak",

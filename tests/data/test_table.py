@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import dump_svmlight_file
 
 from colonnade.data.files import load
-from colonnade.data.table import RawTable, Table
+from colonnade.data.table import RawTable, Table, numbers_of
 from colonnade.errors import DataError
 
 PACKERS: dict[str, Any] = {"": open, ".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
@@ -273,3 +273,12 @@ def test_a_table_takes_rows() -> None:
     assert part.y is not None
     assert part.y.tolist() == [1.0, -1.0]
     assert (part.rows, part.width) == (2, 1)
+
+
+@given(st.lists(st.lists(st.none() | st.floats(-9, 9), max_size=20), max_size=4), st.data())
+def test_numbers_of_a_column_are_those_that_pyarrow_gives(
+    chunks: list[list[float | None]], data: st.DataObject
+) -> None:
+    column = pa.chunked_array(chunks, type=pa.float64())
+    column = column.slice(data.draw(st.integers(0, len(column))))
+    np.testing.assert_array_equal(numbers_of(column), column.to_numpy())

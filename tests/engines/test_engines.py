@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import pytest
 from tests.oracles.tables import random_tables, run, weights
 
 from colonnade.arrays import Floats
+from colonnade.engines import processes
 from colonnade.engines.engine import INLINE, engine_of
 from colonnade.engines.processes import Processes
 from colonnade.errors import EngineError
@@ -76,3 +81,49 @@ def test_a_run_has_the_same_weights(algorithm: str) -> None:
         for kind in ("inline", "processes")
     ]
     np.testing.assert_array_equal(weights(runs[0]), weights(runs[1]))
+
+
+def test_histograms_are_those_of_one_process(engine: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "WORTHWHILE", 100)
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 8, (3, 400)).astype(np.uint8)
+    starts, rows = np.array([0, 8, 16], dtype=np.int32), rng.permutation(400)[:300]
+    slot = np.repeat(np.array([0, 24], dtype=np.int32), 150)
+    words = rng.integers(0, 2**64, 300, dtype=np.uint64)
+    found = engine.sums(codes, starts, rows, slot, words, 48)
+    np.testing.assert_array_equal(found, INLINE.sums(codes, starts, rows, slot, words, 48))
+    assert int(found[:8].sum()) % 2**64 == sum(words[:150].tolist()) % 2**64
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mpi", "ray"])
+def test_workers_that_hold_their_shards_compute_the_same(kind: Literal["mpi", "ray"]) -> None:
+    needed = {"mpi": "mpi4py", "ray": "ray"}[kind]
+    if importlib.util.find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed (extra {kind})")
+    # a process of its own: MPI and Ray change the process that starts them for good
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM, kind], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert found.stdout.split() == ["same"] * 8
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from colonnade.engines import processes
+from colonnade.engines.engine import INLINE, engine_of
+from colonnade.job import EngineTerms
+from colonnade.models.linear import SHARD
+rng, n = np.random.default_rng(0), 3 * SHARD + 100
+X, order = rng.standard_normal((n, 7)), rng.permutation(n)
+with engine_of(EngineTerms(kind=sys.argv[1], workers=2)) as engine:
+    for here, there in ((INLINE.rows(X), engine.rows(X)), (INLINE.rows(X, order), engine.rows(X, order))):
+        for start, end in ((0, n), (SHARD - 50, 2 * SHARD + 70)):
+            w, theta = rng.standard_normal((7, 2)), rng.standard_normal((end - start, 2))
+            for verb, values in (("scores", w), ("gradient", theta)):
+                mine, theirs = (getattr(rows, verb)(start, end, values) for rows in (here, there))
+                print("same" if np.array_equal(mine, theirs) else abs(mine - theirs).max())
+    del there
+"""

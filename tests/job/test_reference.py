@@ -34,6 +34,7 @@ TABLES: dict[str, tuple[str, type[Section]]] = {
     "## `[policy]`": (PARTY, settings.Policy),
     "## `[limits]`": (PARTY, settings.Limits),
     "## `[serve]`": (PARTY, settings.Serve),
+    "## `[engine]`: who computes here": (PARTY, job.EngineTerms),
 }
 # keys whose default is decided where the data or the algorithm is known
 DECIDED = {"scale": "auto", "rare": "auto", "missing": "auto", "tolerance": TOLERANCE, "folds": 5}
@@ -90,7 +91,8 @@ def test_what_a_job_between_companies_has_not_is_told() -> None:
 
 
 def test_the_top_of_a_party_s_settings_has_the_other_keys() -> None:
-    apart = {"data", "models", "policy", "limits", "serve", "folder"}  # the last is set when the file is read
+    # the last is set when the file is read
+    apart = {"data", "models", "policy", "limits", "engine", "serve", "folder"}
     fields = {f.name: f for f in msgspec.structs.fields(settings.Settings) if f.name not in apart}
     check(rows(PARTY, "| key |"), fields)
 

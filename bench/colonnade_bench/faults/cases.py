@@ -68,7 +68,9 @@ def tables(rows: int = 24, columns: int = 6) -> Tables:
     return Tables("made up", found, None, PARTIES[:1])
 
 
-def order_of(case: Case, *, rows: int = 24, epochs: int = 4, world: str = "simulated") -> Launch:
+def order_of(
+    case: Case, *, rows: int = 24, epochs: int = 4, world: str = "simulated", deadline_s: float = 60.0
+) -> Launch:
     """The run of a case on made-up data, with a checkpoint after every epoch."""
     data = tables(rows)
     train = {"epochs": epochs, "loss": "logistic", **case.sections.get("train", {})}
@@ -79,7 +81,7 @@ def order_of(case: Case, *, rows: int = 24, epochs: int = 4, world: str = "simul
             "algorithm": case.algorithm,
             "world": world,
             "data": {"train": "made up", "parties": len(PARTIES), "active": 1},
-            "network": {"latency_ms": 2.0},
+            "network": {"latency_ms": 2.0, "deadline_s": deadline_s},
             "checkpoint": {"every": "epoch"},
             **case.sections,
             "train": train,

@@ -107,6 +107,12 @@ def seconds(result: Result) -> float:
     return result.cost.seconds if virtual is None else virtual
 
 
+# whether calls are joined, batches in flight, and stale ones of a party that lags
+IN_FLIGHT = (
+    (True, 3, 0), (True, 6, 0), (True, 6, 8), (True, 24, 0), (True, 48, 0), (False, 3, 0), (False, 24, 0),
+)  # fmt: skip
+
+
 def rounds(effort: Effort) -> Iterator[Row]:
     """Time for the same rounds, asynchronous over synchronous, with one slow party of four."""
     train = {"batch": 64, "epochs": effort.epochs}
@@ -114,16 +120,16 @@ def rounds(effort: Effort) -> Iterator[Row]:
         speeds = [0.2 if k == slow else 1.0 for k in range(4)]
         data = tables(4, 3)
         sync = trained("vfb-sgd", world, data, train, network(effort, speeds))
-        for join, ahead in ((True, 3), (True, 24), (True, 48), (False, 3), (False, 24)):
-            found = trained(
-                "vfb2-sgd", world, data, {**train, "ahead": ahead}, network(effort, speeds, join=join)
-            )
+        for join, ahead, stale in IN_FLIGHT:
+            choice = {"ahead": ahead, "stale": stale}
+            found = trained("vfb2-sgd", world, data, {**train, **choice}, network(effort, speeds, join=join))
             launched = found.cost.launched_by_party
             yield {
                 "world": world,
                 "slow": who,
                 "join": join,
                 "ahead": ahead,
+                "stale": stale,
                 "synchronous s": seconds(sync),
                 "asynchronous s": seconds(found),
                 "over": seconds(sync) / seconds(found),

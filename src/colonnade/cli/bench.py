@@ -20,6 +20,7 @@ BENCHES = {
     "czofo": "split networks: Tables 2-11 and Figures 2-8 of VFL-CZOFO's supplement",
     "defaults": "files, label and id and no other setting: beside a scikit-learn pipeline",
     "engines": "workers inside a party: time by their number, weights beside one process",
+    "faults": "parties that die and go on: simulated faults, real kills, the price of checkpoints",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
     "large": "data beyond the memory: rows a second and the peak of memory, beside fewer rows",
     "soak": "four daemons with trainings, scores, restarts and strangers: do they stay as they were",
@@ -42,6 +43,8 @@ BENCHES = {
 @click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
 @click.option("--rows", type=click.IntRange(1), help="So many rows (large).")
 @click.option("--columns", type=click.IntRange(1), help="So many columns (large).")
+@click.option("--seeds", type=click.IntRange(1), help="So many seeds of simulated faults (faults).")
+@click.option("--kill", type=click.IntRange(1), help="So many kills of every conversation (faults).")
 @JSON
 def bench(name: str, quick: bool, out: Path | None, jobs: int | None, as_json: bool, **options: Any) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.

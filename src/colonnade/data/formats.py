@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from colonnade.data import header
 from colonnade.data.dialect import GAPS, Dialect, sniffed
 from colonnade.data.recognise import Recognised, recognise
-from colonnade.data.table import RawTable, Reading, count, stack
+from colonnade.data.table import RawTable, Reading, count, numbers_of, stack
 from colonnade.errors import DataError, suggest
 
 COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -156,11 +156,11 @@ def _refuse_infinite(path: Path, table: Any, names: list[str]) -> None:
     import pyarrow.compute as pc
 
     floats = [c for c in names if pa.types.is_floating(table[c].type)]
-    infinite = {c: pc.fill_null(pc.is_inf(table[c]), False).to_numpy() for c in floats}
+    found = [c for c in floats if pc.any(pc.is_inf(table[c])).as_py()]
+    infinite = {c: pc.fill_null(pc.is_inf(table[c]), False).to_numpy() for c in found}
     if faults := [
         f"column '{c}' is infinite in {count(int(where.sum()), 'row')}, first in row {where.argmax() + 1}"
         for c, where in infinite.items()
-        if where.any()
     ]:
         raise DataError(f"{path}: {'; '.join(faults)}; correct them, or leave them empty")
 
@@ -186,7 +186,7 @@ def column_of(
         return Recognised(days, f"column '{name}': dates became days since 1970", date="ymd")
     if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
         return recognise(name, column, dialect, dates=dates)
-    numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
+    numbers = numbers_of(column.cast(pa.float64(), safe=False))
     if np.isinf(numbers).any():
         raise DataError(
             f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite; correct it"
@@ -203,7 +203,7 @@ def _days(column: Any) -> NDArray[np.float64]:
         column = column.cast(pa.timestamp("us"), safe=False)
     else:
         column = column.cast(pa.time64("us") if pa.types.is_time(kind) else pa.duration("us"), safe=False)
-    whole: NDArray[np.float64] = column.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy()
+    whole = numbers_of(column.cast(pa.int64()).cast(pa.float64(), safe=False))
     return whole / MICROSECONDS
 
 

@@ -1,13 +1,13 @@
 """A party's data as files: what its own process reads, and nothing of anybody else.
 
     party.json                      its name, the names of its columns, how to prepare them
-    train.parquet or train.npz      training rows: numbers and text are Parquet, sparse columns SciPy's npz
-    train.npy                       the same where columns are final numbers: they are mapped into memory
+    train.npy                       training rows, where all columns are numbers; final ones are mapped
+    train.parquet or train.npz      the same where some are text, or where they are sparse
     train.labels.npy                their labels, at a party that holds them
     train.weights.npy               how much every row counts, if that is said, at the same party
     test.*                          the same of test rows
 
-None of these formats can carry code. Reading needs neither scikit-learn nor, for sparse columns, pyarrow.
+None of these formats can carry code. Reading needs neither scikit-learn nor, unless there is text, pyarrow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from colonnade.arrays import Floats, Numbers
 from colonnade.data.large import open_columns
 from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.prepare import Preparation
-from colonnade.data.table import Column, RawTable, Reading, Values, stack
+from colonnade.data.table import Column, RawTable, Reading, Values, numbers_of, stack
 
 MAPPED = 2**26  # bytes from which on labels are mapped into memory
 
@@ -66,8 +66,8 @@ def _save(path: Path, raw: RawTable, *, ready: bool) -> None:
     """Write the rows and their labels; `path` has no suffix yet."""
     if raw.sparse:
         save_npz(path.with_suffix(".npz"), raw.values, compressed=False)
-    elif ready and isinstance(raw.values, np.ndarray):
-        _save_array(path.with_suffix(".npy"), raw.values)
+    elif isinstance(raw.values, np.ndarray):
+        _save_array(path.with_suffix(".npy"), raw.values if ready else np.ascontiguousarray(raw.values))
     else:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -88,7 +88,8 @@ def _load(path: Path, header: _Header) -> RawTable:
     if path.with_suffix(".npz").exists():
         values = csr_array(load_npz(path.with_suffix(".npz")))
     elif path.with_suffix(".npy").exists():
-        values = open_columns(path.with_suffix(".npy"))
+        source = path.with_suffix(".npy")
+        values = open_columns(source) if header.recipe.ready else np.load(source, allow_pickle=False)
     else:
         import pyarrow.parquet as pq
 
@@ -130,6 +131,5 @@ def _column(column: Any) -> Column:
     import pyarrow as pa
 
     if pa.types.is_floating(column.type):
-        numbers: Column = column.to_numpy()
-        return numbers
+        return numbers_of(column)
     return np.array(column.to_pylist(), dtype=object)

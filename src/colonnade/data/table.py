@@ -193,6 +193,20 @@ def row_number(row: int, origin: Rows | None) -> int:
     return 1 + (row if origin is None else int(origin[row]))
 
 
+def numbers_of(column: Any) -> Floats:
+    """A pyarrow column of float64, gaps as NaN; pyarrow's own way imports pandas where that is installed."""
+    array = column.combine_chunks()
+    here = slice(array.offset, array.offset + len(array))
+    known, data = array.buffers()
+    if data is None:
+        return np.full(len(array), np.nan)
+    numbers: Floats = np.frombuffer(data, dtype=np.float64)[here].copy()
+    if known is not None:
+        bits = np.unpackbits(np.frombuffer(known, dtype=np.uint8), bitorder="little")
+        numbers[bits[here] == 0] = np.nan
+    return numbers
+
+
 def stack(columns: Sequence[Column], rows: int) -> Values:
     """One matrix when all columns are numbers (or there are none), else one array per column."""
     if any(c.dtype == object for c in columns):

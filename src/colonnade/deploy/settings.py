@@ -16,7 +16,7 @@ import msgspec
 
 from colonnade.conversations.conversation import Leak
 from colonnade.errors import JobError
-from colonnade.job import Device, Section, read_toml, readable, refuse_unknown
+from colonnade.job import HERE, Device, EngineTerms, Section, read_toml, readable, refuse_unknown
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 
@@ -138,6 +138,7 @@ class Settings(Section, frozen=True, kw_only=True):
     reconnect_s: float = 60.0
     timeline: bool = False  # write down when this party computes, sends and waits in trainings
     device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
+    engine: EngineTerms = HERE  # who computes here on rows of linear models and trees
     peers: dict[str, str]
     data: dict[str, Entry] = msgspec.field(default_factory=dict)
     models: dict[str, Code] = msgspec.field(default_factory=dict)

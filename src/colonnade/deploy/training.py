@@ -67,7 +67,16 @@ def training(
             code = models.fingerprints(settings, terms)
             given = await asyncio.to_thread(models.models_for, settings, terms, plan, train_table.X)
         session.begin_to_tell()
-        work = Work(plan, train_table, test_table, None, given, report, digest=terms.digest())
+        work = Work(
+            plan,
+            train_table,
+            test_table,
+            None,
+            given,
+            report,
+            digest=terms.digest(),
+            engine=settings.engine,
+        )
         share = await _recorded_training(session, work)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
         manifest = _manifest(session, contract, share, rows)

@@ -8,6 +8,8 @@ here.
 
     inline      in this process
     processes   workers on this machine, over shared memory (`processes`)
+    mpi         ranks that MPI spawns, each with its shards (`mpi`, extra `mpi`)
+    ray         actors of a Ray cluster, each with its shards (`ray`, extra `ray`)
 
 Sparse columns are computed inline whatever the engine: their work is small beside handing it out.
 """
@@ -19,9 +21,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from colonnade.arrays import Matrix, Rows
+from colonnade.arrays import Matrix, Rows, Words
+from colonnade.engines.remote import Remote
 from colonnade.job import EngineTerms
 from colonnade.models.linear import RowKernels, rows_of
+from colonnade.trees.bins import Codes
+from colonnade.trees.histogram import Places, add_columns
 
 
 class Engine(Protocol):
@@ -29,6 +34,10 @@ class Engine(Protocol):
 
     def rows(self, X: Matrix, order: Rows | None = None) -> RowKernels:
         """The rows of a block, in the given order, ready to be computed on."""
+        ...
+
+    def sums(self, codes: Codes, starts: Places, rows: Rows, slot: Places, words: Words, bins: int) -> Words:
+        """The words of some rows added up by bin, a histogram of all columns (`trees.histogram`)."""
         ...
 
     def close(self) -> None:
@@ -41,6 +50,9 @@ class Inline:
 
     def rows(self, X: Matrix, order: Rows | None = None) -> RowKernels:
         return rows_of(X, order)
+
+    def sums(self, codes: Codes, starts: Places, rows: Rows, slot: Places, words: Words, bins: int) -> Words:
+        return add_columns(codes, starts, rows, slot, words, bins)
 
     def close(self) -> None:
         """Do nothing: there is nobody else."""
@@ -68,3 +80,11 @@ def _started(terms: EngineTerms) -> Engine:
             from colonnade.engines.processes import Processes
 
             return Processes(workers)
+        case "mpi":
+            from colonnade.engines.mpi import Ranks
+
+            return Remote(Ranks(workers))
+        case "ray":
+            from colonnade.engines.ray import Actors
+
+            return Remote(Actors(workers))

@@ -22,7 +22,11 @@ from colonnade.engines.tasks import Gather, Gradient, Scores, Sums, Task, shards
 from colonnade.engines.worker import DONE, LENGTH
 from colonnade.errors import EngineError
 from colonnade.models.linear import DenseRows, RowKernels, rows_of
+from colonnade.trees.bins import Codes
+from colonnade.trees.histogram import Places, add_columns
 
+SOURCES = 4  # tables of columns that stay shared
+WORTHWHILE = 2**18  # cells of a histogram that are worth a worker
 TRIES = 3  # workers that may die on one task before it is given up
 
 
@@ -48,18 +52,16 @@ class Processes:
         self.share(list(shards_of(0, len(order))), lambda shards: Gather(source, where, out, shards))
         return SharedRows(self, out, rows, self._shelf.drop)
 
-    def sums(
-        self, codes: Numbers, starts: Numbers, rows: Rows, slots: Numbers, words: Words, bins: int
-    ) -> Words:
-        """The words of some rows, added up by slot and bin of every column; exact, as words are."""
-        parts = min(self.workers, max(1, len(rows) // 4096))
-        places = {"starts": starts, "rows": rows, "slots": slots, "words": words}
-        named = {name: self.buffer(name, values) for name, values in places.items()}
+    def sums(self, codes: Codes, starts: Places, rows: Rows, slot: Places, words: Words, bins: int) -> Words:
+        parts = min(self.workers, len(rows) * len(codes) // WORTHWHILE)
+        if parts < 2:
+            return add_columns(codes, starts, rows, slot, words, bins)
+        given: dict[str, Numbers] = {"starts": starts, "rows": rows, "slots": slot, "words": words}
+        places = {name: self.buffer(name, values) for name, values in given.items()}
         out, found = self.room("sums", (parts, bins), np.uint64)
-        self.share(
-            list(range(parts)), lambda shards: Sums(self._source(codes), **named, out=out, shards=shards)
-        )
-        total: Words = found.sum(axis=0, dtype=np.uint64)
+        source = self._source(codes)
+        self.share(range(parts), lambda mine: Sums(source, **places, out=out, shards=mine))
+        total: Words = found.sum(axis=0, dtype=np.uint64)  # exact, in any order
         return total
 
     def buffer(self, name: str, values: Numbers) -> Place:
@@ -96,10 +98,12 @@ class Processes:
         self._shelf.close()
 
     def _source(self, X: Numbers) -> Place:
-        """Where columns lie that are computed on; they are shared once."""
+        """Where columns lie that are computed on; those used last stay shared."""
         known = self._sources.get(id(X))
         if known is None:
             known = self._sources[id(X)] = (X, self._shelf.put(X))
+            if len(self._sources) > SOURCES:
+                self._shelf.drop(self._sources.pop(next(iter(self._sources)))[1])
         return known[1]
 
     def _start(self) -> None:

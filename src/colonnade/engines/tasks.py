@@ -97,13 +97,11 @@ def shards_of(start: int, end: int) -> range:
 
 
 def _add_up(task: Sums, find: Find) -> None:
-    from colonnade.trees.histogram import add_up
+    from colonnade.trees.histogram import add_columns
 
-    codes, starts, rows = find(task.codes), find(task.starts), find(task.rows)
-    slots, words, out = find(task.slots), find(task.words), find(task.out)
+    rows, slots, words, out = (find(place) for place in (task.rows, task.slots, task.words, task.out))
     for shard in task.shards:
         part = slice(len(rows) * shard // len(out), len(rows) * (shard + 1) // len(out))
-        which, found = rows[part], np.zeros(out.shape[1], dtype=np.uint64)
-        for column, start in enumerate(starts):
-            add_up(found, codes[column].take(which) + (slots[part] + start), words[part])
-        out[shard] = found
+        out[shard] = add_columns(
+            find(task.codes), find(task.starts), rows[part], slots[part], words[part], out.shape[1]
+        )

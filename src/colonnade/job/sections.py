@@ -178,7 +178,7 @@ class Train(Section, frozen=True):
 class EngineTerms(Section, frozen=True):
     """Who computes inside a party: this process, or workers beside it. No other party is concerned."""
 
-    kind: Literal["inline", "processes"] = "inline"
+    kind: Literal["inline", "processes", "ray", "mpi"] = "inline"
     workers: int | None = None  # None: as many as the machine has processors
 
 

@@ -31,14 +31,15 @@ from colonnade.net.recorder import Recorder
 from colonnade.run.party import Party, Progress, Share
 from colonnade.run.processes import GRACE_S, first_real, stored_error
 from colonnade.run.worker import Instructions, Told, attempt, read_share, speed_of, take_part
-from colonnade.run.world import Launch, run_id
+from colonnade.run.world import CHECKPOINTS, Launch, run_id
 from colonnade.secure.keys import InProcessIdentity
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
 IDLE_S = 0.005
-_HANDED = ("data", "instructions.json")  # what a rank is given; all else in its folder is its outcome
+# what a rank is given or needs for itself; all else in its folder is its outcome
+_HANDED = ("data", "instructions.json", CHECKPOINTS)
 
 _leading: list[Comm] = []  # the ranks that wait for this one, while it leads them
 
@@ -101,6 +102,8 @@ def _checked(order: Launch) -> Comm:
     _check_size(comm, parties)
     if not _leading:
         raise JobError(f"world = 'mpi': no rank waits for work here; {_start(parties)}")
+    if order.resume:
+        raise JobError("world = 'mpi': ranks keep no checkpoints, so nothing can be resumed; drop --resume")
     if order.models:
         raise JobError("world = 'mpi': models that are Python objects stay in this process; name them")
     return comm
@@ -134,6 +137,8 @@ def _lay_out(order: Launch, out: Path) -> dict[str, Path]:
             addresses={name: ("rank", rank) for rank, name in enumerate(names)},
             target_loss=order.target_loss,
             timeline=order.timeline,
+            memory=order.memory,
+            engine=order.engine,
         )
         (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders

@@ -8,15 +8,20 @@ another, each from a piece of memory that stays in the processor's cache.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import _sparsetools
 
-from colonnade.arrays import Words
+from colonnade.arrays import Rows, Words
 from colonnade.trees.bins import Codes, Counts, Grid
 from colonnade.trees.frontier import Asked
+
+Places = NDArray[np.int32]
+Adder = Callable[[Codes, Places, Rows, Places, Words, int], Words]
+"""Who adds up: `add_columns`, or workers that do the same for parts of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,23 +30,31 @@ class Histogrammer:
 
     codes: Codes  # [columns, rows]
     grid: Grid
+    adder: Adder = field(default_factory=lambda: add_columns)
 
     def take(self, columns: Counts) -> Histogrammer:
         """The same with these columns alone."""
         if len(columns) == self.grid.columns:
             return self
-        return Histogrammer(self.codes[columns], self.grid.take(columns))
+        return Histogrammer(self.codes[columns], self.grid.take(columns), self.adder)
 
     def sums(self, words: Words, asked: Asked) -> Words:
         """The sums of words, one for every row, for every slot and bin, [slots, bins]."""
-        total = self.grid.total
-        found = np.zeros(asked.slots * total, dtype=np.uint64)
+        total, starts = self.grid.total, self.grid.start.astype(np.int32)
         slot = np.repeat(np.arange(asked.slots, dtype=np.int32) * np.int32(total), asked.counts)
-        taken = words.take(asked.rows)
-        for column, start in enumerate(self.grid.start.astype(np.int32)):
-            place = self.codes[column].take(asked.rows) + (slot + start if start else slot)
-            add_up(found, place, taken)
+        found = self.adder(self.codes, starts, asked.rows, slot, words.take(asked.rows), asked.slots * total)
         return found.reshape(asked.slots, total)
+
+
+def add_columns(codes: Codes, starts: Places, rows: Rows, slot: Places, words: Words, bins: int) -> Words:
+    """The words of some rows, added up in as many bins, of all columns.
+
+    A column's bins begin at its start, and those of a row's group at the row's slot.
+    """
+    found = np.zeros(bins, dtype=np.uint64)
+    for column, start in enumerate(starts):
+        add_up(found, codes[column].take(rows) + (slot + start if start else slot), words)
+    return found
 
 
 def add_up(found: Words, places: NDArray[np.int32], words: Words) -> None:

@@ -13,20 +13,30 @@ from colonnade.trees.bins import Counts, Cuts, Flags
 from colonnade.trees.boosting import Sampling
 from colonnade.trees.frontier import Frontier
 from colonnade.trees.grow import Level
-from colonnade.trees.histogram import Histogrammer
+from colonnade.trees.histogram import Adder, Histogrammer, add_columns
 from colonnade.trees.tree import OwnSplits
 
 
 class OwnColumns:
-    """What one party does with its columns, whose names are its own; `party` is its place among all."""
+    """What one party does with its columns, whose names are its own; `party` is its place among all.
 
-    def __init__(self, X: Matrix, sampling: Sampling, party: int, names: Sequence[str] = ()) -> None:
+    `adder` adds up its histograms.
+    """
+
+    def __init__(
+        self,
+        X: Matrix,
+        sampling: Sampling,
+        party: int,
+        names: Sequence[str] = (),
+        adder: Adder = add_columns,
+    ) -> None:
         self.party, self.sampling = party, sampling
         self.cuts = Cuts.of(X, sampling.rules.max_bin, sampling.seed)
         constraints = sampling.rules.monotone_constraints
         rises = np.array([constraints.get(name, 0) for name in names], dtype=np.int64)
         self.grid = replace(self.cuts.grid, rises=rises) if names else self.cuts.grid
-        self.all = Histogrammer(self.cuts.codes(X), self.grid)
+        self.all = Histogrammer(self.cuts.codes(X), self.grid, adder)
         self.chosen = self.all
         self.splits = OwnSplits()
 

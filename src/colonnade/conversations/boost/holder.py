@@ -47,7 +47,9 @@ class Holder:
         y, rules = context.label_holder.y, plan.settings.trees
         self.sampling = Sampling(rules, plan.seed, len(y))
         self.boosting = Boosting(context.loss, y, plan.objective.classes, rules, self.sampling)
-        self.own = OwnColumns(context.train.X, self.sampling, self.me, context.train.columns)
+        self.own = OwnColumns(
+            context.train.X, self.sampling, self.me, context.train.columns, context.engine.sums
+        )
         self.grids: list[Grid] = []
         self.splits = [0] * len(self.parties)  # how many each party has
         self.sent: dict[str, int] = {}  # bytes, as each owner last said

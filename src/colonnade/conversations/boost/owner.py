@@ -43,9 +43,8 @@ class Owner:
         plan = context.plan
         self.parties = plan.parties
         sampling = Sampling(plan.settings.trees, plan.seed, context.train.rows)
-        self.own = OwnColumns(
-            context.train.X, sampling, self.parties.index(context.me), context.train.columns
-        )
+        place = self.parties.index(context.me)
+        self.own = OwnColumns(context.train.X, sampling, place, context.train.columns, context.engine.sums)
         self.trees = 0
         self.helped: dict[str, int] = {}  # for whom this party deals words, and how many columns they have
         self.teller: Teller = ClearTeller(self.own)
