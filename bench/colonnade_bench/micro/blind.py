@@ -127,6 +127,17 @@ def accuracies(modes: list[str], names: list[str], epochs: int, parties: int, al
                 )
 
 
+def memory(modes: list[str], parties: int) -> None:
+    """The most memory of the label holder's process and of the largest other one, mapped files included."""
+    print(f"\n{'a9a, 2 epochs':>14}{'label holder MB':>17}{'others MB':>11}{'veiled MB':>11}")
+    for mode in modes:
+        spent = trained("a9a", mode, "network", parties, batch=1024, epochs=2, step=1.0)
+        holder = spent.done.plan.evaluator
+        peaks = {party: share.peak_memory_mb or 0.0 for party, share in spent.done.shares.items()}
+        others = max(peak for party, peak in peaks.items() if party != holder)
+        print(f"{mode:>14}{peaks[holder]:17.0f}{others:11.0f}{spent.veiled / 1e6:11.1f}", flush=True)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--epochs", type=int, default=10)
@@ -137,9 +148,12 @@ def main() -> None:
     arguments.add_argument("--accuracy", nargs="*", metavar="SET", help=f"of these sets: {', '.join(SETS)}")
     arguments.add_argument("--algorithms", nargs="+", default=["vfb-sgd", "vfb-svrg", "vfb-saga"])
     arguments.add_argument("--modes", nargs="+", choices=list(MODES), default=["clear", "blind"])
+    arguments.add_argument("--memory", action="store_true", help="of a process for every party")
     given = arguments.parse_args()
     if given.batches:
         costs(given.modes, given.batches, given.epochs, given.repeat, given.worlds, given.parties)
+    if given.memory:
+        memory(given.modes, given.parties)
     if given.accuracy is not None:
         accuracies(given.modes, given.accuracy or list(SETS), given.epochs, 4, given.algorithms)
 

@@ -64,8 +64,6 @@ def check(job: Job, where: str) -> None:
 def _check_checkpoint(checkpoint: Checkpoint, refuse: Refuse) -> None:
     if isinstance(checkpoint.every, int) and checkpoint.every < 1:
         refuse(f"checkpoint.every: {checkpoint.every} epochs; give 1 or more, 'epoch', 'auto' or 'never'")
-    if not 0 <= checkpoint.wait_s < 1e7:
-        refuse(f"checkpoint.wait_s: {checkpoint.wait_s:g} is not a number of seconds from 0 to 10^7")
 
 
 def _check_secure(secure: Secure, refuse: Refuse) -> None:

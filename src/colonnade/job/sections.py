@@ -365,10 +365,9 @@ class Tune(Section, frozen=True):
 
 
 class Checkpoint(Section, frozen=True):
-    """How often parties store the state of a run, and how long one that is away is waited for."""
+    """How often parties store the state of a run, to go on from after a crash."""
 
     every: Literal["auto", "epoch", "never"] | int = "auto"  # epochs; auto: as often as costs next to nothing
-    wait_s: float = 300.0  # between daemons: a party that went away may come back within this time
 
     def epochs(self, world: World) -> int | Literal["auto"] | None:
         """Epochs between two checkpoints; None: there are none.
@@ -394,7 +393,6 @@ class Training(Section, frozen=True, kw_only=True):
     cascade: Cascade = Cascade()
     privacy: PrivacyTerms = PrivacyTerms()
     woe: Woe = Woe()
-    checkpoint: Checkpoint = Checkpoint()
 
 
 class Job(Training, frozen=True, kw_only=True):
@@ -405,4 +403,5 @@ class Job(Training, frozen=True, kw_only=True):
     data: Data
     model: ModelSpecs = ModelSpecs()
     tune: Tune = Tune()
+    checkpoint: Checkpoint = Checkpoint()
     engine: EngineTerms = HERE  # who computes inside every party

@@ -127,13 +127,13 @@ class PullConversation:
 
     async def run(self) -> None:
         """Train stint by stint, measure after each, and serve the others all the while."""
-        serving = asyncio.ensure_future(self.serve())
-        heeding = asyncio.ensure_future(self.heed())
         gates = self.context.gates
         gates.keep(self, "state")
         gates.begin(1)
-        await gates.realign()
+        serving = asyncio.ensure_future(self.serve())
+        heeding = asyncio.ensure_future(self.heed())
         try:
+            await self._guard(gates.realign(), serving, heeding)
             for stint in range(gates.position, self.timetable.epochs):
                 self.state.stint = stint
                 await self._guard(self.together(), serving, heeding)
