@@ -111,6 +111,15 @@ def test_the_sweep_sees_no_tiny_set_above_first_order(kind: str) -> None:
     assert "ABOVE" not in verdicts
 
 
+def test_where_curvature_falls_old_pairs_do_not_hold_a_run_back() -> None:
+    """Labels that columns explain well: near the optimum all is flatter than H knows from before."""
+    bench = Bench("sweep", "sweep", quick=True)
+    cases = every_case(None, 1, ("breast-cancer",), ())
+    sweep(bench, lambda line: None, cases, ("asysqn-svrg",), epochs=20)
+    ((*_, verdict),) = bench.grids[0].rows
+    assert verdict == "below"
+
+
 def test_losslessness_is_judged_by_the_difference_of_means(made_up: Bench, tmp_path: Path) -> None:
     terms = lossless.TrialTerms(1e-7, {"batch": 32, "epochs": 20}, {"batch": 128, "epochs": 4})
     lossless.TERMS["made"] = terms

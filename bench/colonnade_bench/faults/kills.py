@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +30,8 @@ CASES = (
     Case("vfb-saga", sections={"secure": CLEAR}),
     Case("fd-svrg"),
     Case("lbfgs", sections={"secure": CLEAR}),
-    Case("vfb2-sgd", sections={"secure": BLIND, "train": {"ahead": 1}}),
+    # owners are told their weights with random low bits, which no two runs share
+    Case("vfb2-sgd", exact=False, sections={"secure": BLIND, "train": {"ahead": 1}}),
     Case("fdskl"),
     Case("split"),
     Case("c-vfl"),
@@ -61,7 +62,7 @@ def kill_runs(
             begin, expected, seconds = _left_alone(order, Path(name))
             for number in range(kills):
                 party = order.plan.parties[number % len(order.plan.parties)]
-                after = float(rng.uniform(0.3, max(0.6, seconds)))
+                after = float(rng.uniform(0.05, seconds))
                 found.append(_killed(case, order, begin, expected, party, after, Path(name) / str(number)))
         mine = [each for each in found if each.case == case.name]
         equal = sum(each.outcome == "equal" for each in mine)
@@ -131,7 +132,9 @@ def _killed(
             result.outcome = "took too long"
     for name, share in expected.items():
         for key, array in share.weights.items():
-            if not np.array_equal(array, shares[name].weights[key]):
+            told = shares[name].weights[key]
+            blurred = not case.exact and name != order.plan.evaluator
+            if not (np.allclose(array, told, atol=1e-5) if blurred else np.array_equal(array, told)):
                 result.outcome = f"{name} has another {key}"
     return result
 
@@ -142,12 +145,9 @@ def _murderer(folder: Path, after: float) -> Iterator[None]:
 
     def strike() -> None:
         for process in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (process / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"colonnade.run.worker" in words and str(folder).encode() in words:
-                os.kill(int(process.name), signal.SIGKILL)
+            with suppress(OSError):  # of others', and of those that end meanwhile
+                if (process / "fd" / "2").readlink() == folder / "log.txt":
+                    os.kill(int(process.name), signal.SIGKILL)
 
     timer = threading.Timer(after, strike)
     timer.start()

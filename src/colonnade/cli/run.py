@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from colonnade.cli.machine import print_json
+from colonnade.errors import ColonnadeError
 from colonnade.job import World
 
 if TYPE_CHECKING:
@@ -105,10 +106,20 @@ def _run(
 
     from colonnade.run.federate import federate
 
-    with progress(job.train.epochs, quiet=quiet) as reporter:
-        done = federate(
-            composition, progress=reporter, out=folder, tell=reporter.tell, timeline=timeline, resume=resume
-        )
+    try:
+        with progress(job.train.epochs, quiet=quiet) as reporter:
+            done = federate(
+                composition,
+                progress=reporter,
+                out=folder,
+                tell=reporter.tell,
+                timeline=timeline,
+                resume=resume,
+            )
+    except ColonnadeError:
+        if any(folder.glob("parties/*/checkpoints/*.gate")):
+            click.echo("note: the run has checkpoints; the same command with --resume goes on", err=True)
+        raise
     return done, store_run(folder, done, plot=plot)
 
 

@@ -162,8 +162,8 @@ class Tickets:
 
     def past(self, number: int) -> bool:
         """Whether the round is not to be computed any more."""
-        own, window, _ = self._of(number)
-        return window.past(own)
+        own, index = divmod(number, len(self.windows))
+        return own >= self.windows[index].state.stop
 
     def expects(self, number: int) -> bool:
         """Whether the round is begun here and not finished."""
@@ -220,8 +220,8 @@ class Tickets:
         return own, self.windows[index], index
 
     def _may_begin(self, number: int, extra: int) -> bool:
-        own, window, index = self._of(number)
-        return window.may_begin(own, extra) and (not self.keeper or self._has_ticket(index))
+        own, index = divmod(number, len(self.windows))
+        return self.windows[index].may_begin(own, extra) and (not self.keeper or self._has_ticket(index))
 
     def _has_ticket(self, index: int) -> bool:
         """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta.

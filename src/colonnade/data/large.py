@@ -1,6 +1,7 @@
 """Data that is too large to be held: read, prepared and stored a stretch of rows at a time.
 
-Columns are large where they would take, as numbers of 8 bytes, more than a quarter of `data.memory`. Then
+Columns are large where they would take, as numbers of 8 bytes, more than an eighth of `data.memory`: in
+memory a run takes up to eight times its columns, for copies as they were read, split and shuffled. Then
 they must lie in Parquet. Every party's preparation is learnt from a sample of its training rows, spread over
 the file; its columns are prepared once, into a file of rows that is mapped into memory when it is used
 (`open_columns`), single precision where the file's own columns are no finer. Whether a row is for the test is
@@ -31,7 +32,7 @@ STRETCH = 2**16
 SAMPLE, GROUPS = 2**19, 16
 """Rows that a preparation is learnt from, and the parts of a file that they come from."""
 
-PART = 4
+PART = 8
 """Columns are large from this part of a party's memory on."""
 
 

@@ -7,7 +7,6 @@ waits for it (`waiting.py`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import cast
@@ -50,7 +49,7 @@ class Mailbox:
         self._tagged: dict[tuple[type[Message], int], dict[str, Message]] = {}
         self._queues: dict[type[Message], list[tuple[str, Message]]] = {}
         self._limit = limit
-        self._sizes: Counter[object] = Counter()  # bytes that wait, by kind and tag or by queue
+        self._sizes: dict[object, int] = {}  # bytes that wait, by kind and tag or by queue
         self._waiting = 0  # their sum
 
     def put(self, sender: str, message: Message, size: int = 0) -> None:
@@ -80,7 +79,7 @@ class Mailbox:
             self._waits.release(key, sender)
 
     def _count(self, key: object, size: int) -> None:
-        self._sizes[key] += size + OVERHEAD
+        self._sizes[key] = self._sizes.get(key, 0) + size + OVERHEAD
         self._waiting += size + OVERHEAD
 
     def _forget(self, key: object) -> None:

@@ -54,7 +54,8 @@ class TorchOptimizer:
     def plain(self, state: Any) -> Any:
         (remembered,) = state.state_dict()["state"].values() or ({},)
         return {
-            name: np.array(value) if torch.is_tensor(value) else value for name, value in remembered.items()
+            name: value.detach().cpu().numpy().copy() if torch.is_tensor(value) else value
+            for name, value in remembered.items()
         }
 
     def restore(self, state: Any, plain: Any) -> None:

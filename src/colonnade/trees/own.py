@@ -54,19 +54,19 @@ class OwnColumns:
         """Which rows of the nodes that this party splits go left, node after node; notes the splits."""
         mine = level.party == self.party
         self._check(level, mine)
-        for node in np.flatnonzero(mine).tolist():
+        sides = [np.zeros(0, dtype=bool)]
+        for node, rows in frontier.parts(frontier.rows, mine):
             column, last = int(level.column[node]), int(level.bin[node])
+            gaps_left, gap = bool(level.gaps_left[node]), self.grid.ordered[column]
             # a split of all numbers from all gaps has no edge above it
             edges = np.append(self.cuts.edges[column], np.inf)
-            self.splits.add(column, float(edges[last]), bool(level.gaps_left[node]))
-        rows, counts = frontier.rows[frontier.within(mine)], frontier.counts[mine]
-        columns = np.repeat(level.column[mine], counts)
-        code = self.all.codes.ravel().take(columns * self.all.codes.shape[1] + rows)
-        left: Flags = code <= np.repeat(level.bin[mine], counts)
-        if self.grid.gaps[level.column[mine]].any():
-            gap = self.grid.gaps[columns] & (code == self.grid.ordered[columns])
-            left = np.where(gap, np.repeat(level.gaps_left[mine], counts), left)
-        return left
+            self.splits.add(column, float(edges[last]), gaps_left)
+            code = self.all.codes[column].take(rows)
+            left = code <= last
+            if gaps_left and self.grid.gaps[column]:
+                left |= code == gap
+            sides.append(left)
+        return np.concatenate(sides)
 
     def _check(self, level: Level, mine: Flags) -> None:
         """Refuse splits of columns or bins that are not there."""
@@ -81,5 +81,8 @@ def joined_sides(sides: Sequence[tuple[int, Flags]], level: Level, frontier: Fro
     """The side of every row of the open nodes, from what each party said of its nodes, by its place."""
     left = np.zeros(len(frontier.rows), dtype=bool)
     for party, flags in sides:
-        left[frontier.within(level.party == party)] = flags
+        taken = 0
+        for _, part in frontier.parts(left, level.party == party):
+            part[:] = flags[taken : taken + len(part)]
+            taken += len(part)
     return left

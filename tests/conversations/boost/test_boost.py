@@ -139,6 +139,18 @@ def test_gaps_go_where_they_gain_more() -> None:
     assert_equal_trees(done, oracle)
 
 
+def test_categories_are_split_by_their_numbers_and_their_gaps_go_their_own_way() -> None:
+    tables = random_tables(active=1)
+    for party, table in tables.train.items():
+        X = np.asarray(table.X).copy()
+        X[:, 0] = np.digitize(X[:, 0], [-1.0, 0.0, 0.2, 1.0])  # five categories, numbered
+        X[:, 1] = X[:, 1] > 0
+        tables.train[party] = replace(table, X=X)
+    tables = with_gaps(tables, 0.1)
+    done = grown(tables, trees={"max_depth": 4})
+    assert_equal_trees(done, naive(tables, done))
+
+
 def test_rows_have_weights() -> None:
     tables = random_tables(active=1)
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.5], tables.train["party0"].rows)

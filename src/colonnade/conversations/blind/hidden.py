@@ -21,6 +21,7 @@ from colonnade.arrays import Floats, Words
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.columns import BITS
 from colonnade.conversations.blind.pairs import Open, PairProducts
+from colonnade.conversations.blind.scale import Scale
 from colonnade.conversations.blind.verbs import NOTHING
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
@@ -30,6 +31,7 @@ from colonnade.errors import FixedPointOverflow, ProtocolError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, tag_of
 from colonnade.models.linear import rows_of
+from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import PACKED, floats, like, words
 from colonnade.secure import waves
 from colonnade.secure.streams import Roles, Stream
@@ -39,39 +41,6 @@ LOT = 4096  # rows whose products are prepared together
 REVEALED = 20  # bits of fraction of the weights that owners are told
 SHRUNK = 0.01  # the part of all weights that the penalty takes at once, at most
 _LINE = 2**40  # tags of messages between two parties alone
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How numbers are written: bits of what is added, of sines, and of the factor of a division."""
-
-    bits: int
-    sines: int
-    factor: int
-
-    @staticmethod
-    def of(loss: str, l2: float, rate: float) -> Scale:
-        """The bits for steps of `rate`, the step over the rows of a batch."""
-        small = math.log2(rate)
-        if loss == "squared":
-            return Scale(min(24, max(16, 12 - math.floor(small))), 0, 10 - math.floor(small))
-        bits = 28 if l2 else 34
-        return Scale(bits, min(16, max(8, round((bits + small) / 2))), 0)
-
-    @property
-    def weights(self) -> int:
-        """Bits of fraction of weights."""
-        return BITS + self.bits
-
-    @property
-    def scores(self) -> int:
-        """Bits of fraction of scores."""
-        return 2 * BITS + self.bits
-
-    @property
-    def widest(self) -> float:
-        """The largest theta of the squared loss that a division takes."""
-        return 2.0 ** (62 - self.scores - 11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +65,7 @@ class HiddenTraining:
 
     def __init__(self, context: Context[LinearSettings], hidden: Hidden) -> None:
         plan, rows = context.plan, context.train.rows
-        self.context, self.net, self.me = context, context.net, context.me
+        self.context = context
         self.schedule = Schedule(
             rows, plan.pace.batch, plan.pace.epochs, plan.seed, (plan.evaluator,), plan.settings.reshuffle
         )
@@ -108,6 +77,14 @@ class HiddenTraining:
         self.products = PairProducts(context, hidden, self._fixed())
         self.evaluation = context.evaluation()
         self._lines = 0
+
+    @property
+    def net(self) -> Endpoint:
+        return self.context.net
+
+    @property
+    def me(self) -> str:
+        return self.context.me
 
     def _secret_turn(self) -> columns.Turn:
         """An owner's secret rotation; the label holder's columns are in nobody's totals."""

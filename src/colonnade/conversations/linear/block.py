@@ -17,7 +17,7 @@ from colonnade.engines.engine import INLINE, Engine
 from colonnade.job import MEMORY
 from colonnade.models.linear import RowKernels
 from colonnade.models.shuffled import ShuffledRows
-from colonnade.optim.estimators import Estimator
+from colonnade.optim.estimators import Estimator, Sgd
 from colonnade.regularizers import Penalty
 
 Thetas = Sequence[tuple[Round, Floats]]
@@ -88,6 +88,9 @@ class Block:
         """The same for several batches; neighbouring ones are one product."""
         shares: dict[int, Floats] = {}
         for run in neighbours(batches):
+            if len(run) == 1:
+                shares[run[0].number] = self.scores(run[0])
+                continue
             joined = self.scores(run[0]._replace(end=run[-1].end))
             for batch in run:
                 shares[batch.number] = joined[batch.start - run[0].start : batch.end - run[0].start]
@@ -100,14 +103,15 @@ class Block:
         for run in neighbours([batch for batch, _ in thetas], alike=True):
             first, last = run[0], run[-1]
             rows = self.rows(first.epoch)
-            which = self._schedule.places(first.epoch, first.start, last.end)
             parts = [replies[batch.number] for batch in run]
             theta = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            gradient = rows.gradient(first.start, last.end, self.estimator.news(which, theta))
+            if not isinstance(self.estimator, Sgd):  # which remembers nothing of any row
+                theta = self.estimator.news(self._schedule.places(first.epoch, first.start, last.end), theta)
+            gradient = rows.gradient(first.start, last.end, theta)
             v += gradient / first.size
             if not isinstance(mean := self.estimator.mean(), float):  # a number is an empty memory's zero
                 v += len(run) * mean
-            self.estimator.learn(len(which), gradient)
+            self.estimator.learn(last.end - first.start, gradient)
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:
@@ -135,6 +139,8 @@ def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Ro
     >>> len(neighbours([Round(0, 0, 0, 5), Round(3, 0, 5, 9)], alike=True))
     2
     """
+    if len(batches) == 1:
+        return [list(batches)]
     runs: list[list[Round]] = []
     for batch in sorted(batches, key=lambda each: (each.epoch, each.start, each.number)):
         last = runs[-1][-1] if runs else None

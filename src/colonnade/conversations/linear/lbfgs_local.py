@@ -85,7 +85,10 @@ class Curvature:
             return
         self.block.w -= sizes.faded_rate() * v
         if self.ready:  # H makes the step longer where the objective is flatter than at its steepest
-            self.block.w -= sizes.faded_gamma() * (self.local(v) - v / sizes.steepest())
+            # 1 / H_0 comes from a batch, and from before: it may exceed the steepest of now, and then the
+            # difference would take from the first-order step instead of adding to it
+            steepest = max(sizes.steepest(), self.memory.gamma)
+            self.block.w -= sizes.faded_gamma() * (self.local(v) - v / steepest)
         self._watch(thetas[-1], sizes.gamma())
 
     def values(self, batch: Round) -> int:
