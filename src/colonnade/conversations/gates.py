@@ -32,6 +32,7 @@ from colonnade.arrays import Numbers
 from colonnade.errors import CheckpointError, ProtocolError, ShareError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.expect import floats, whole
 from colonnade.plain import fill, pack, unpack
 from colonnade.records import Records
 
@@ -76,7 +77,7 @@ class Gates:
         found = self.records.gates()
         tag = tag_of(Topic.GATE, 0)
         await self.net.broadcast(Announce(tag, np.array(found, dtype=np.int64)))
-        told = await self.net.gather(Announce, tag)
+        told = await self.net.gather(Announce, tag, values=whole(None))
         common = set(found).intersection(*(set(message.values.tolist()) for message in told.values()))
         if not common:
             self.records.clear()
@@ -139,7 +140,7 @@ class Gates:
         words += [self._stored, asyncio.get_running_loop().time() if clock.virtual else 0.0]
         tag = tag_of(Topic.GATE, position)
         await self.net.broadcast(Announce(tag, np.array(words)))
-        told = {party: message.values for party, message in (await self.net.gather(Announce, tag)).items()}
+        told = {party: message.values for party, message in (await self._words(tag)).items()}
         _check(told)
         told[self.net.me] = np.array(words)
         self.upcoming, store = int(told[self.evaluator][0]), bool(told[self.evaluator][1])
@@ -148,6 +149,10 @@ class Gates:
         if store:
             await self._store(position, picture)
         await self.realign()
+
+    async def _words(self, tag: int) -> dict[str, Announce]:
+        """What every peer says at a gate."""
+        return await self.net.gather(Announce, tag, values=floats(4, low=0))
 
     async def realign(self) -> None:
         """Leave the gate at the agreed time, on a virtual clock."""
