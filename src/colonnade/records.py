@@ -68,7 +68,10 @@ class Records:
                 self.disk.remove(path)
 
     def gates(self) -> list[tuple[int, int]]:
-        """The gates whose state is whole, each with its session; CheckpointError if a file belongs to another job or other data."""
+        """The gates whose state is whole, each with its session.
+
+        CheckpointError if a file belongs to another job or to other data.
+        """
         found = []
         for gate, path in self._files().items():
             header = self._header(path)

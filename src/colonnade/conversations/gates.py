@@ -13,9 +13,9 @@ that all have, and its own newest. A party that cannot write goes on, and says s
 
 A run that goes on (`open`) is a new session: new keys, new masks, the same names for the same rounds. The
 parties agree on the newest gate that all have from one session (shares of blind runs, and all that depends on
-which message came first, fit together only within one); `keep` then puts back what was kept. `position` is where the
-conversation goes on. On a virtual clock all leave a gate at one agreed time, and go on from it at that time:
-then what is asynchronous happens in the same order again.
+which message came first, fit together only within one); `keep` then puts back what was kept. `position` is
+where the conversation goes on. On a virtual clock all leave a gate at one agreed time, and go on from it at
+that time: then what is asynchronous happens in the same order again.
 """
 
 from __future__ import annotations
