@@ -13,6 +13,7 @@ BENCHES = {
     "faults": "colonnade_bench.faults.faults",
     "fdskl": "colonnade_bench.kernel.fdskl",
     "large": "colonnade_bench.large",
+    "soak": "colonnade_bench.deploy.soak",
     "trees": "colonnade_bench.trees.trees",
     "vfb2": "colonnade_bench.linear.vfb2",
 }

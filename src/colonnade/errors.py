@@ -140,6 +140,10 @@ class ChangedIds(AlignmentError):
     """A party brings other ids than it brought to the run before."""
 
 
+class WorkerError(ColonnadeError):
+    """The process in which a party trains ended by itself, or over one of the party's limits."""
+
+
 class Refused(ColonnadeError):
     """A party refused to take part, and said why."""
 

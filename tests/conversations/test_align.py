@@ -154,7 +154,7 @@ def test_sets_too_small_for_what_is_demanded_are_not_compared() -> None:
 
 
 def test_what_peers_announce_is_looked_at_before_any_id_is_compared() -> None:
-    def refuse(rosters: Mapping[str, Roster]) -> None:
+    async def refuse(rosters: Mapping[str, Roster]) -> None:
         assert rosters["bee"].size == 2
         raise ChangedIds("other ids")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from colonnade.conversations.predict import Session, SummedPart
-from colonnade.errors import NetworkError
+from colonnade.errors import ProtocolError
 from colonnade.messages import Score
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
@@ -72,7 +72,7 @@ def test_a_row_that_is_not_common_ends_the_session() -> None:
     async def ask(session: Session) -> Any:
         return await session.ask(np.array([60]))
 
-    with pytest.raises(NetworkError, match="rows that are not among the common ones"):
+    with pytest.raises(ProtocolError, match="ant sent Score 0 with rows of values"):
         together(parts, ask)
 
 
@@ -82,5 +82,5 @@ def test_a_request_out_of_turn_ends_the_session() -> None:
     async def ask(session: Session) -> None:
         await session.net.broadcast(Score(5, np.array([1])))
 
-    with pytest.raises(NetworkError, match="asks out of turn"):
+    with pytest.raises(ProtocolError, match="asks out of turn"):
         together(parts, ask)

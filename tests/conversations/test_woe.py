@@ -13,7 +13,7 @@ from tests.oracles import woe as oracle
 from colonnade.conversations import woe as module
 from colonnade.conversations.woe import Binned, Evidenced, weigh_as_label_holder, weigh_as_party
 from colonnade.data.bins import category_bins, number_bins
-from colonnade.errors import ColonnadeError, DataError, SumError
+from colonnade.errors import ColonnadeError, DataError, ProtocolError
 from colonnade.job import Woe
 from colonnade.messages import Evidence, Message, SealedLabels, Sealing, Tally
 from colonnade.net.clock import RealClock
@@ -111,12 +111,12 @@ def test_a_party_without_columns_takes_part() -> None:
     ("kind", "change", "words"),
     [
         (Tally, lambda m: replace_(m, rows=m.rows + 1), "every row once"),
-        (Tally, lambda m: replace_(m, rows=m.rows.astype(float)), "counts were due"),
+        (Tally, lambda m: replace_(m, rows=m.rows.astype(float)), "int64 were due"),
         (Tally, lambda m: replace_(m, sealed=m.sealed[:-1]), "fit together"),
         (Tally, lambda m: replace_(m, ordered=m.bins + 1), "fit together"),
         (Tally, lambda m: replace_(m, sealed=m.sealed[::-1]), "no count|of shape"),
-        (Evidence, lambda m: replace_(m, woe=m.woe[:-1]), "does not fit"),
-        (Evidence, lambda m: replace_(m, woe=m.woe + np.inf), "does not fit"),
+        (Evidence, lambda m: replace_(m, woe=m.woe[:-1]), "were due"),
+        (Evidence, lambda m: replace_(m, woe=m.woe + np.inf), "values from inf"),
         (Evidence, lambda m: replace_(m, group=m.group + 1), "not numbered"),
         (SealedLabels, lambda m: replace_(m, sealed=m.sealed[:-1]), "were due"),
         (SealedLabels, lambda m: replace_(m, sealed=m.sealed * 0), "no point"),
@@ -131,7 +131,7 @@ def test_what_is_malformed_is_refused(
 
     skewed = binned(1)
     skewed.codes[1][:200] = 0  # so that counts in another order are too large for some bin
-    with pytest.raises((SumError, DataError), match=words):
+    with pytest.raises((ProtocolError, DataError), match=words):
         together(
             {"bank": binned(0), "shop": skewed}, np.where(np.arange(400) < 200, 1.0, -1.0), change=changed
         )

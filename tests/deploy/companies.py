@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Terms, check_terms
 
+NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 NAMES = ("bank", "shop", "telecom")
 COLUMNS = {"bank": {"income": 0, "age": 1}, "shop": {"visits": 2}, "telecom": {"calls": 3}, "notary": {}}
 ROWS = 400
@@ -60,10 +62,15 @@ def job(names: tuple[str, ...] = NAMES, **changes: Any) -> Terms:
 
 
 @asynccontextmanager
-async def running(consortium: Consortium, **versions: str) -> AsyncIterator[dict[str, Daemon]]:
-    """Start all daemons of the consortium, wait until they are connected, and stop them in the end."""
+async def running(
+    consortium: Consortium, *, apart: bool = False, versions: Mapping[str, str] = NO_VERSIONS
+) -> AsyncIterator[dict[str, Daemon]]:
+    """Start all daemons of the consortium, wait until they are connected, and stop them in the end.
+
+    With `apart` their trainings get processes of their own, as those of real daemons do.
+    """
     daemons = {
-        name: Daemon(read_settings(consortium.config(name)), **_version(versions.get(name)))
+        name: Daemon(read_settings(consortium.config(name)), apart=apart, **_version(versions.get(name)))
         for name in consortium.names
     }
     try:
@@ -93,7 +100,7 @@ def together(
     """Run a program with all daemons connected, and return its result."""
 
     async def main() -> Any:
-        async with running(consortium, **versions) as daemons:
+        async with running(consortium, versions=versions) as daemons:
             return await program(daemons)
 
     logging.getLogger("colonnade").setLevel(logging.DEBUG)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from colonnade.deploy.http.door import Door
-from colonnade.deploy.main import OneLine
+from colonnade.deploy.logs import OneLine
 from colonnade.deploy.quotas import Quota
 from colonnade.errors import Refused
 from colonnade.net.stream.port import free_ports

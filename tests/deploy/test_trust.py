@@ -20,9 +20,10 @@ from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Comparison, read_journal
 from colonnade.deploy.ledger import Ledger
 from colonnade.deploy.limits import check_limits
-from colonnade.deploy.settings import Limits
+from colonnade.deploy.settings import Limits, Settings
 from colonnade.deploy.terms import Proposal, check_terms
 from colonnade.errors import ColonnadeError, Refused, ShareError
+from colonnade.job import Section
 from colonnade.messages import Begin, Cancel, Propose
 
 ACCEPT = 'accept = ["labels", "scores", "two-parties", "similarity", "outputs"]\nmin_rows = 20\n'
@@ -346,3 +347,22 @@ def test_seeds_and_names_that_cannot_be_used_are_refused_before_training() -> No
     with pytest.raises(ColonnadeError, match="name: has 300 characters"):
         job(name="x" * 300)
     assert job(seed=2**63 - 1).seed == 2**63 - 1
+
+
+def test_a_version_with_one_key_more_agrees_with_one_that_does_not_know_it() -> None:
+    class Older(Section, frozen=True):
+        epochs: int = 10
+
+    class Newer(Section, frozen=True):
+        epochs: int = 10
+        pace: str = "steady"
+
+    assert Older(epochs=3).digest() == Newer(epochs=3).digest() != Newer(epochs=3, pace="fast").digest()
+    assert msgspec.json.decode(Newer(epochs=3).written(), type=Older) == Older(epochs=3)
+    terms = job()
+    assert msgspec.json.decode(Proposal(train=terms).written(), type=Proposal).train == terms
+    assert b"align" not in Proposal(train=terms).written()  # nothing that is as it is by default
+
+
+def test_a_line_may_be_down_for_half_a_minute() -> None:
+    assert Settings(name="bank", listen="127.0.0.1:1", peers={}).reconnect_s >= 30

@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.net.worlds import PARTIES, RUN, WORLDS, World, world
 
-from colonnade.errors import Aborted, DeadlineExceeded, OversizedMessage, SumError, UnknownParty
+from colonnade.errors import (
+    Aborted,
+    DeadlineExceeded,
+    OversizedMessage,
+    ProtocolError,
+    SumError,
+    UnknownParty,
+)
 from colonnade.messages import (
     Announce,
     Backward,
@@ -228,7 +235,7 @@ def test_bad_frames_are_refused_counted_and_do_not_stop_the_party(run: World) ->
     assert (bee["WrongRun"], bee["UnknownParty"]) == (1, 2)
 
 
-def test_a_frame_in_order_that_is_no_message_is_refused_and_the_next_is_delivered(run: World) -> None:
+def test_a_frame_in_order_that_is_no_message_ends_the_run_by_its_senders_name(run: World) -> None:
     async def program(net: Endpoint) -> dict[str, int]:
         if net.me == "ant":
             delivery, line = net._delivery, net._delivery._lines["bee"]
@@ -238,11 +245,13 @@ def test_a_frame_in_order_that_is_no_message_is_refused_and_the_next_is_delivere
             frames = [pack(header, payload) for header, payload in zip(headers, payloads, strict=True)]
             for frame in reversed(frames):
                 delivery._wire.send("bee", frame)
-            await net.recv(Piece, "bee", 1)
+            with pytest.raises(Aborted, match="bee ended the run"):
+                await net.recv(Piece, "bee", 1)
         else:
-            assert (await net.recv(Piece, "ant", 1)).values[0] == 1.0
-            await net.send("ant", piece(1, 1.0))
-        await net.finish()
+            with pytest.raises(ProtocolError, match="ant sent what bee cannot read"):
+                await net.recv(Piece, "ant", 7)
+            assert (await net.recv(Piece, "ant", 1)).values[0] == 1.0  # the next was still delivered
+            await net.abort(ProtocolError("ant sent no message"))
         return dict(net.meter.refused)
 
     assert run(program, PARTIES[:2]) == [{}, {"MalformedMessage": 2}]
@@ -257,18 +266,20 @@ def test_a_frame_of_nobody_is_refused_by_name(run: World) -> None:
     assert run(program, PARTIES[:2]) == [{"UnknownParty": 1}] * 2
 
 
-def test_a_message_that_is_said_twice_is_refused(run: World) -> None:
+def test_a_message_that_is_said_twice_ends_the_run_by_its_senders_name(run: World) -> None:
     async def program(net: Endpoint) -> dict[str, int]:
-        await net.broadcast(piece(1, 1.0))
-        await net.broadcast(piece(1, 2.0))
-        await net.broadcast(piece(2))
-        await net.gather(Piece, 2)
-        got = await net.gather(Piece, 1)
-        assert all(each.values[0] == 1.0 for each in got.values())
-        await net.finish()
+        if net.me == "ant":
+            await net.broadcast(piece(1, 1.0))
+            await net.broadcast(piece(1, 2.0))
+            with pytest.raises(Aborted, match="bee ended the run"):
+                await net.gather(Piece, 2)
+        else:
+            with pytest.raises(ProtocolError, match="ant sent Piece 1 twice"):
+                await net.gather(Piece, 2)
+            await net.abort(ProtocolError("ant says everything twice"))
         return dict(net.meter.refused)
 
-    assert run(program, PARTIES[:2]) == [{"MalformedMessage": 1}] * 2
+    assert run(program, PARTIES[:2]) == [{}, {"MalformedMessage": 1}]
 
 
 def test_an_abort_reaches_every_peer_and_ends_every_wait(run: World) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import subprocess
 import sys
 import time
@@ -38,6 +40,7 @@ from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials, issue
 from colonnade.net.stream.port import free_ports
+from colonnade.net.stream.tls import STRANGERS
 from colonnade.net.stream.wire import NetworkWire
 
 PAIR = PARTIES[:2]
@@ -218,6 +221,61 @@ def test_a_peer_whose_process_is_killed_is_lost_within_the_deadline(kind: str, v
         finally:
             process.kill()
             process.communicate()
+
+    asyncio.run(main())
+
+
+def test_a_second_process_of_a_peer_does_not_end_what_the_first_does(kind: str) -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+        first, bee_line = wire(kind, "ant", where), wire(kind, "bee", where)
+        ant, bee = endpoint("ant", PAIR, first, RealClock()), endpoint("bee", PAIR, bee_line, RealClock())
+        await asyncio.gather(first.start(), bee_line.start())
+        with pytest.raises(PeerLost, match="another process of ant is connected with bee"):
+            async with party(wire(kind, "ant", where)):
+                pass
+        await ant.send("bee", Piece(0, np.zeros(1)))
+        assert set(await bee.gather(Piece, 0)) == {"ant"}
+        await asyncio.gather(ant.close(), bee.close())
+
+    asyncio.run(main())
+
+
+def test_a_flood_of_silent_connections_does_not_keep_a_peer_out() -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+        ant, bee = wire("tls", "ant", where), wire("tls", "bee", where)
+        ends = [endpoint("ant", PAIR, ant, RealClock()), endpoint("bee", PAIR, bee, RealClock())]
+        listening = asyncio.ensure_future(bee.start())
+        await asyncio.sleep(0.1)
+        silent = []
+        for _ in range(STRANGERS + 100):
+            silent.append(socket.socket())
+            silent[-1].setblocking(False)
+            with contextlib.suppress(OSError):
+                await asyncio.get_running_loop().sock_connect(silent[-1], where["bee"])
+        async with asyncio.timeout(8):  # a handshake that says nothing is ended after 10
+            await asyncio.gather(ant.start(), listening)
+        for line in silent:
+            line.close()
+        await asyncio.gather(*(end.close() for end in ends))
+
+    asyncio.run(main())
+
+
+def test_a_certificate_that_is_taken_away_ends_a_line_that_stands() -> None:
+    async def main() -> None:
+        where = addresses(PAIR)
+        ant, bee = wire("tls", "ant", where), wire("tls", "bee", where)
+        ends = [endpoint("ant", PAIR, ant, RealClock()), endpoint("bee", PAIR, bee, RealClock())]
+        await asyncio.gather(ant.start(), bee.start())
+        bee.recheck(Credentials.load(certificates(), "bee", ["ant"]))
+        await ends[0].send("bee", Piece(0, np.zeros(1)))
+        assert set(await ends[1].gather(Piece, 0)) == {"ant"}
+        bee.recheck(Credentials.load(certificates(), "bee", []))
+        with pytest.raises(CertificateError, match="no certificate of ant is pinned at bee"):
+            await ends[1].gather(Piece, 1)
+        await asyncio.gather(*(end.close() for end in ends))
 
     asyncio.run(main())
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.net.worlds import PARTIES, WORLDS, simulated, world
 
-from colonnade.errors import MalformedMessage, UnknownParty
+from colonnade.errors import MalformedMessage, ProtocolError, UnknownParty
 from colonnade.messages import Announce, Backward, Bye, Decay, Message, Relay, encode
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.simulated import Faults, Link
@@ -120,8 +120,12 @@ def test_a_run_without_a_tree_refuses_what_is_passed_on() -> None:
     async def program(net: Endpoint) -> dict[str, int]:
         if net.me == "bee":  # says that ant said something
             net._delivery.post("cat", Decay(1), encode(Relay(0, b"", encode(Decay(1)))))
+        if net.me == "cat":
+            with pytest.raises(ProtocolError, match="bee passed a message on"):
+                await net.finish()
+            return dict(net.meter.refused)
         await net.finish()
-        return dict(net.meter.refused)
+        return {}
 
     assert simulated(program)[2] == {"MalformedMessage": 1}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.secure.parties import Parties, masked, with_parties
 
-from colonnade.errors import SumError
+from colonnade.errors import ProtocolError
 from colonnade.messages import Coin, CoinShown
 from colonnade.secure import neighbours as module
 from colonnade.secure.coalitions import leaks, masked_graph
@@ -87,7 +87,7 @@ def test_who_shows_another_number_than_it_committed_to_is_named() -> None:
     async def program(parties: Parties) -> None:
         await asyncio.gather(liar(parties), *(draw(net, 2) for net in parties.nets[:2]))
 
-    with pytest.raises(SumError, match="party02 shows another random number"):
+    with pytest.raises(ProtocolError, match="party02 shows another random number"):
         with_parties(3, masked, program)
 
 
@@ -101,7 +101,7 @@ def test_who_tells_two_stories_is_found_out() -> None:
     async def program(parties: Parties) -> None:
         await asyncio.gather(liar(parties), *(draw(net, 2) for net in parties.nets[:2]))
 
-    with pytest.raises(SumError, match="somebody tells two stories"):
+    with pytest.raises(ProtocolError, match="somebody tells two stories"):
         with_parties(3, masked, program)
 
 

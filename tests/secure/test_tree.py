@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tests.secure.parties import Parties, random_pieces, with_parties
 from tests.secure.test_coalitions import tree_pairs
 
-from colonnade.errors import DeadlineExceeded, SumError
+from colonnade.errors import DeadlineExceeded, ProtocolError, SumError
 from colonnade.messages import Branch, Topic, tag_of, topic_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.secure.coalitions import tree_graph
@@ -206,7 +206,7 @@ def test_a_wrong_branch_is_a_named_error(wrong: Callable[[Branch], Branch]) -> N
             await send(to, wrong(message))
 
         net.send = spoilt  # type: ignore[method-assign,assignment]
-        with pytest.raises(SumError, match="party01 sent"):
+        with pytest.raises(ProtocolError, match="party01 sent"):
             await parties.sum(random_pieces(3, (2,)), 0, tag=0)
         await parties.failures()
 

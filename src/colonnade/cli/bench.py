@@ -23,6 +23,7 @@ BENCHES = {
     "faults": "parties that die and go on: simulated faults, real kills, the price of checkpoints",
     "fdskl": "kernels over split columns: Figures 3-6 and Table 4",
     "large": "data beyond the memory: rows a second and the peak of memory, beside fewer rows",
+    "soak": "four daemons with trainings, scores, restarts and strangers: do they stay as they were",
     "trees": "boosted trees: beside scikit-learn and XGBoost, cost and growth",
     "vfb2": "theta sent back to every party: Figures 2-4 and Table 2, beside pooled training",
 }
@@ -39,6 +40,7 @@ BENCHES = {
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
 @click.option("--jobs", type=click.IntRange(1), help="Pieces at the same time (the other papers).")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
+@click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
 @click.option("--rows", type=click.IntRange(1), help="So many rows (large).")
 @click.option("--columns", type=click.IntRange(1), help="So many columns (large).")
 @click.option("--seeds", type=click.IntRange(1), help="So many seeds of simulated faults (faults).")

@@ -24,6 +24,7 @@ from colonnade.conversations.window import Conditions, Pacing, Window
 from colonnade.losses import Loss, MeanLoss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of
+from colonnade.net.expect import out_of_turn
 from colonnade.net.network import Clock, Network
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
@@ -252,7 +253,12 @@ async def measure_at_marks(
         evaluation.mark(mark)
 
 
-async def heed_stop(net: Network, window: Window) -> None:
+async def heed_stop(net: Network, window: Window, evaluator: str) -> None:
     """Stop where the evaluator says; for everybody but the evaluator."""
-    for _, message in await net.drain(Stop, patient=True):
+    for sender, message in await net.drain(Stop, patient=True):
+        # it stops behind what is under way at itself, and nobody here is further than the window allows
+        if sender != evaluator or not window.base <= message.at <= window.stop:
+            raise out_of_turn(
+                sender, message, f"it stops the run at round {message.at}, {window.base} are done"
+            )
         window.stop_at(message.at)

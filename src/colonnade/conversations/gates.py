@@ -34,6 +34,7 @@ from colonnade.arrays import Numbers
 from colonnade.errors import CheckpointError, ProtocolError, ShareError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.expect import floats, whole
 from colonnade.plain import fill, pack, unpack
 from colonnade.records import Records
 
@@ -79,11 +80,10 @@ class Gates:
         tag = tag_of(Topic.GATE, 0)
         own = np.array([[0, secrets.randbits(62)], *found], dtype=np.int64)
         await self.net.broadcast(Announce(tag, own))
-        told = {party: message.values for party, message in (await self.net.gather(Announce, tag)).items()}
-        told[self.net.me] = own
-        for party, pairs in told.items():
-            if pairs.dtype != np.int64 or pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-                raise ProtocolError(f"{party} sent {pairs.shape} {pairs.dtype} values as its checkpoints")
+        heard = await self.net.gather(Announce, tag, values=whole(None, 2))
+        told = {**{party: message.values for party, message in heard.items()}, self.net.me: own}
+        if empty := [party for party, pairs in told.items() if not len(pairs)]:
+            raise ProtocolError(f"{empty[0]} does not say which session this is")
         self._session = int(told[self.evaluator][0, 1])
         common = set.intersection(*({tuple(pair) for pair in pairs[1:].tolist()} for pairs in told.values()))
         if not common:
@@ -147,7 +147,7 @@ class Gates:
         words += [self._stored, asyncio.get_running_loop().time() if clock.virtual else 0.0]
         tag = tag_of(Topic.GATE, position)
         await self.net.broadcast(Announce(tag, np.array(words)))
-        told = {party: message.values for party, message in (await self.net.gather(Announce, tag)).items()}
+        told = {party: message.values for party, message in (await self._words(tag)).items()}
         _check(told)
         told[self.net.me] = np.array(words)
         self.upcoming, store = int(told[self.evaluator][0]), bool(told[self.evaluator][1])
@@ -156,6 +156,10 @@ class Gates:
         if store:
             await self._store(position, picture)
         await self.realign()
+
+    async def _words(self, tag: int) -> dict[str, Announce]:
+        """What every peer says at a gate."""
+        return await self.net.gather(Announce, tag, values=floats(4, low=0))
 
     async def realign(self) -> None:
         """Leave the gate at the agreed time, on a virtual clock."""

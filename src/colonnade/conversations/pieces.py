@@ -15,7 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers
+from colonnade.errors import ProtocolError
 from colonnade.messages import Announce
+from colonnade.net.expect import NOTHING, PACKED, Due, expect
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
@@ -81,7 +83,7 @@ async def give_pieces(
     """Give one piece after another to the sums of another party, one for every tag."""
     for number, (tag, piece) in enumerate(zip(tags, pieces, strict=True)):
         if number >= UNDER_WAY:
-            await net.recv(Announce, root, tags[number - UNDER_WAY])
+            await net.recv(Announce, root, tags[number - UNDER_WAY], values=NOTHING)
         await secure.give(piece, root=root, tag=tag)
 
 
@@ -105,14 +107,20 @@ async def tell(net: Network, values: Floats, tags: Sequence[int]) -> None:
         await net.broadcast(Announce(tag, piece))
 
 
-async def hear(net: Network, sender: str, tags: Sequence[int]) -> Numbers:
-    """What a peer tells everybody; a message that is full is followed by another."""
+async def hear(net: Network, sender: str, tags: Sequence[int], due: Due) -> Numbers:
+    """What a peer tells everybody, and what it must be; a message that is full is followed by another."""
     heard: list[Numbers] = []
     for tag in tags:
-        heard.append((await net.recv(Announce, sender, tag)).values)
+        message = await net.recv(Announce, sender, tag, values=PACKED)
+        heard.append(message.values)
         if heard[-1].size != PIECE:
             break
-    return heard[0] if len(heard) == 1 else np.concatenate(heard)
+    if len(heard) > 1:
+        if any(each.dtype != heard[0].dtype or each.ndim != 1 for each in heard):
+            raise ProtocolError(f"{sender} sent numbers in pieces that do not fit together")
+        message = Announce(message.tag, np.concatenate(heard))
+    expect(sender, message, {"values": due})
+    return message.values
 
 
 def messages(values: int) -> int:

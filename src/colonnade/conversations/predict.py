@@ -21,10 +21,10 @@ import numpy as np
 
 from colonnade.arrays import Arrays, Floats, Matrix, Rows
 from colonnade.conversations.context import NO_MODELS, NO_STREAMS, GivenModels
-from colonnade.errors import NetworkError
 from colonnade.job import Job
 from colonnade.job.plan import Plan
 from colonnade.messages import Score, Topic, tag_of
+from colonnade.net.expect import expect, out_of_turn, whole
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import PairStreams
@@ -152,13 +152,13 @@ class Session:
         async for waiting in self.net.stream(Score, patient=True):
             for sender, request in waiting:
                 if sender != self.asker or request.tag != self._requests:
-                    raise NetworkError(f"{sender} asks out of turn in a session of {self.asker}")
+                    raise out_of_turn(sender, request, f"it asks out of turn in a session of {self.asker}")
                 self._requests += 1
                 if not request.rows.size:
                     return asked
                 rows = request.rows
-                if rows.dtype != np.int64 or rows.min() < 0 or rows.max() >= self.scorer.rows:
-                    raise NetworkError(f"{sender} asks for rows that are not among the common ones")
+                # any number of them, each one of the common ones
+                expect(sender, request, {"rows": whole(None, high=self.scorer.rows - 1)})
                 asked += len(rows)
                 await self.scorer.score(self, rows)
         return asked

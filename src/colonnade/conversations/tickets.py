@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from colonnade.conversations.window import Conditions, Window, WindowState
 from colonnade.errors import JobError, ProtocolError
 from colonnade.messages import Enough
+from colonnade.net.expect import said_by
 from colonnade.net.network import Network
 
 UNBOUNDED = 2**62
@@ -280,6 +281,10 @@ class Tickets:
             raise ProtocolError(f"the end of leg {leg} with {len(counts)} numbers of rounds was not due")
         if any(count < before for count, before in zip(counts, known, strict=True)):
             raise ProtocolError(f"leg {leg} ends with fewer rounds than the one before: {list(counts)}")
+        if sum(counts) > state.limits[leg]:
+            raise ProtocolError(
+                f"leg {leg} ends after {sum(counts)} rounds, {state.limits[leg]} at most are due"
+            )
         state.closed.append(list(counts))
         if last:
             state.last = leg
@@ -303,7 +308,8 @@ class Tickets:
             for sender, message in waiting:
                 if sender != keeper:
                     raise ProtocolError(f"{sender} ended a leg of the run, which is for {keeper} to do")
-                self.close(message.tag, message.counts, last=message.last)
+                with said_by(sender):
+                    self.close(message.tag, message.counts, last=message.last)
 
     def hold(self, gate: int) -> None:
         """Put up a gate ahead of all rounds of this leg."""

@@ -34,6 +34,7 @@ from colonnade.data.woe import Counts, Weighed, join_bins, woe_of
 from colonnade.errors import DataError, SumError
 from colonnade.job import Woe
 from colonnade.messages import Evidence, SealedLabels, Sealing, Tally, Topic, tag_of
+from colonnade.net.expect import floats, octets, said_by, whole
 from colonnade.net.network import Network
 from colonnade.secure.elgamal import Adder, SealingKey
 
@@ -78,8 +79,17 @@ async def weigh_as_label_holder(net: Network, y: Floats, own: Binned, terms: Woe
     mine = [_counted(bins, codes, bad) for bins, codes in zip(own.bins, own.codes, strict=True)]
     counts = {net.me: mine}
     for peer in net.peers:
-        tally = await net.recv(Tally, peer)
-        counts[peer] = await _aside(net, partial(_read, key, tally, peer, len(bad), terms))
+        counted = whole(None, high=len(bad))
+        tally = await net.recv(
+            Tally,
+            peer,
+            bins=counted,
+            ordered=counted,
+            chained=octets(None),
+            rows=counted,
+            sealed=octets(None, None),
+        )
+        counts[peer] = await _aside(net, partial(_read_of, key, tally, peer, len(bad), terms))
         await net.send(peer, _answer(counts[peer], terms))
     weighed = [_weighed(bins, each, terms) for bins, each in zip(own.bins, mine, strict=True)]
     return Evidenced(weighed, counts)
@@ -92,14 +102,14 @@ async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Wo
     if sealing.rows != rows:
         raise DataError(f"{label_holder} has {sealing.rows} rows, {net.me} has {rows}; align them first")
     _check_bins(net.me, own, terms)
-    adder = Adder(sealing.public, [bins.count for bins in own.bins])
+    with said_by(label_holder):
+        adder = Adder(sealing.public, [bins.count for bins in own.bins])
     for number, start in enumerate(range(0, rows, CHUNK)):
-        sealed = (await net.recv(SealedLabels, label_holder, _tag(number))).sealed
-        due = min(CHUNK, rows - start)
-        if len(sealed) != due:
-            raise SumError(f"{label_holder} sent {len(sealed)} sealed labels, {due} were due")
+        due = octets(min(CHUNK, rows - start), None)
+        sealed = (await net.recv(SealedLabels, label_holder, _tag(number), sealed=due)).sealed
         part = [codes[start : start + CHUNK] for codes in own.codes]
-        await _aside(net, partial(adder.add, sealed, part))
+        with said_by(label_holder):
+            await _aside(net, partial(adder.add, sealed, part))
     await net.send(
         label_holder,
         Tally(
@@ -110,7 +120,12 @@ async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Wo
             sealed=await _aside(net, adder.totals),
         ),
     )
-    return Evidenced(_understood(await net.recv(Evidence, label_holder), own.bins, label_holder))
+    total = sum(bins.count for bins in own.bins)
+    evidence = await net.recv(
+        Evidence, label_holder, group=whole(total), woe=floats(total), iv=floats(len(own.bins), low=0)
+    )
+    with said_by(label_holder):
+        return Evidenced(_understood(evidence, own.bins, label_holder))
 
 
 # --- the label holder's side -------------------------------------------------------------------------
@@ -123,6 +138,12 @@ def _check_labels(me: str, bad: NDArray[np.bool_], terms: Woe) -> None:
             f"{me}: the training rows have only {fewest} of one of the two labels, woe.cases asks for "
             f"{terms.cases} in every bin; use more rows"
         )
+
+
+def _read_of(key: SealingKey, tally: Tally, peer: str, rows: int, terms: Woe) -> list[Counts]:
+    """The counts of a peer's columns, or an error with its name."""
+    with said_by(peer):
+        return _read(key, tally, peer, rows, terms)
 
 
 def _read(key: SealingKey, tally: Tally, peer: str, rows: int, terms: Woe) -> list[Counts]:

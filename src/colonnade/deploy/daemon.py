@@ -48,6 +48,7 @@ class Daemon:
 
     settings: Settings
     version: str = __version__
+    apart: bool = False  # trainings get processes of their own, so that this one always answers
 
     def __post_init__(self) -> None:
         settings, handlers = self.settings, dict[type[Message], Handler]()
@@ -56,12 +57,13 @@ class Daemon:
         listen = address(settings.listen, "listen")
         waiting = int(settings.limits.waiting_mb * 2**20)
         self.mux = Mux(self.me, listen, peers, credentials, settings.reconnect_s, waiting)
+        self.mux.renewed = settings.credentials_now
         self.peers = Peers(self.mux, self.version, handlers, self._left)
         self.journal = Journal(settings.state / "journal.jsonl")
         self.serving = Serving(settings.state)
         self.holdings = Holdings(settings, self.peers.send)
         self.invite: Callable[[str], str] = _no_page
-        self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state))
+        self.books = Runs(settings, credentials, self.peers, self.journal, Ledger(settings.state), self.apart)
         self.proposing = Proposing(self.books)
         self.train, self.score = self.proposing.train, self.proposing.score  # what it does for its own people
         self.answering = Answering(self.books)

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.http import monitor
+from colonnade.deploy.logs import log_to_stderr
 from colonnade.deploy.settings import Serve, Settings
 from colonnade.errors import JobError
 
@@ -27,22 +28,11 @@ MOST_FILES = 65536
 
 def run_daemon(settings: Settings) -> None:
     """Run a party's daemon in this process until it gets SIGINT or SIGTERM."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    log_to_stderr()
     _allow_files()
     # small products are faster on one core than handed to a pool of them
     with threadpool_limits(1):
         asyncio.run(_main(settings))
-
-
-class OneLine(logging.Formatter):
-    """Writes a message as one line: what a peer says may not look like lines of this daemon's own."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 the base class's name
-        """The record as text, without control characters; a traceback of this daemon's own follows it."""
-        text = super().formatMessage(record)
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _allow_files() -> None:
@@ -59,7 +49,7 @@ async def _main(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     async with AsyncExitStack() as stack:
-        daemon = Daemon(settings)
+        daemon = Daemon(settings, apart=True)
         await daemon.open()
         stack.push_async_callback(daemon.close)
         commands = await control.serve(daemon)

@@ -55,14 +55,10 @@ class Membership:
     journal: Journal
 
     def commitment(self, ids: Digests) -> bytes:
-        """What this party announces of its set of ids, under a salt of its own that is made at first use."""
-        path = self.settings.state / "memory" / "salt"
-        if not path.exists():
-            replace_file(path, os.urandom(32))
-            path.chmod(0o600)
-        return commitment(ids, path.read_bytes())
+        """What this party announces of its set of ids."""
+        return announced(self.settings, ids)
 
-    def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
+    async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
         """Write down that ids are compared now; Refused or ChangedIds if that would tell too much."""
         for peer, roster in sorted(rosters.items()):
             self._check_sizes(peer, roster.size, own_ids)
@@ -126,6 +122,15 @@ class Membership:
                 f"{peer} asks about {ids} ids after {asked} within a day, limits.scored_ids_a_day = {most}; "
                 "nothing was compared"
             )
+
+
+def announced(settings: Settings, ids: Digests) -> bytes:
+    """What a party announces of its set of ids, under a salt of its own that is made at first use."""
+    path = settings.state / "memory" / "salt"
+    if not path.exists():
+        replace_file(path, os.urandom(32))
+        path.chmod(0o600)
+    return commitment(ids, path.read_bytes())
 
 
 def _today(comparisons: list[Comparison]) -> list[Comparison]:

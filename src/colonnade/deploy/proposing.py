@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-import msgspec
-
 from colonnade.arrays import Digests
 from colonnade.deploy import policy, scoring, shares, training
 from colonnade.deploy.agreement import Agreement
@@ -104,9 +102,9 @@ class Proposing:
         """Ask everybody, and play this party's part once all have agreed."""
         run.asked_by = tell
         run.followed.listeners.append(tell)
-        peers = run.session.align.peers
+        peers = run.session.peers
         run.agreement = Agreement.of(peers, run.terms.digest(), ANSWER_S)
-        encoded = msgspec.json.encode(proposal, order="deterministic")
+        encoded = proposal.written()
         try:
             self.runs.reserve(run)
             run.followed.tell(Event("asking", 0, len(peers)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from colonnade.deploy.agreement import Agreement
 from colonnade.deploy.journal import Ended
 from colonnade.deploy.proposals import ScoringWork
-from colonnade.deploy.session import Event, RunSession, Tell
+from colonnade.deploy.session import Event, Playing, Tell
 from colonnade.deploy.shares import now
 from colonnade.deploy.terms import Contract, Scoring, Terms
 
@@ -43,7 +43,7 @@ class Run:
 
     proposer: str
     work: Contract | ScoringWork
-    session: RunSession
+    session: Playing
     state: str = "proposed"
     agreement: Agreement | None = None
     task: asyncio.Task[None] | None = None

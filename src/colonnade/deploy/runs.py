@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from colonnade.deploy import shares, training
@@ -13,14 +14,16 @@ from colonnade.deploy.journal import Journal
 from colonnade.deploy.ledger import Ledger, Spendable, Spending
 from colonnade.deploy.membership import Membership
 from colonnade.deploy.peers import Peers
+from colonnade.deploy.pipe import Order
 from colonnade.deploy.proposals import ScoringWork
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.run import Run
 from colonnade.deploy.session import Event, RunSession, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings
-from colonnade.deploy.terms import Contract
-from colonnade.errors import ColonnadeError, JobError, ShareError
-from colonnade.messages import Progress
+from colonnade.deploy.terms import Contract, Proposal
+from colonnade.deploy.workshop import WorkerSession
+from colonnade.errors import ColonnadeError, JobError, ShareError, WorkerError
+from colonnade.messages import Cancel, Progress
 from colonnade.net.clock import RealClock
 from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
@@ -42,6 +45,7 @@ class Runs:
     peers: Peers
     journal: Journal
     ledger: Ledger
+    apart: bool = False  # trainings get processes of their own
     live: dict[int, Run] = field(default_factory=dict)
     _background: set[asyncio.Future[None]] = field(default_factory=set)
 
@@ -59,15 +63,29 @@ class Runs:
 
         With `timeline`, or where the settings say so, it writes down when it computes, sends and waits.
         """
+        demanded = self.settings.policy.min_rows if minimum is None else minimum
+        timeline = timeline or self.settings.timeline
+        if isinstance(work, Contract) and self.apart:
+            return self._begin_apart(id_, proposer, work, demanded, timeline=timeline)
         deadline = work.terms.network.deadline_s if isinstance(work, Contract) else SCORING_S
-        recorder = Recorder(RealClock(), receives=True) if timeline or self.settings.timeline else None
+        recorder = Recorder(RealClock(), receives=True) if timeline else None
         nets = endpoints(self.peers.mux, id_, tuple(sorted(work.terms.parties)), deadline, recorder)
         party = Party(self.credentials, nets, self.peers.version, for_peers)
-        demanded = self.settings.policy.min_rows if minimum is None else minimum
         guard = Membership(self.settings, self.journal)
         session = RunSession(id_, self.settings, party, own, demanded, guard, recorder=recorder)
         run = self.live[id_] = Run(proposer, work, session)
         session.tell = run.followed.tell
+        return run
+
+    def _begin_apart(self, id_: int, proposer: str, work: Contract, minimum: int, *, timeline: bool) -> Run:
+        """Make a training run whose program gets a process of its own, which reads the rows by itself."""
+        terms = Proposal(train=work.terms).written()
+        order = Order(self.settings, terms, id_, minimum, self.peers.version, timeline)
+        guard = Membership(self.settings, self.journal)
+        parties = tuple(sorted(work.terms.parties))
+        session = WorkerSession(order, self.peers.mux, parties, guard)
+        run = self.live[id_] = Run(proposer, work, session)
+        session.tell, session.report = run.followed.tell, partial(self.report, run)
         return run
 
     def reserve(self, run: Run) -> None:
@@ -98,6 +116,11 @@ class Runs:
             state = "done"
             if isinstance(result, shares.Manifest):
                 self.ledger.settle(result.run, result.epsilon)
+        except WorkerError as error:
+            reason = str(error)
+            for peer in run.session.peers:  # the process could not tell them itself
+                await self.peers.send(peer, Cancel(run.id, str(for_peers(error))))
+            raise
         except ColonnadeError as error:
             reason = str(error)
             raise
@@ -114,7 +137,7 @@ class Runs:
         if (terms := run.trains) is None:
             return
         run.followed.tell(training.as_event(moment, terms.train.epochs))
-        for peer in run.session.align.peers:
+        for peer in run.session.peers:
             seen = terms.use.loss_seen_by == "all" or peer in terms.active
             said = Progress(run.id, moment.epoch, moment.loss if seen else None)
             self.spawn(self.peers.send(peer, said))
@@ -158,8 +181,7 @@ class Runs:
         if not run.session.told and state != "done":
             self._release(run)
         if run.state == "proposed":
-            for net in run.session.party.nets:
-                await net.close()
+            await run.session.shut()
         self.journal.end(run.over(state, reason))
         text = f"run {run.number} of {run.proposer}: {state}{f': {reason}' if reason else ''}"
         (log.info if state == "done" else log.warning)("%s", text)

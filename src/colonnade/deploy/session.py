@@ -9,16 +9,18 @@ one, because the text for the operator may quote the data.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from colonnade.deploy.membership import Membership
+from colonnade.arrays import Digests
+from colonnade.deploy.membership import Asked
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
-from colonnade.errors import Aborted, ColonnadeError, DataError, ModelError, ShareError
+from colonnade.errors import Aborted, ColonnadeError, DataError, ModelError, ShareError, WorkerError
+from colonnade.messages import Roster
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.recorder import Recorder
 from colonnade.net.stream.mux import Mux
@@ -40,9 +42,45 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
 Tell = Callable[[Event], None]
 
 
+class Guard(Protocol):
+    """Says which ids may be compared with this party's (`membership`)."""
+
+    def commitment(self, ids: Digests) -> bytes:
+        """What this party announces of its set of ids."""
+        ...
+
+    async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
+        """Write down that ids are compared now; raise if that would tell too much."""
+        ...
+
+
+class Playing(Protocol):
+    """What a daemon knows of this party's part in one run, wherever its program runs."""
+
+    @property
+    def told(self) -> bool: ...
+
+    @property
+    def run(self) -> int: ...
+
+    @property
+    def parties(self) -> tuple[str, ...]: ...
+
+    @property
+    def peers(self) -> tuple[str, ...]: ...
+
+    async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T: ...
+
+    async def shut(self) -> None: ...
+
+    def stop(self, reason: str) -> None: ...
+
+    def sent_bytes(self) -> int: ...
+
+
 @dataclass
 class RunSession:
-    """One party in one run: its rows, and its endpoints.
+    """One party in one run, in this process: its rows, and its endpoints.
 
     `minimum` is how many common rows it demands, and `guard` says which ids may be compared at all.
     """
@@ -52,9 +90,10 @@ class RunSession:
     party: Party
     own_rows: PartyRows
     minimum: int
-    guard: Membership
+    guard: Guard
     tell: Tell = lambda event: None
     told: bool = False  # whether training has begun, which may tell about labels
+    began: Callable[[], None] = lambda: None  # called when it does
     recorder: Recorder | None = None  # of when this party computes, sends and waits while it trains
 
     @property
@@ -92,6 +131,21 @@ class RunSession:
         async with self.party:
             return await program(self)
 
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """The other parties of the run."""
+        return self.align.peers
+
+    def begin_to_tell(self) -> None:
+        """Note that from now on training may tell about labels."""
+        self.told = True
+        self.began()
+
+    async def shut(self) -> None:
+        """Listen no more, in a run that never began."""
+        for net in self.party.nets:
+            await net.close()
+
     def sent_bytes(self) -> int:
         """How many bytes this party has sent in the run, framing included."""
         return sum(net.meter.bytes() + net.meter.bytes(evaluation=True) for net in self.party.nets)
@@ -121,6 +175,8 @@ def for_peers(error: ColonnadeError) -> ColonnadeError:
         return DataError("its data cannot be used as the job asks; its operator sees why")
     if isinstance(error, ModelError):
         return ModelError("its model cannot be used as the job asks; its operator sees why")
+    if isinstance(error, WorkerError):
+        return WorkerError("its process for the run has ended; its operator sees why")
     if isinstance(error, ShareError):
         return ShareError("it cannot read or store its share of the model; its operator sees why")
     return error

@@ -98,6 +98,8 @@ class Limits(Section, frozen=True):
     parameters: int = 20_000_000  # numbers that this party trains or keeps for one model
     deadline_s: float = 600.0  # how long a silent peer may be waited for
     run_s: float = 86_400.0
+    run_memory_mb: float = 65_536.0  # of the process that a training has at a daemon
+    run_cpu_s: float = 86_400.0  # and its time on the processor
     runs: int = 16  # that go on or wait at once
     runs_of_a_peer: int = 8
     proposals_an_hour: int = 600  # of one peer
@@ -133,7 +135,7 @@ class Settings(Section, frozen=True, kw_only=True):
     runs: str = "runs"
     monitor: str | None = None
     monitor_token_file: str | None = None
-    reconnect_s: float = 10.0
+    reconnect_s: float = 60.0
     timeline: bool = False  # write down when this party computes, sends and waits in trainings
     device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
     engine: EngineTerms = HERE  # who computes here on rows of linear models and trees
@@ -166,6 +168,11 @@ class Settings(Section, frozen=True, kw_only=True):
     def credentials(self) -> Credentials:
         """This party's key, and the certificates of its peers."""
         return Credentials.load(self.path(self.certificates), self.name, self.peers)
+
+    def credentials_now(self) -> Credentials:
+        """The same as the files are now; a peer whose certificate was taken away has none."""
+        folder = self.path(self.certificates)
+        return Credentials.load(folder, self.name, [p for p in self.peers if (folder / f"{p}.crt").exists()])
 
 
 def address(text: str, where: str) -> Address:

@@ -7,7 +7,7 @@ is seen there too, and elsewhere if the job allows that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypedDict
 
 import msgspec
@@ -25,10 +25,11 @@ from colonnade.deploy.rows import rules_of
 from colonnade.deploy.scoring import scorer
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.terms import Contract, Terms
-from colonnade.errors import JobError
+from colonnade.errors import JobError, ProtocolError
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Seal, Topic, tag_of
 from colonnade.metrics import metrics_of
+from colonnade.net.expect import floats
 from colonnade.net.recorder import recorded
 from colonnade.result import Moment
 from colonnade.run.party import Share, Work, train
@@ -65,7 +66,7 @@ def training(
         if contract.asks_for_models:
             code = models.fingerprints(settings, terms)
             given = await asyncio.to_thread(models.models_for, settings, terms, plan, train_table.X)
-        session.told = True
+        session.begin_to_tell()
         work = Work(
             plan,
             train_table,
@@ -204,12 +205,19 @@ async def _store(session: RunSession, manifest: shares.Manifest, weights: Arrays
     draft = await asyncio.to_thread(shares.draft, session.settings.state / "models", manifest, weights)
     try:
         await net.broadcast(Seal(bytes.fromhex(manifest.digest)))
-        await net.gather(Seal)
+        _check_seals(await net.gather(Seal), manifest)
     except BaseException:
         draft.drop()
         raise
     draft.keep()
     await session.party.leave(net)
+
+
+def _check_seals(seals: Mapping[str, Seal], manifest: shares.Manifest) -> None:
+    """Raise unless every peer has written its share of this very job."""
+    for peer, seal in seals.items():
+        if seal.digest != bytes.fromhex(manifest.digest):
+            raise ProtocolError(f"{peer} stores its share of another job than this")
 
 
 async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[str, list[float]]:
@@ -220,7 +228,7 @@ async def _mean_parts(session: RunSession, terms: Terms, mean: Floats) -> dict[s
             await net.send(peer, Announce(tag, mean))
     if session.me not in terms.active:
         return {}
-    told = await net.gather(Announce, tag)
+    told = await net.gather(Announce, tag, values=floats(*mean.shape))
     return {peer: announced.values.tolist() for peer, announced in told.items()}
 
 

@@ -54,8 +54,39 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A table of the job file, or of the plan that is made of it."""
 
     def digest(self) -> str:
-        """A hash of the content: two parties whose digests are equal hold the same values."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+        """A hash of the content: two parties whose digests are equal hold the same values.
+
+        What is as it is by default does not count, so that a version with one key more agrees with another.
+        """
+        return hashlib.sha256(self.written()).hexdigest()
+
+    def written(self) -> bytes:
+        """The content as JSON without what is as it is by default, of which an older version may not know."""
+        return msgspec.json.encode(_said(self), order="deterministic")
+
+
+def _said(value: object) -> object:
+    """A value without the fields of sections that are as they are by default."""
+    match value:
+        case Section():
+            fields = {field.name: field for field in msgspec.structs.fields(value)}
+            there = {name: getattr(value, name) for name in fields}
+            return {
+                fields[name].encode_name: _said(each)
+                for name, each in there.items()
+                if not _is_default(each, fields[name])
+            }
+        case dict():
+            return {key: _said(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_said(each) for each in value]
+    return value
+
+
+def _is_default(value: object, field: msgspec.structs.FieldInfo) -> bool:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return bool(value == field.default_factory())
+    return field.default is not msgspec.NODEFAULT and bool(value == field.default)
 
 
 class Key(Section, frozen=True):

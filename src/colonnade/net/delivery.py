@@ -1,15 +1,16 @@
 """Delivery of messages over any wire: each arrives once and in order, or is refused by name.
 
 Outgoing: number, pack, count, hand to the wire. Incoming: check, put in order, decode, count, hand over. What
-does not pass the checks is refused by name, counted, and forgotten; it never stops the party. On a wire that
-can lose frames, what a peer has not acknowledged is kept and sent again, and a party leaves only when its
-last words have arrived.
+does not pass the checks is refused by name, counted, and forgotten; it never stops the party. A frame that
+has arrived in its turn and holds no message is another matter: nobody but its sender can have made it, and
+`refuse` is told. On a wire that can lose frames, what a peer has not acknowledged is kept and sent again, and
+a party leaves only when its last words have arrived.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from colonnade.errors import MalformedMessage, OversizedMessage, RefusedMessage, UnknownParty
 from colonnade.messages import Message, decode
@@ -26,12 +27,22 @@ LINGER = 2.0
 class Delivery:
     """The lines of one party with its peers in one run. Every message that arrives is given to `take`."""
 
-    def __init__(self, me: str, routes: Routes, wire: Wire, take: Take, *, size_limit: int) -> None:
+    def __init__(
+        self,
+        me: str,
+        routes: Routes,
+        wire: Wire,
+        take: Take,
+        refuse: Callable[[str, RefusedMessage], None],
+        *,
+        size_limit: int,
+    ) -> None:
         self.meter = Meter()
         self._me = me
         self._routes = routes
         self._wire = wire
         self._take = take
+        self._refuse = refuse
         self._size_limit = size_limit
         self._checked = not wire.intact
         self._lines = {peer: Line() for peer in routes.to}
@@ -118,6 +129,7 @@ class Delivery:
             self._take(sender, message, size)
         except RefusedMessage as refusal:
             self.meter.refused[type(refusal).__name__] += 1
+            self._refuse(sender, refusal)
 
     def _accept(self, sender: str, frame: bytes) -> None:
         line = self._lines.get(sender)
@@ -151,6 +163,7 @@ class Delivery:
             except RefusedMessage as refusal:
                 # the frames behind it were taken as well and must still be delivered
                 self.meter.refused[type(refusal).__name__] += 1
+                self._refuse(sender, refusal)
         if line.owes_ack() and not self._wire.lossless:
             self._control(sender, ACK)
 

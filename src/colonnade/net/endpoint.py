@@ -11,11 +11,20 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine, Iterable
 from typing import cast
 
-from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded, MalformedMessage, NetworkError
+from colonnade.errors import (
+    Aborted,
+    ColonnadeError,
+    DeadlineExceeded,
+    MalformedMessage,
+    NetworkError,
+    ProtocolError,
+    RefusedMessage,
+)
 from colonnade.job import Broadcast
 from colonnade.messages import Abort, Bye, Message, Relay, encode
 from colonnade.net import relay
 from colonnade.net.delivery import Delivery
+from colonnade.net.expect import Due
 from colonnade.net.frame import Routes
 from colonnade.net.mailbox import WAITING_LIMIT, Handler, Mailbox
 from colonnade.net.meter import Meter
@@ -42,11 +51,14 @@ class Endpoint:
         size_limit: int = SIZE_LIMIT,
         waiting_limit: int = WAITING_LIMIT,
         broadcast: Broadcast = "star",
+        strict: bool = True,
     ) -> None:
+        """With `strict` a message that cannot be read fails the run: or it would be waited for."""
         self.me = me
         self.parties = tuple(sorted(parties))
         self.peers = tuple(party for party in self.parties if party != me)
         self.clock = clock
+        self.run = run
         self.deadline = deadline
         self._tree = broadcast == "tree"
         self._waits = Waits(me, deadline)
@@ -57,8 +69,10 @@ class Endpoint:
         }
         self._mailbox = Mailbox(me, self.peers, self._waits, handlers, waiting_limit)
         routes = Routes(me, self.parties, run)
-        self._delivery = Delivery(me, routes, wire, self._mailbox.put, size_limit=size_limit)
+        refuse = self._refuse if strict else _forget
+        self._delivery = Delivery(me, routes, wire, self._take, refuse, size_limit=size_limit)
         self._finished: set[str] = set()
+        self.last_words: dict[str, str] = {}  # of peers that ended the run
         wire.attach(self._delivery.deliver, self._lost, self._delivery.restored)
 
     @property
@@ -137,11 +151,11 @@ class Endpoint:
     # -- in -----------------------------------------------------------------------------------------
     # these hand over the mailbox's own coroutines: one more around each would cost time for nothing
 
-    def recv(self, kind: type[M], sender: str, tag: int = -1) -> Coroutine[None, None, M]:
-        return self._mailbox.recv(kind, sender, tag)
+    def recv(self, kind: type[M], sender: str, tag: int = -1, /, **due: Due) -> Coroutine[None, None, M]:
+        return self._mailbox.recv(kind, sender, tag, due)
 
-    def gather(self, kind: type[M], tag: int = -1) -> Coroutine[None, None, dict[str, M]]:
-        return self._mailbox.gather(kind, tag)
+    def gather(self, kind: type[M], tag: int = -1, /, **due: Due) -> Coroutine[None, None, dict[str, M]]:
+        return self._mailbox.gather(kind, tag, due)
 
     def drain(self, kind: type[M], *, patient: bool = False) -> Coroutine[None, None, list[tuple[str, M]]]:
         return self._mailbox.drain(kind, patient=patient)
@@ -149,6 +163,10 @@ class Endpoint:
     async def stream(self, kind: type[M], *, patient: bool = False) -> AsyncIterator[list[tuple[str, M]]]:
         while True:
             yield await self._mailbox.drain(kind, patient=patient)
+
+    def _take(self, sender: str, message: Message, size: int) -> None:
+        self._waits.hear(sender)
+        self._mailbox.put(sender, message, size)
 
     def waits(self, kind: type[Message]) -> bool:
         """True if a message of a queued kind waits to be read."""
@@ -158,7 +176,11 @@ class Endpoint:
         """Handle a peer's last word: it ends the run, or it has finished."""
         self._delivery.acknowledge(sender)
         if isinstance(message, Abort):
-            self.fail(Aborted(f"{sender} ended the run: {message.error}: {message.reason}"))
+            text = f"{sender} ended the run: {message.error}: {message.reason}"
+            if message.error == DeadlineExceeded.__name__ and (meanwhile := self._waits.words()):
+                text += f"; meanwhile {meanwhile}"  # who keeps everybody waiting is seen by some only
+            self.last_words[sender] = text
+            self.fail(Aborted(text))
         else:
             self._finished.add(sender)
             self._waits.release("bye", sender)
@@ -175,6 +197,10 @@ class Endpoint:
 
     # -- faults -------------------------------------------------------------------------------------
 
+    def _refuse(self, sender: str, refusal: RefusedMessage) -> None:
+        """End the run, since a peer sent something that is no message, or not to be sent now."""
+        self.fail(ProtocolError(f"{sender} sent what {self.me} cannot read: {refusal}"))
+
     def fail(self, error: ColonnadeError) -> None:
         """End every wait, now and later, with this error: the run cannot go on."""
         self._waits.fail(error)
@@ -183,3 +209,7 @@ class Endpoint:
         self._delivery.lost(peer)
         if peer not in self._finished:
             self.fail(error if isinstance(error, ColonnadeError) else NetworkError(str(error)))
+
+
+def _forget(sender: str, refusal: RefusedMessage) -> None:
+    """Go on without a message that could not be read; it is counted."""

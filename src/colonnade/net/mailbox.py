@@ -8,10 +8,12 @@ waits for it (`waiting.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import cast
 
 from colonnade.errors import MalformedMessage, OversizedMessage, UnknownParty
 from colonnade.messages import Message
+from colonnade.net.expect import Due, expect
 from colonnade.net.network import M
 from colonnade.net.waiting import Waits
 
@@ -22,6 +24,8 @@ OVERHEAD = 512
 """What an unread message takes beside its content, roughly; so that many small ones count as well."""
 
 Handler = Callable[[str, Message], None]
+
+NO_DUE: Mapping[str, Due] = MappingProxyType({})
 
 
 class Mailbox:
@@ -82,8 +86,8 @@ class Mailbox:
         """Count no more what waited under a key, now that all of it is read."""
         self._waiting -= self._sizes.pop(key, 0)
 
-    async def recv(self, kind: type[M], sender: str, tag: int) -> M:
-        """The message of this kind and tag from one peer."""
+    async def recv(self, kind: type[M], sender: str, tag: int, due: Mapping[str, Due] = NO_DUE) -> M:
+        """The message of this kind and tag from one peer, with fields as they are `due`."""
         if sender not in self._peers:
             raise UnknownParty(f"{sender!r} is not a peer of {self._me} in this run")
         key = (kind, tag)
@@ -95,10 +99,11 @@ class Mailbox:
         if not found:
             del self._tagged[key]
             self._forget(key)
+        expect(sender, message, due)
         return cast(M, message)
 
-    async def gather(self, kind: type[M], tag: int) -> dict[str, M]:
-        """One message of this kind and tag from every peer."""
+    async def gather(self, kind: type[M], tag: int, due: Mapping[str, Due] = NO_DUE) -> dict[str, M]:
+        """One message of this kind and tag from every peer, with fields as they are `due`."""
         key = (kind, tag)
         found = self._tagged.get(key)
         if found is None or len(found) < len(self._peers):
@@ -106,7 +111,10 @@ class Mailbox:
             if missing:
                 await self._waits.until(key, missing, _words(kind, tag))
         self._forget(key)
-        return cast(dict[str, M], self._tagged.pop(key, {}))
+        gathered = self._tagged.pop(key, {})
+        for sender, message in gathered.items():
+            expect(sender, message, due)
+        return cast(dict[str, M], gathered)
 
     async def drain(self, kind: type[M], *, patient: bool) -> list[tuple[str, M]]:
         """All messages of a queued kind, at least one, in the order of arrival."""

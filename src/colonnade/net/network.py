@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from colonnade.errors import ColonnadeError
 from colonnade.messages import Message
+from colonnade.net.expect import Due
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -60,6 +62,11 @@ class Network(Protocol):
         ...
 
     @property
+    def run(self) -> int:
+        """The number of the run, or of its stretch, that this is the network of."""
+        ...
+
+    @property
     def clock(self) -> Clock: ...
 
     async def send(self, to: str, message: Message) -> None: ...
@@ -73,12 +80,16 @@ class Network(Protocol):
         which peers pass it on (`net.relay`)."""
         ...
 
-    async def recv(self, kind: type[M], sender: str, tag: int = -1) -> M:
-        """The message of this kind and tag from one peer."""
+    async def recv(self, kind: type[M], sender: str, tag: int = -1, /, **due: Due) -> M:
+        """The message of this kind and tag from one peer; `due` says what its fields must be (`expect`)."""
         ...
 
-    async def gather(self, kind: type[M], tag: int = -1) -> dict[str, M]:
-        """One message of this kind and tag from every peer."""
+    async def gather(self, kind: type[M], tag: int = -1, /, **due: Due) -> dict[str, M]:
+        """One message of this kind and tag from every peer; `due` says what its fields must be."""
+        ...
+
+    def fail(self, error: ColonnadeError) -> None:
+        """End every wait, now and later, with this error: the run cannot go on."""
         ...
 
     async def drain(self, kind: type[M], *, patient: bool = False) -> list[tuple[str, M]]:

@@ -38,6 +38,7 @@ class Waits:
         self._deadline = deadline
         self._waits: dict[object, list[_Wait]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._heard: dict[str, float] = {}  # when every peer last said something
 
     async def until(
         self, key: object, missing: set[str], what: str, *, patient: bool = False, deadlines: float = 1
@@ -79,6 +80,26 @@ class Waits:
                     if not wait.future.done():
                         wait.future.set_exception(error)
 
+    def hear(self, peer: str) -> None:
+        """Note that a peer has just said something."""
+        self._heard[peer] = asyncio.get_running_loop().time()
+
+    def _silences(self, now: float) -> str:
+        """For how long every peer has been silent, the longest first."""
+        since = sorted((at, peer) for peer, at in self._heard.items())
+        known = (f"{peer} is silent for {now - at:.3g} s" for at, peer in since)
+        return ", ".join(known) or "nobody has said a word"
+
+    def words(self) -> str:
+        """What is waited for now, and from whom; the longest wait first."""
+        pending = sorted(
+            (wait for waits in self._waits.values() for wait in waits), key=lambda wait: wait.begun
+        )
+        found = [
+            f"{wait.what} from {', '.join(sorted(wait.missing))}" for wait in pending if wait.missing - {""}
+        ]
+        return f"{self._me} waited for {'; '.join(found[:3])}" if found else ""
+
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -101,7 +122,7 @@ class Waits:
                 if wait.due > now:
                     upcoming = min(upcoming, wait.due)
                     continue
-                silent = ", ".join(sorted(wait.missing - {""})) or "any peer"
+                silent = ", ".join(sorted(wait.missing - {""})) or f"any peer ({self._silences(now)})"
                 text = f"{self._me} waited {wait.due - wait.begun:g} s for {wait.what} from {silent}"
                 wait.future.set_exception(DeadlineExceeded(f"{text}; is it running and reachable?"))
         if upcoming < float("inf"):

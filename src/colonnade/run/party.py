@@ -27,7 +27,7 @@ from colonnade.conversations.gates import Gates
 from colonnade.data.table import Table
 from colonnade.disk import Disk, RealDisk
 from colonnade.engines.engine import engine_of
-from colonnade.errors import Aborted, ColonnadeError
+from colonnade.errors import Aborted, ColonnadeError, DeadlineExceeded
 from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
@@ -44,6 +44,8 @@ from colonnade.secure.streams import PairStreams
 from colonnade.secure.tree import TreeSum
 from colonnade.shares import Layout
 from colonnade.timeline import PartyTimeline
+
+LAST_WORDS_S = 0.5  # how long a party that waited in vain listens for what its peers say of it
 
 Secrets = dict[str, bytes]
 Progress = Callable[[Moment], object]
@@ -79,6 +81,8 @@ class Party:
                 words = self.for_peers(known)
                 # all at once: each waits a moment for its last words to be taken
                 await asyncio.gather(*(net.abort(words) for net in self.nets), return_exceptions=True)
+                if isinstance(cause, ColonnadeError) and DeadlineExceeded.__name__ in f"{cause!r}":
+                    cause = await self._explained(cause)
         finally:
             for secure in self._sums:
                 with suppress(ColonnadeError):  # whatever failed there has ended the run already
@@ -87,6 +91,12 @@ class Party:
                 await net.close()
         if cause is not None and cause is not error:
             raise cause from error
+
+    async def _explained(self, silence: ColonnadeError) -> ColonnadeError:
+        """The same error with what the peers say: whoever was waited for may itself have been waiting."""
+        await asyncio.sleep(LAST_WORDS_S)
+        said = {text for net in self.nets for text in net.last_words.values()} - {str(silence)}
+        return type(silence)("; ".join([str(silence), *sorted(said)])) if said else silence
 
     @property
     def me(self) -> str:

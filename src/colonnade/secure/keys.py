@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from colonnade.errors import CertificateError, JobError
+from colonnade.errors import CertificateError, JobError, ProtocolError
 from colonnade.messages import Hello
 from colonnade.net.network import Network
 
@@ -60,7 +60,9 @@ async def agree(net: Network, identity: Identity, *, version: str, job: str) -> 
     """Exchange signed keys with every peer; the 32-byte secret that this party shares with each."""
     key = X25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw()
-    await net.broadcast(Hello(version, job, public, identity.sign(_statement(net.me, version, job, public))))
+    for peer in net.peers:
+        said = _statement(net, net.me, peer, Hello(version, job, public, b""))
+        await net.send(peer, Hello(version, job, public, identity.sign(said)))
     secrets = {}
     for peer, hello in (await net.gather(Hello)).items():
         if not compatible(hello.version, version):
@@ -70,8 +72,13 @@ async def agree(net: Network, identity: Identity, *, version: str, job: str) -> 
             )
         if hello.job != job:
             raise JobError(f"{peer} was started with another job ({hello.job[:12]} against {job[:12]})")
-        identity.verify(peer, _statement(peer, hello.version, hello.job, hello.public_key), hello.signature)
-        shared = key.exchange(X25519PublicKey.from_public_bytes(hello.public_key))
+        identity.verify(peer, _statement(net, peer, net.me, hello), hello.signature)
+        try:
+            shared = key.exchange(X25519PublicKey.from_public_bytes(hello.public_key))
+        except ValueError:  # not 32 bytes, or a point with which every secret is the same
+            raise ProtocolError(
+                f"{peer} sent a Hello with a key that nothing can be agreed on with"
+            ) from None
         first, second = sorted((net.me, peer))
         secrets[peer] = HKDF(
             hashes.SHA256(), length=32, salt=None, info=f"colonnade pair {first} {second} job {job}".encode()
@@ -88,6 +95,8 @@ def compatible(one: str, other: str) -> bool:
     return one.split(".")[:2] == other.split(".")[:2]
 
 
-def _statement(party: str, version: str, job: str, public: bytes) -> bytes:
-    """What a party signs with its identity."""
-    return b"\0".join([b"colonnade hello", party.encode(), version.encode(), job.encode(), public])
+def _statement(net: Network, sender: str, receiver: str, hello: Hello) -> bytes:
+    """What a party signs with its identity: whom it tells, in which run, and everything that it says."""
+    run = f"{net.run} of {' '.join(net.parties)}"
+    texts = [b"colonnade hello", sender.encode(), receiver.encode(), run.encode()]
+    return b"\0".join([*texts, hello.version.encode(), hello.job.encode(), hello.public_key])

@@ -17,14 +17,12 @@ two different values.
 
 from __future__ import annotations
 
-import numpy as np
-
 from colonnade.arrays import Floats, Words
-from colonnade.errors import SumError
 from colonnade.messages import Piece
+from colonnade.net.expect import words
 from colonnade.net.network import Network
 from colonnade.secure import ring
-from colonnade.secure.protocol import N, UsedTags, is_words
+from colonnade.secure.protocol import N, UsedTags, is_words, no_sum
 from colonnade.secure.streams import Masks, Stream, subkey
 
 
@@ -45,16 +43,15 @@ class MaskedSum:
 
     async def collect(self, piece: N, *, tag: int) -> N:
         share = self._masked(piece, tag)
-        for peer, received in (await self._net.gather(Piece, tag)).items():
-            if received.values.dtype != np.uint64 or received.values.shape != share.shape:
-                raise SumError(
-                    f"{peer} sent {received.values.shape} {received.values.dtype} values for sum {tag}, "
-                    f"{share.shape} uint64 were due"
-                )
+        pieces = await self._net.gather(Piece, tag, values=words(share.size))
+        for received in pieces.values():
             share += received.values
         if is_words(piece):
             return share.reshape(piece.shape)
-        return ring.decode(share).reshape(piece.shape)
+        total = ring.decode(share).reshape(piece.shape)
+        if ring.too_wide(total):
+            raise no_sum(pieces, tag)
+        return total
 
     async def settle(self) -> None:
         """Return at once: no sum of others needs this party."""

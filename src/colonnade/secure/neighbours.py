@@ -21,7 +21,7 @@ import os
 from collections.abc import Sequence
 from math import comb, log2
 
-from colonnade.errors import SumError
+from colonnade.errors import ProtocolError
 from colonnade.messages import Coin, CoinShown
 from colonnade.net.network import Network
 
@@ -91,9 +91,11 @@ async def draw(net: Network, neighbours: int) -> frozenset[str]:
     shown = {net.me: own}
     for peer, coin in (await net.gather(CoinShown)).items():
         if coin.seen != seen:
-            raise SumError(f"{peer} was told other commitments than {net.me}: somebody tells two stories")
+            raise ProtocolError(
+                f"{peer} was told other commitments than {net.me}: somebody tells two stories"
+            )
         if _commitment(peer, coin.value) != coins[peer]:
-            raise SumError(f"{peer} shows another random number than it had committed itself to")
+            raise ProtocolError(f"{peer} shows another random number than it had committed itself to")
         shown[peer] = coin.value
     return circle(shuffled(sorted(net.parties), _joined(shown)), neighbours)[net.me]
 

@@ -5,13 +5,14 @@ One party of a sum is its root: it collects and gets the total. All others give,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 import numpy as np
 from typing_extensions import TypeIs
 
 from colonnade.arrays import Floats, Words
-from colonnade.errors import TagReused
+from colonnade.errors import ProtocolError, TagReused
 from colonnade.messages import TOPIC_SHIFT
 
 N = TypeVar("N", Floats, Words)
@@ -20,6 +21,14 @@ N = TypeVar("N", Floats, Words)
 def is_words(piece: Floats | Words) -> TypeIs[Words]:
     """Whether a piece is words, which are added modulo 2^64, and not numbers."""
     return piece.dtype == np.uint64
+
+
+def no_sum(givers: Iterable[str], tag: int) -> ProtocolError:
+    """The error for a total that is none of the pieces that were due: masks hide whose piece it was."""
+    names = ", ".join(sorted(givers))
+    return ProtocolError(
+        f"what {names} gave for sum {tag} adds up to no total: one of them gave no piece of it"
+    )
 
 
 class SecureSum(Protocol):

@@ -2,7 +2,9 @@
 
 Sums in the ring do not depend on their order, so a replay is exact to the bit, and a uniformly random
 ring element hides a value perfectly. A value is rounded to a multiple of 2^-32. The range is shared
-among q parties so that no sum can wrap around: a value beyond it is an error, never a wrong result.
+among q parties so that no sum can wrap around: a value beyond it is an error, never a wrong result. The range
+is half of the ring: pieces that were masked otherwise, or not at all, add up to random words, of which every
+second one lies outside, and a total with such a word is refused.
 """
 
 from __future__ import annotations
@@ -21,9 +23,13 @@ _PUSH_WORD = np.float64(_PUSH).view(np.uint64)
 _SMALL = 2.0 ** (50 - FRACTION_BITS)
 
 
+WIDEST = 2.0 ** (62 - FRACTION_BITS)
+"""No total is larger: half of the ring stands for none, so that what is no piece of a sum is found out."""
+
+
 def limit(q: int) -> float:
-    """The size below which the values of q parties sum up without wrapping around."""
-    return 2.0 ** (63 - FRACTION_BITS) / q
+    """The size below which the values of q parties sum up to no more than the widest total."""
+    return WIDEST / q
 
 
 def encode(values: Floats, q: int) -> Words:
@@ -51,3 +57,8 @@ def encode(values: Floats, q: int) -> Words:
 def decode(ring: Words) -> Floats:
     """The values that fixed-point numbers stand for."""
     return ring.view(np.int64).astype(np.float64) * STEP
+
+
+def too_wide(total: Floats) -> bool:
+    """Whether a total is none of pieces within their limits: somebody gave something else."""
+    return not np.vdot(total, total) <= WIDEST**2 and not np.abs(total).max() <= WIDEST

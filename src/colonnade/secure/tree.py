@@ -27,11 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Words
-from colonnade.errors import FixedPointOverflow, SumError
+from colonnade.errors import ColonnadeError, FixedPointOverflow, ProtocolError, SumError
 from colonnade.messages import TOPIC_SHIFT, Branch
+from colonnade.net.expect import Array, Number
 from colonnade.net.network import Network
 from colonnade.secure.hosts import Hop, TreePair, choose_trees
-from colonnade.secure.protocol import N, UsedTags, is_words
+from colonnade.secure.protocol import N, UsedTags, is_words, no_sum
 
 VALUES, MASKS = 0, 1
 FRACTION_BITS = 37
@@ -87,7 +88,7 @@ class TreeSum:
         self._q = len(net.parties)
         self._masks = _Masks(self._q, B, random_bytes)
         self._used = UsedTags()
-        self._hosting = _Background()
+        self._hosting = _Background(net.fail)
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         await self._begin(piece, root, tag)
@@ -100,6 +101,8 @@ class TreeSum:
         total = xi1 - xi2
         if is_words(piece):
             return total.view(np.uint64)
+        if max(total.max(initial=0), -total.min(initial=0)) > self._masks.widest:
+            raise no_sum(self._net.peers, tag)
         return total.astype(np.float64) * STEP
 
     async def settle(self) -> None:
@@ -147,14 +150,15 @@ class TreeSum:
 
     async def _receive(self, host: int, tree: int, node: int, shape: tuple[int, ...], tag: int) -> Ints:
         sender = self._net.parties[host]
-        branch = await self._net.recv(Branch, sender, branch_tag(tag, self._q, tree, node))
-        values = branch.values
-        if (branch.tree, branch.node, values.dtype.str, values.shape) != (tree, node, "<i8", shape):
-            raise SumError(
-                f"{sender} sent {values.shape} {values.dtype} values for node {branch.node} of tree "
-                f"{branch.tree} in sum {tag}; {shape} int64 for node {node} of tree {tree} were due"
-            )
-        return values
+        branch = await self._net.recv(
+            Branch,
+            sender,
+            branch_tag(tag, self._q, tree, node),
+            tree=Number(tree, tree),
+            node=Number(node, node),
+            values=Array("int64", shape),
+        )
+        return branch.values
 
 
 class _Masks:
@@ -166,6 +170,7 @@ class _Masks:
         if mantissa != 0.5 or not STEP <= self._B <= mask_size(q):
             raise SumError(f"a mask size must be a power of two up to {mask_size(q):g}, not {B}")
         self._bits = exponent + FRACTION_BITS
+        self.widest = q * 2 ** (self._bits - 1)  # no total of values that fit their masks is larger
         self._random_bytes = random_bytes
 
     def apply(self, piece: Floats | Words) -> Own:
@@ -194,7 +199,8 @@ class _Masks:
 class _Background:
     """Tasks that nobody awaits, and the first failure among them, which must not go unnoticed."""
 
-    def __init__(self) -> None:
+    def __init__(self, fail: Callable[[ColonnadeError], None]) -> None:
+        self._fail = fail
         self._tasks: dict[asyncio.Task[None], int] = {}  # and the sum that each is for
         self._failure: BaseException | None = None
         self._raised = False
@@ -209,6 +215,8 @@ class _Background:
         if not task.cancelled():
             error = task.exception()  # looked at even if it is not the first, or the loop complains
             self._failure = self._failure or error
+            if isinstance(error, ProtocolError):
+                self._fail(error)  # others wait for what this task was to send: they are told why now
 
     def raise_failure(self) -> None:
         if self._failure is not None:

@@ -217,7 +217,7 @@ def test_without_joining_the_slowest_party_s_throughput_is_the_limit() -> None:
         (lambda theta: replace(theta, tag=theta.tag + 3 * 10**6), "over or has not begun"),
         (lambda theta: replace(theta, theta=theta.theta[:-1]), "were due"),
         (lambda theta: replace(theta, theta=theta.theta.astype(np.float32)), "float64 were due"),
-        (lambda theta: replace(theta, theta=theta.theta * np.nan), "not finite"),
+        (lambda theta: replace(theta, theta=theta.theta * np.nan), "values from nan"),
         (lambda theta: replace(theta, seen=[0]), "with theta of round"),
     ],
 )

@@ -24,7 +24,7 @@ Whatever is as long as the ids is an array of words or bytes, never a list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from colonnade.arrays import Digests, Rows
@@ -35,8 +35,10 @@ from colonnade.conversations.align.order import ordered, twice
 from colonnade.conversations.align.side import Progress, Side
 from colonnade.errors import AlignmentError, DuplicateIds, EmptyIntersection
 from colonnade.messages import Roster, Seal
+from colonnade.net.expect import Number
 from colonnade.net.network import Network
 
+IDS = 2**40  # of one party, at most
 PARTIES = 8  # the most that can align
 
 
@@ -47,6 +49,10 @@ class Alignment:
     rows: Rows
     digest: str
     sizes: dict[str, int]
+
+
+async def _admit_all(rosters: Mapping[str, Roster]) -> None:
+    """Let everybody compare ids with this party."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class AlignTerms:
     rules: str = ""
     minimum: int = 1
     commitment: bytes = b""
-    admit: Callable[[Mapping[str, Roster]], None] = lambda rosters: None
+    admit: Callable[[Mapping[str, Roster]], Awaitable[None]] = _admit_all
 
 
 async def align(
@@ -76,12 +82,12 @@ async def align(
     terms = terms or AlignTerms()
     await _check_own(net, ids)
     await net.broadcast(Roster(len(ids), terms.minimum, terms.commitment, terms.rules))
-    rosters = await net.gather(Roster)
+    rosters = await net.gather(Roster, size=Number(1, IDS), minimum=Number(0, IDS))
     minimum = max(1, terms.minimum, *(roster.minimum for roster in rosters.values()))
     sizes = {net.me: len(ids), **{peer: roster.size for peer, roster in rosters.items()}}
     _check_rosters(net.me, rosters, terms)
     _check_sizes(sizes, minimum)
-    terms.admit(rosters)
+    await terms.admit(rosters)
     leader = min(net.parties, key=lambda party: (sizes[party], party))
     async with Crew(len(ids) + sizes[leader]) as crew:
         side = Side(net, ids, secrets, sizes, leader, crew, progress)

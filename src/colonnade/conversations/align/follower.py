@@ -22,9 +22,10 @@ from colonnade.conversations.align.layout import (
     tag,
 )
 from colonnade.conversations.align.order import share_of_zero
-from colonnade.conversations.align.side import Side, check_common, check_points
+from colonnade.conversations.align.side import Side, check_common
 from colonnade.errors import AlignmentError
 from colonnade.messages import Found, Hints, Points
+from colonnade.net.expect import PACKED, Number, expect, octets, said_by, words
 from colonnade.secure import oprf
 from colonnade.secure.curve import POINT, scalar
 from colonnade.secure.hints import write_table
@@ -52,18 +53,19 @@ class _Follower:
 
     async def _evaluate(self) -> None:
         """Answer the leader's blinded ids, chunk by chunk."""
-        room = asyncio.Semaphore(self.crew.size + 1)
+        room, leader = asyncio.Semaphore(self.crew.size + 1), self.side.leader
 
         async def answer(chunk: int, points: Points) -> None:
-            evaluated = await self.crew.run(oprf.evaluate, points.points, self.key)
-            await self.net.send(self.side.leader, Points(tag(Step.EVALUATED, chunk), evaluated))
+            with said_by(leader):
+                evaluated = await self.crew.run(oprf.evaluate, points.points, self.key)
+            await self.net.send(leader, Points(tag(Step.EVALUATED, chunk), evaluated))
             room.release()
 
         async with asyncio.TaskGroup() as group:
             for chunk in range(self.side.chunks):
                 await room.acquire()
-                points = await self.net.recv(Points, self.side.leader, tag(Step.BLIND, chunk))
-                check_points(self.side.leader, points.points, due(self.side.sizes[self.side.leader], chunk))
+                size = octets(due(self.side.sizes[leader], chunk), POINT)
+                points = await self.net.recv(Points, leader, tag(Step.BLIND, chunk), points=size)
                 group.create_task(answer(chunk, points))
 
     async def _write_tables(self) -> None:
@@ -99,23 +101,23 @@ class _Follower:
 
     async def _listen(self) -> None:
         for step in range(1, self.side.steps + 1):
-            await self.net.recv(Points, self.side.leader, tag(Step.TICK, step))
+            await self.net.recv(Points, self.side.leader, tag(Step.TICK, step), points=octets(0))
             self.side.progress(step, self.side.steps)
 
     async def _found(self, minimum: int) -> Words:
         """F of the common ids, as the leader names them."""
         leader = self.side.leader
-        first = await self.net.recv(Found, leader, tag(Step.FOUND))
+        # no more can be common than the leader brought, which has the fewest
+        brought = Number(0, self.side.sizes[leader])
+        first = await self.net.recv(Found, leader, tag(Step.FOUND), total=brought, names=PACKED)
         total = first.total
         check_common(total, minimum)
-        if total > self.side.sizes[leader]:
-            raise AlignmentError(f"{leader} says that more ids are common than it brought")
         names = np.empty((total, 2), dtype=np.uint64)
         for chunk in range(chunks_for(total)):
-            part = first if not chunk else await self.net.recv(Found, leader, tag(Step.FOUND, chunk))
-            shape = (due(total, chunk), 2)
-            if part.names.dtype != np.uint64 or part.names.shape != shape:
-                raise AlignmentError(f"{leader} named ids in shape {part.names.shape}, {shape} was due")
+            part = first
+            if chunk:
+                part = await self.net.recv(Found, leader, tag(Step.FOUND, chunk), names=PACKED)
+            expect(leader, part, {"names": words(due(total, chunk), 2)})
             names[chunk_at(chunk)] = part.names
         return names
 

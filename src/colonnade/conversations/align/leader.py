@@ -23,11 +23,11 @@ from colonnade.conversations.align.layout import (
     tag,
 )
 from colonnade.conversations.align.order import share_of_zero
-from colonnade.conversations.align.side import Side, check_common, check_points
-from colonnade.errors import AlignmentError
+from colonnade.conversations.align.side import Side, check_common
 from colonnade.messages import Found, Hints, Points
+from colonnade.net.expect import Number, octets, said_by, words
 from colonnade.secure import oprf
-from colonnade.secure.curve import read
+from colonnade.secure.curve import POINT, read
 from colonnade.secure.hints import read_table, size_for
 
 _NOTHING = np.empty(0, dtype=np.uint8)
@@ -70,9 +70,9 @@ class _Leader:
         return found
 
     async def _key(self, peer: str) -> bytes:
-        points = (await self.net.recv(Points, peer, tag(Step.KEY))).points
-        check_points(peer, points, 1)
-        read(points)
+        points = (await self.net.recv(Points, peer, tag(Step.KEY), points=octets(1, POINT))).points
+        with said_by(peer):
+            read(points)
         return points.tobytes()
 
     async def _ask(self, chunk: int, keys: dict[str, bytes], room: asyncio.Semaphore) -> None:
@@ -85,9 +85,10 @@ class _Leader:
         self._cancel(part, await self.crew.run(share_of_zero, ids, list(self.side.secrets.values())))
 
         async def answer(peer: str) -> None:
-            answers = (await self.net.recv(Points, peer, tag(Step.EVALUATED, chunk))).points
-            check_points(peer, answers, len(ids))
-            values = await self.crew.run(oprf.unblind, ids, answers, blinding, self.width, keys[peer])
+            size = octets(len(ids), POINT)
+            answers = (await self.net.recv(Points, peer, tag(Step.EVALUATED, chunk), points=size)).points
+            with said_by(peer):
+                values = await self.crew.run(oprf.unblind, ids, answers, blinding, self.width, keys[peer])
             self.values[peer][part] = values
             self._cancel(part, values)
             await self._tick()
@@ -105,11 +106,9 @@ class _Leader:
             [bucket_of(self._ids(chunk_at(chunk)), buckets) for chunk in range(chunks_for(len(self.order)))]
         )
         for bucket in range(buckets):
-            hints = await self.net.recv(Hints, peer, tag(Step.TABLE, bucket))
-            if hints.table.dtype != np.uint64 or hints.table.shape != (places, 2):
-                raise AlignmentError(
-                    f"{peer} sent a table of shape {hints.table.shape}, {(places, 2)} was due"
-                )
+            hints = await self.net.recv(
+                Hints, peer, tag(Step.TABLE, bucket), table=words(places, 2), seed=Number(0, 2**64 - 1)
+            )
             mine = rows_of(where, bucket)
             keys = keys_of(self.side.ids[self.order[mine]])
             self._cancel(mine, await self.crew.run(read_table, hints.table, hints.seed, keys))

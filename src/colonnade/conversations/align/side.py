@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from colonnade.arrays import Digests, Numbers
+from colonnade.arrays import Digests
 from colonnade.conversations.align.crew import Crew
-from colonnade.conversations.align.layout import buckets_for, chunks_for, is_points
-from colonnade.errors import AlignmentError, EmptyIntersection
+from colonnade.conversations.align.layout import buckets_for, chunks_for
+from colonnade.errors import EmptyIntersection
 from colonnade.net.network import Network
-from colonnade.secure.curve import POINT
 
 Progress = Callable[[int, int], None]
 
@@ -37,12 +36,6 @@ class Side:
         """How many steps the leader tells of: chunks that come back and tables that are read."""
         followers = [party for party in self.net.parties if party != self.leader]
         return sum(self.chunks + buckets_for(self.sizes[party]) for party in followers)
-
-
-def check_points(peer: str, points: Numbers, due: int) -> None:
-    """Raise AlignmentError unless a peer sent as many points as were due."""
-    if not is_points(points, due, POINT):
-        raise AlignmentError(f"{peer} sent points of shape {points.shape}, {(due, POINT)} was due")
 
 
 def check_common(common: int, minimum: int) -> None:

@@ -21,15 +21,18 @@ from colonnade.arrays import Floats, Words
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.columns import BITS
 from colonnade.conversations.blind.pairs import Open, PairProducts
+from colonnade.conversations.blind.scale import Scale
 from colonnade.conversations.blind.verbs import NOTHING
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.schedule import Schedule
-from colonnade.errors import FixedPointOverflow
+from colonnade.errors import FixedPointOverflow, ProtocolError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, tag_of
 from colonnade.models.linear import rows_of
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.expect import PACKED, floats, like, words
 from colonnade.secure import waves
 from colonnade.secure.streams import Roles, Stream
 from colonnade.secure.truncate import Truncation, opening
@@ -38,39 +41,6 @@ LOT = 4096  # rows whose products are prepared together
 REVEALED = 20  # bits of fraction of the weights that owners are told
 SHRUNK = 0.01  # the part of all weights that the penalty takes at once, at most
 _LINE = 2**40  # tags of messages between two parties alone
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How numbers are written: bits of what is added, of sines, and of the factor of a division."""
-
-    bits: int
-    sines: int
-    factor: int
-
-    @staticmethod
-    def of(loss: str, l2: float, rate: float) -> Scale:
-        """The bits for steps of `rate`, the step over the rows of a batch."""
-        small = math.log2(rate)
-        if loss == "squared":
-            return Scale(min(24, max(16, 12 - math.floor(small))), 0, 10 - math.floor(small))
-        bits = 28 if l2 else 34
-        return Scale(bits, min(16, max(8, round((bits + small) / 2))), 0)
-
-    @property
-    def weights(self) -> int:
-        """Bits of fraction of weights."""
-        return BITS + self.bits
-
-    @property
-    def scores(self) -> int:
-        """Bits of fraction of scores."""
-        return 2 * BITS + self.bits
-
-    @property
-    def widest(self) -> float:
-        """The largest theta of the squared loss that a division takes."""
-        return 2.0 ** (62 - self.scores - 11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +65,7 @@ class HiddenTraining:
 
     def __init__(self, context: Context[LinearSettings], hidden: Hidden) -> None:
         plan, rows = context.plan, context.train.rows
-        self.context, self.net, self.me = context, context.net, context.me
+        self.context = context
         self.schedule = Schedule(
             rows, plan.pace.batch, plan.pace.epochs, plan.seed, (plan.evaluator,), plan.settings.reshuffle
         )
@@ -107,6 +77,14 @@ class HiddenTraining:
         self.products = PairProducts(context, hidden, self._fixed())
         self.evaluation = context.evaluation()
         self._lines = 0
+
+    @property
+    def net(self) -> Endpoint:
+        return self.context.net
+
+    @property
+    def me(self) -> str:
+        return self.context.me
 
     def _secret_turn(self) -> columns.Turn:
         """An owner's secret rotation; the label holder's columns are in nobody's totals."""
@@ -186,7 +164,7 @@ class HiddenTraining:
         holder = waves.Holder(streams, self.pair)
         if self.me == self.pair.asker:
             return Sines(holder.phases(line, count), holder.dealt(line, count))
-        message = await self.net.recv(Dealt, self.pair.dealer, line)
+        message = await self.net.recv(Dealt, self.pair.dealer, line, values=words(count, waves.WORDS))
         return Sines(holder.phases(line, count), message.values)
 
     async def _theta(self, scores: Words | None, lot: Open, batch: int, sines: Sines | None) -> Words | None:
@@ -201,7 +179,7 @@ class HiddenTraining:
         mine = waves.phases_of(scores, self.scale.scores) - sines.phases
         other = self.pair.owner if self.me == self.pair.asker else self.pair.asker
         await self.net.send(other, Veil(line, mine, NOTHING))
-        opened = mine + (await self.net.recv(Veil, other, line)).moved
+        opened = mine + (await self.net.recv(Veil, other, line, moved=like(mine), weights=PACKED)).moved
         t = waves.combined(opened, sines.words, -rate * 2.0 ** (bits - self.scale.sines))
         if self.me == self.pair.asker:
             t += _whole(rate * (self.y[rows] - 0.5) * 2.0**bits)
@@ -232,9 +210,12 @@ class HiddenTraining:
         hidden = division.hidden(line, part)
         if self.me == roles.owner:
             await self.net.send(roles.asker, Veil(line, hidden, NOTHING))
-            dealt = (await self.net.recv(Dealt, roles.dealer, line)).values
-            return division.finish((await self.net.recv(Veil, roles.asker, line)).moved, dealt)
-        opened = opening(hidden, (await self.net.recv(Veil, roles.owner, line)).moved)
+            due = words(2, count)
+            dealt = (await self.net.recv(Dealt, roles.dealer, line, values=due)).values
+            said = await self.net.recv(Veil, roles.asker, line, moved=like(hidden), weights=PACKED)
+            return division.finish(said.moved, dealt)
+        said = await self.net.recv(Veil, roles.owner, line, moved=like(hidden), weights=PACKED)
+        opened = opening(hidden, said.moved)
         await self.net.send(roles.owner, Veil(line, opened, NOTHING))
         return division.finish(opened, division.own(line, count))
 
@@ -263,7 +244,12 @@ class HiddenTraining:
         for side in self.products.sides:
             if side.scored and self.me in (side.roles.asker, side.roles.dealer):
                 line = tag_of(Topic.BLIND, _LINE - 1)
-                found[side.roles.owner] = (await self.net.recv(Announce, side.roles.owner, line)).values
+                due = floats(None, low=0, high=1)
+                owner = side.roles.owner
+                found[owner] = (await self.net.recv(Announce, owner, line, values=due)).values
+                width = side.dealer or side.asker
+                if width is not None and len(found[owner]) != width.width:
+                    raise ProtocolError(f"{owner} has {width.width} columns and says more or less of them")
         return found
 
     async def _shrink(self, rounds: int, free: dict[str, Floats]) -> None:
@@ -296,7 +282,8 @@ class HiddenTraining:
             await self.net.send(owner, Unveil(line, part + random - np.uint64(reach), unit))
         for side in self.products.sides:
             if side.scored and self.me == side.roles.owner:
-                message = await self.net.recv(Unveil, side.roles.asker, line)
+                due = like(self.products.own)
+                message = await self.net.recv(Unveil, side.roles.asker, line, values=due)
                 words = (self.products.own + message.values)[0]
                 return self.turn.back(words.view(np.int64).astype(np.float64) * unit)
         return np.zeros(self.context.train.width)

@@ -21,12 +21,13 @@ import numpy as np
 
 from colonnade.arrays import Rows, Words
 from colonnade.conversations.blind.columns import own_key
-from colonnade.conversations.blind.verbs import NOTHING, STRETCH, room_for
+from colonnade.conversations.blind.verbs import NOTHING, ROOM, STRETCH, room_for
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.errors import SumError
+from colonnade.errors import ProtocolError, SumError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Veil, Veiled, tag_of
+from colonnade.net.expect import PACKED, said_by, whole, words
 from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot, sums_of
 from colonnade.secure.streams import Roles, Stream
 
@@ -96,7 +97,8 @@ class PairProducts:
         for number, side in enumerate(self.sides):
             roles, tag = side.roles, tag_of(Topic.BLIND, number << 32)
             if self.me in (roles.asker, roles.dealer):
-                width = int((await self.net.recv(Announce, roles.owner, tag)).values[0])
+                due = whole(1, low=1, high=max(1, ROOM // self.context.train.rows))
+                width = int((await self.net.recv(Announce, roles.owner, tag, values=due)).values[0])
                 if self.me == roles.dealer:
                     side.dealer = Dealer(streams, roles, width)
                 else:
@@ -107,7 +109,8 @@ class PairProducts:
         rows = self.context.train.rows
         veiled = room_for(rows, width)
         for start in range(0, rows, STRETCH):
-            message = await self.net.recv(Veiled, side.roles.owner, tag + start // STRETCH)
+            due = words(min(STRETCH, rows - start), width)
+            message = await self.net.recv(Veiled, side.roles.owner, tag + start // STRETCH, values=due)
             veiled[start : start + STRETCH] = message.values
         side.asker = Asker(self.context.streams, side.roles, {"train": veiled})
         if side.scored:
@@ -134,7 +137,8 @@ class PairProducts:
                 await self._charge(lot, side)
         for place, side in enumerate(self.sides):
             if side.asker is not None:
-                dealt = await self.net.recv(Dealt, side.roles.dealer, self._dealt_tag(number, place))
+                due, line = words(len(batches), 1, side.asker.width), self._dealt_tag(number, place)
+                dealt = await self.net.recv(Dealt, side.roles.dealer, line, values=due)
                 mine.dealt[place] = dealt.values
         return mine
 
@@ -148,6 +152,8 @@ class PairProducts:
         await self._hear(tag)
         for place, side in enumerate(self.sides):
             if place in lot.owned and side.scored:
+                if place not in self._weights:
+                    raise ProtocolError(f"{side.roles.asker} sent no part of the weights with its question")
                 weights = self.own + self._weights.pop(place)
                 piece += lot.owned[place].scores(batch, weights)[0]
             if side.scored and place in lot.asked:
@@ -207,14 +213,16 @@ class PairProducts:
         for place, side in enumerate(self.sides):
             if side.owner is None:
                 continue
-            veil = await self.net.recv(Veil, side.roles.asker, tag)
-            if self._due is not None:
-                lot, batch, _ = self._due
-                self.own += lot.owned[place].add(batch, _words(veil.moved))
-                if not side.scored:
-                    self.own += _words(veil.weights)
-            if side.scored:
-                self._weights[place] = _words(veil.weights)
+            asker = side.roles.asker
+            veil = await self.net.recv(Veil, asker, tag, moved=PACKED, weights=PACKED)
+            with said_by(asker):
+                if self._due is not None:
+                    lot, batch, _ = self._due
+                    self.own += lot.owned[place].add(batch, _words(veil.moved))
+                    if not side.scored:
+                        self.own += _alike(veil.weights, self.own)
+                if side.scored and veil.weights.size:
+                    self._weights[place] = _alike(veil.weights, self.own)
         self._due = None
 
     def _passed_on(self, place: int, width: int) -> Words:
@@ -229,6 +237,12 @@ class PairProducts:
     async def _charge(self, lot: Lot, side: Side) -> None:
         width = next(each.width for each in (side.owner, side.asker, side.dealer) if each is not None)
         await self.context.charge(len(lot.rows) * width * (lot.scored + lot.added))
+
+
+def _alike(values: Words, own: Words) -> Words:
+    if values.shape != own.shape:
+        raise SumError(f"{values.shape} values came for {own.shape} weights")
+    return _words(values)
 
 
 def _words(values: Words) -> Words:

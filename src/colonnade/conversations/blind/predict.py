@@ -14,11 +14,13 @@ import numpy as np
 
 from colonnade.arrays import Arrays, Floats, Rows, Words
 from colonnade.conversations.blind.columns import BITS, Turn, fixed, lengths
+from colonnade.conversations.blind.verbs import ROOM
 from colonnade.conversations.predict import Holding, Session
 from colonnade.errors import DataError, FixedPointOverflow
 from colonnade.job.plan import Blind
 from colonnade.messages import Announce, Unveil, Veil, Veiled
 from colonnade.models.linear import rows_of
+from colonnade.net.expect import MOST, NOTHING, PACKED, Number, whole, words
 from colonnade.secure.product import Asker, Dealer, Lot, Owner
 from colonnade.secure.streams import Roles
 
@@ -59,13 +61,15 @@ class BlindScorer:
                 await self._veil(session, roles, lot)
         for roles in self.roles:
             if self.me == roles.dealer:
-                width = int((await session.net.recv(Announce, roles.owner, tag)).values[0])
+                due = whole(1, high=max(1, ROOM // max(1, len(rows))))
+                width = int((await session.net.recv(Announce, roles.owner, tag, values=due)).values[0])
                 piece += Dealer(session.streams, roles, width).deal(lot)[0][0]
         if self.me == self.asks:
             piece += await self._ask(session, lot)
         for roles in self.roles:
             if self.me == roles.owner:
-                veil = await session.net.recv(Veil, self.asks, tag)
+                part = words(*self.holding.arrays["part"].shape)
+                veil = await session.net.recv(Veil, self.asks, tag, moved=PACKED, weights=part)
                 owned = Owner(session.streams, roles, {TABLE: self.words}).take(lot)
                 piece += owned.scores(0, self.holding.arrays["part"] + veil.weights)
         return await self._total(session, piece, tag)
@@ -85,7 +89,9 @@ class BlindScorer:
             raise FixedPointOverflow("a row's score does not fit the range of the model; is a column off?")
         piece = np.atleast_2d(np.rint(own).astype(np.int64).view(np.uint64).T).copy()
         for roles in self.roles:
-            veiled = (await session.net.recv(Veiled, roles.owner, lot.tag)).values
+            width = self.holding.arrays[f"part {roles.owner}"].shape[1]
+            wide = words(rows, width)
+            veiled = (await session.net.recv(Veiled, roles.owner, lot.tag, values=wide)).values
             asked = Asker(session.streams, roles, {TABLE: veiled}).take(
                 Lot(lot.tag, TABLE, (np.arange(rows),), self.count, 0)
             )
@@ -102,7 +108,8 @@ class BlindScorer:
             return None
         unit = float(self.holding.arrays["unit"][0]) if self.me == self.asks else 0.0
         if self.me != self.asks:
-            unit = (await session.net.recv(Unveil, self.asks, tag)).unit
+            due = Number(0, MOST)
+            unit = (await session.net.recv(Unveil, self.asks, tag, values=NOTHING, unit=due)).unit
         total = await session.secure.collect(piece, tag=tag)
         z: Floats = total.view(np.int64).T.astype(np.float64) * (unit * 2.0**-BITS)
         return z if self.shape else z[:, 0]

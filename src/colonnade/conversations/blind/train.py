@@ -32,6 +32,7 @@ from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.messages import Announce, Topic, tag_of
+from colonnade.net.expect import whole
 
 LOT = 4096  # rows whose products are prepared together
 CHUNK = 8192  # rows of one exchange where all rows are scored or added
@@ -231,7 +232,8 @@ class BlindTraining:
         """A number of the label holder's, at everybody."""
         tag, net = tag_of(Topic.PAUSE, about), self.context.net
         if self.desk is None:
-            return int((await net.recv(Announce, self.context.evaluator, tag)).values[0])
+            told = await net.recv(Announce, self.context.evaluator, tag, values=whole(1))
+            return int(told.values[0])
         await net.broadcast(Announce(tag, np.array([number])))
         return number
 

@@ -19,12 +19,13 @@ import numpy as np
 
 from colonnade.arrays import Rows, Words
 from colonnade.conversations.context import Context, Measuring
-from colonnade.errors import SumError
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, Veiled, tag_of
+from colonnade.net.expect import MOST, PACKED, Number, said_by, whole, words
 from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import Roles
 
+ROOM = 2**33  # words of the veiled columns of one owner, at most
 STRETCH = 4096  # rows of a message that veils columns
 NOTHING = np.zeros((0, 0), dtype=np.uint64)
 _SIDE = 2**40  # no run has so many rounds
@@ -98,7 +99,8 @@ class Verbs:
                 self.parts[me] = np.zeros((vectors, self._owner.width), dtype=np.uint64)
         for roles in self.roles:
             if me in (roles.dealer, self.asker):
-                announced = await self.net.recv(Announce, roles.owner, tag_of(Topic.BLIND, 0))
+                due = whole(1, high=max(1, ROOM // max(1, *self._sizes.values())))
+                announced = await self.net.recv(Announce, roles.owner, tag_of(Topic.BLIND, 0), values=due)
                 columns = int(announced.values[0])
                 if me == roles.dealer:
                     self._dealers[roles.owner] = Dealer(streams, roles, columns)
@@ -118,9 +120,11 @@ class Verbs:
         for roles in self.roles if self.asks else ():
             veiled, number = {}, 0
             for table, rows in self._sizes.items():
-                veiled[table] = room_for(rows, self.parts[roles.owner].shape[1])
+                width = self.parts[roles.owner].shape[1]
+                veiled[table] = room_for(rows, width)
                 for start in range(0, rows, STRETCH):
-                    message = await self.net.recv(Veiled, roles.owner, tag_of(Topic.BLIND, number))
+                    due, tag = words(min(STRETCH, rows - start), width), tag_of(Topic.BLIND, number)
+                    message = await self.net.recv(Veiled, roles.owner, tag, values=due)
                     veiled[table][start : start + STRETCH] = message.values
                     number += 1
             self._askers[roles.owner] = Asker(self.context.streams, roles, veiled)
@@ -172,9 +176,9 @@ class Verbs:
                 piece += asked.scores[batch]
             return Asked(secure, piece, tag)
         if lot.owned is not None:
-            veil = await net.recv(Veil, self.asker, tag)
+            part = words(*self.parts[net.me][vectors].shape)
+            veil = await net.recv(Veil, self.asker, tag, moved=PACKED, weights=part)
             self._apply(veil)
-            _check(veil.weights)
             piece += lot.owned.scores(batch, self.parts[net.me][vectors] + veil.weights)
         self._due = None
         for dealt in lot.dealt_scores:
@@ -195,7 +199,8 @@ class Verbs:
                 owner = roles.owner
                 if owner not in lot.dealt:
                     tag = self._dealt_tag(lot.number, k)
-                    lot.dealt[owner] = (await self.net.recv(Dealt, roles.dealer, tag)).values
+                    due = words(len(lot.lot.batches), *self.parts[owner][vectors].shape)
+                    lot.dealt[owner] = (await self.net.recv(Dealt, roles.dealer, tag, values=due)).values
                 asked = lot.asked[owner]
                 moved[owner] = asked.moved(batch, t)
                 self.parts[owner][vectors] += asked.sums[batch] + lot.dealt[owner][batch]
@@ -210,7 +215,7 @@ class Verbs:
             for owner, moved in self._due.moved.items():
                 await self.net.send(owner, Veil(tag, moved, NOTHING))
         elif self._owner is not None:
-            self._apply(await self.net.recv(Veil, self.asker, tag))
+            self._apply(await self.net.recv(Veil, self.asker, tag, moved=PACKED, weights=words(0, 0)))
         self._due = None
 
     def clear(self, vectors: slice) -> None:
@@ -230,8 +235,8 @@ class Verbs:
                 await self.net.send(owner, Unveil(tag, part, unit))
         if self._owner is None:
             return None
-        message = await self.net.recv(Unveil, self.asker, tag)
-        _check(message.values)
+        due = words(*self.parts[self.net.me][vectors].shape)
+        message = await self.net.recv(Unveil, self.asker, tag, values=due, unit=Number(0, MOST))
         return self.parts[self.net.me][vectors] + message.values, message.unit
 
     # -- within -------------------------------------------------------------------------------------
@@ -239,8 +244,8 @@ class Verbs:
     def _apply(self, veil: Veil) -> None:
         """At an owner: what the label holder has added since the last message."""
         if self._due is not None and self._due.lot.owned is not None:
-            _check(veil.moved)
-            change = self._due.lot.owned.add(self._due.batch, veil.moved)
+            with said_by(self.asker):
+                change = self._due.lot.owned.add(self._due.batch, veil.moved)
             self.parts[self.net.me][self._due.vectors] += change
 
     def next_tag(self, *, measuring: bool = False) -> int:
@@ -265,8 +270,3 @@ def room_for(rows: int, width: int) -> Words:
     """Room for the veiled columns of one owner: a file that is mapped into memory, and gone with the run."""
     with tempfile.TemporaryFile() as file:  # the map keeps it until it is gone itself
         return np.asarray(np.memmap(file, dtype=np.uint64, mode="w+", shape=(rows, width)))
-
-
-def _check(words: Any) -> None:
-    if words.dtype != np.uint64:
-        raise SumError(f"{words.dtype} values came for a product, uint64 were due")

@@ -26,8 +26,9 @@ import numpy as np
 
 from colonnade.arrays import Numbers, Rows, Words
 from colonnade.conversations.boost.long import complete, send_long
-from colonnade.errors import MalformedMessage
+from colonnade.errors import MalformedMessage, ProtocolError
 from colonnade.messages import Gradients, Histograms, Shuffled, Topic, tag_of
+from colonnade.net.expect import PACKED
 from colonnade.net.network import Network
 from colonnade.secure.streams import PairStreams, Roles
 from colonnade.trees.bins import Counts, Flags
@@ -111,10 +112,10 @@ class BlindTeller:
         self._orders, spots = [], list(self._spots.reshape(len(codes), -1)) if len(codes) else []
         for column in range(len(codes)):
             tag = tag_for_column(tree, column)
-            dealt = await self.net.recv(Shuffled, dealer, tag)
+            dealt = await self.net.recv(Shuffled, dealer, tag, words=PACKED)
             heard = (await complete(self.net, dealer, dealt, len(rows))).words
             if heard.dtype != np.uint64 or heard.shape != rows.shape:
-                raise MalformedMessage(f"{dealer} dealt {heard.shape} words for {len(rows)} rows")
+                raise ProtocolError(f"{dealer} dealt {heard.shape} words for {len(rows)} rows")
             order = order_of(stream.words(tag, len(rows)))
             np.subtract(message.words.take(order), heard, out=self._words[column])
             order = order if len(rows) == len(sampled) else rows.take(order)

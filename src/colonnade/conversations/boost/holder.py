@@ -21,8 +21,9 @@ from colonnade.conversations.boost.wire import (
 )
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark, Scribe
-from colonnade.errors import MalformedMessage
 from colonnade.messages import Bins, Gradients, Histograms, Sides
+from colonnade.net.expect import PACKED, Number, expect, octets, said_by, whole
+from colonnade.net.expect import words as words_due
 from colonnade.secure.streams import Roles
 from colonnade.trees.bins import Flags, Grid
 from colonnade.trees.boosting import Boosting, Sampling
@@ -58,7 +59,12 @@ class Holder:
     async def run(self) -> dict[str, Numbers]:
         """Grow all trees, tell every owner how many of its splits are kept, and measure the model."""
         net, pace = self.context.net, self.context.plan.pace
-        told = await net.gather(Bins)
+        told = await net.gather(
+            Bins,
+            ordered=whole(None, low=1, high=255, dtype="uint16"),
+            gaps=octets(None),
+            rises=whole(None, low=-1, high=1, dtype="int32"),
+        )
         self.grids = [
             self.own.grid if party == net.me else grid_of(told[party], party) for party in self.parties
         ]
@@ -162,15 +168,18 @@ class Holder:
             await self.context.charge(len(frontier.asked.rows) * self.own.chosen.grid.columns)
             found[self.me] = self.own.sums(words, frontier)
         for party, name in self._others(turn):
-            message = await net.recv(Histograms, name, tag)
-            if message.sums.dtype != np.uint64 or message.sums.shape != (
-                frontier.asked.slots,
-                growth.columns.bins[party],
-            ):
-                raise MalformedMessage(f"{name} sent histograms of shape {message.sums.shape}")
+            message = await net.recv(
+                Histograms,
+                name,
+                tag,
+                sums=words_due(frontier.asked.slots, growth.columns.bins[party]),
+                spots=PACKED,
+                sent=Number(0, 2**53),
+            )
             self.sent[name] = message.sent
             reader = self.readers[party]
-            found[party] = reader.sums(await complete(net, name, message, reader.spots))
+            with said_by(name):
+                found[party] = reader.sums(await complete(net, name, message, reader.spots))
         absent = {
             party: np.zeros((frontier.asked.slots, bins), dtype=np.uint64)
             for party, bins in enumerate(growth.columns.bins)
@@ -188,8 +197,9 @@ class Holder:
                     await send_long(net, name, Sides(tag, bits_of(sides[0][1])))
         for party in np.unique(level.party[level.split & (level.party != self.me)]).tolist():
             rows = int(frontier.counts[level.party == party].sum())
-            name = self.parties[party]
-            heard = await complete(net, name, await net.recv(Sides, name, tag), -(-rows // 8))
+            name, size = self.parties[party], -(-rows // 8)
+            heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)
+            expect(name, heard, {"left": octets(size)})
             sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)
 

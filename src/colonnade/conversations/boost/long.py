@@ -12,8 +12,9 @@ import numpy as np
 from msgspec import structs
 
 from colonnade.arrays import Numbers
-from colonnade.errors import MalformedMessage
+from colonnade.errors import ProtocolError
 from colonnade.messages import TOPIC_SHIFT, Gradients, Histograms, Rest, Shuffled, Sides, tag_of, topic_of
+from colonnade.net.expect import PACKED
 from colonnade.net.network import Network
 
 PIECE = 2**23
@@ -49,11 +50,18 @@ async def complete(net: Network, sender: str, message: M, count: int) -> M:
     whole = np.empty(count, dtype=first.dtype)
     for part, start in enumerate(range(0, count, size)):
         room = whole[start : start + size]
-        piece = first if part == 0 else (await net.recv(Rest, sender, _rest_tag(message, part - 1))).values
+        piece = first if part == 0 else await _rest(net, sender, message, part - 1)
         if piece.dtype != whole.dtype or piece.shape != room.shape:
-            raise MalformedMessage(f"{sender} sent a piece of {piece.shape} numbers for {room.shape}")
+            raise ProtocolError(f"{sender} sent a piece of {piece.shape} numbers for {room.shape}")
         room[:] = piece
     return structs.replace(message, **{field: whole})
+
+
+async def _rest(
+    net: Network, sender: str, message: Gradients | Histograms | Sides | Shuffled, part: int
+) -> Numbers:
+    """One of the pieces that follow a message."""
+    return (await net.recv(Rest, sender, _rest_tag(message, part), values=PACKED)).values
 
 
 def _rest_tag(message: Gradients | Histograms | Sides | Shuffled, part: int) -> int:

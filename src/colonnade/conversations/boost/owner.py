@@ -10,7 +10,9 @@ from colonnade.conversations.boost.clear import ClearTeller, Teller
 from colonnade.conversations.boost.long import complete, send_long
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import (
+    GROWN,
     bits_of,
+    divided,
     flags_of,
     forest_of,
     level_of,
@@ -19,8 +21,9 @@ from colonnade.conversations.boost.wire import (
 )
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation
-from colonnade.errors import MalformedMessage
+from colonnade.errors import ProtocolError
 from colonnade.messages import Announce, Bins, Divide, Gradients, Grown, Histograms, Sides
+from colonnade.net.expect import PACKED, Number, expect, octets, out_of_turn, said_by, whole
 from colonnade.secure.streams import Roles
 from colonnade.trees.bins import Flags
 from colonnade.trees.boosting import Sampling
@@ -51,7 +54,7 @@ class Owner:
 
     async def run(self) -> dict[str, Numbers]:
         """Take part in trees until the label holder says how many are kept; returns the own splits."""
-        net, grid = self.context.net, self.own.grid
+        net, grid, plan = self.context.net, self.own.grid, self.context.plan
         bins = grid.ordered.astype(np.uint16), grid.gaps.astype(np.uint8), grid.rises.astype(np.int32)
         await net.send(self.root, Bins(*bins))
         await self._introduce()
@@ -59,12 +62,20 @@ class Owner:
         gates.keep(self, "own.splits", "trees")
         gates.begin(1)
         while True:
-            rounds, within = divmod(self.trees, self.context.plan.objective.classes or 1)
+            rounds, within = divmod(self.trees, plan.objective.classes or 1)
             if not within and gates.due(rounds) and rounds < epochs:
                 await gates.reached(rounds)
-            message = await net.recv(Gradients, self.root, tag_for(self.trees))
+            message = await net.recv(
+                Gradients,
+                self.root,
+                tag_for(self.trees),
+                words=PACKED,
+                kept=Number(0, len(self.own.splits.column), optional=True),
+            )
             if message.kept is not None:
                 break
+            if self.trees >= plan.pace.epochs * max(1, plan.objective.classes):
+                raise out_of_turn(self.root, message, "all trees of the job have grown")
             await self._deal(message.deals)
             if message.words.size:
                 rows = int(self.own.sampling.rows_of(self.trees).sum())
@@ -74,8 +85,9 @@ class Owner:
         await self._measure(splits)
         if not self.context.plan.settings.additive:
             return splits.arrays()
-        told, classes = await net.recv(Grown, self.root), self.context.plan.objective.classes
-        forest = forest_of(told, self.own.party, classes, splits.count)
+        told, classes = await net.recv(Grown, self.root, -1, **GROWN), self.context.plan.objective.classes
+        with said_by(self.root):
+            forest = forest_of(told, self.own.party, classes, splits.count)
         return {**forest.arrays(), **splits.arrays()}
 
     async def _introduce(self) -> None:
@@ -87,18 +99,17 @@ class Owner:
             columns = np.array([self.own.grid.columns])
             await net.send(blind.dealers[net.me], Announce(tag_for(0), columns))
         for client in [owner for owner, dealer in blind.dealers.items() if dealer == net.me]:
-            told = (await net.recv(Announce, client, tag_for(0))).values
-            if told.shape != (1,) or told.dtype != np.int64 or not 0 <= told[0] < COLUMNS:
-                raise MalformedMessage(f"{client} says that it has {told} columns")
+            due = whole(1, high=COLUMNS - 1)
+            told = (await net.recv(Announce, client, tag_for(0), values=due)).values
             self.helped[client] = int(told[0])
 
     async def _deal(self, clients: tuple[int, ...]) -> None:
         """Deal random words to those that this party helps, for the tree that begins."""
         sampling, plan = self.own.sampling, self.context.plan
         for place in clients:
-            client = self.parties[place]
+            client = self.parties[place] if 0 <= place < len(self.parties) else ""
             if plan.blind is None or plan.blind.dealers.get(client) != self.context.me:
-                raise MalformedMessage(f"{self.root} asks for words that {self.context.me} does not deal")
+                raise ProtocolError(f"{self.root} asks for words that {self.context.me} does not deal")
             columns = len(sampling.columns_of(self.trees, place, self.helped[client]))
             rows = int(sampling.rows_of(self.trees).sum())
             await self.context.charge(4 * rows * columns)
@@ -109,14 +120,19 @@ class Owner:
         """Take part in one tree, level by level, until no node of it is open for this party."""
         net, own = self.context.net, self.own
         own.begin(tree)
-        await self.teller.begin(tree, message, own.sampling.rows_of(tree))
+        with said_by(self.root):
+            await self.teller.begin(tree, message, own.sampling.rows_of(tree))
         frontier, depth, last = Frontier(own.sampling.rows_of(tree)), 0, False
         while not last:
             await self.context.charge(len(frontier.asked.rows) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
             sums, sent = self.teller.sums(frontier), self.evaluation.sent_bytes()
             await send_long(net, self.root, Histograms(tag, sums, self.teller.spots(), sent))
-            level = level_of(await net.recv(Divide, self.root, tag), frontier)
+            divide = await net.recv(Divide, self.root, tag, **divided(frontier.open, len(self.parties)))
+            with said_by(self.root):
+                level = level_of(divide, frontier)
+            if depth >= self.context.plan.settings.trees.max_depth and level.split.any():
+                raise out_of_turn(self.root, divide, "the tree is as deep as the job allows")
             left = await self._sides(tag, level, frontier, message.turn)
             last, depth = level.last, depth + 1
             if not last:
@@ -129,7 +145,8 @@ class Owner:
         net, me = self.context.net, self.own.party
         sides: list[tuple[int, Flags]] = []
         if (level.party == me).any():
-            sides.append((me, self.own.left(level, frontier)))
+            with said_by(self.root):
+                sides.append((me, self.own.left(level, frontier)))
             said = Sides(tag, bits_of(sides[0][1]))
             alone = level.last or self.context.plan.settings.additive
             others = [] if alone else [self.parties[place] for place in turn]
@@ -138,8 +155,9 @@ class Owner:
         if not level.last:
             for party in np.unique(level.party[level.split & (level.party != me)]).tolist():
                 rows = int(frontier.counts[level.party == party].sum())
-                name = self.parties[party]
-                heard = await complete(net, name, await net.recv(Sides, name, tag), -(-rows // 8))
+                name, size = self.parties[party], -(-rows // 8)
+                heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)
+                expect(name, heard, {"left": octets(size)})
                 sides.append((party, flags_of(heard.left, rows)))
         return joined_sides(sides, level, frontier)
 

@@ -21,11 +21,11 @@ from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.conversations.boost.settings import BoostSettings
 from colonnade.conversations.boost.wire import receive_outcomes, send_outcomes
 from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
-from colonnade.errors import MalformedMessage
 from colonnade.job import Job
 from colonnade.job.plan import Plan
 from colonnade.job.presets import PRESETS
 from colonnade.messages import Announce
+from colonnade.net.expect import floats
 from colonnade.trees.bins import Flags
 from colonnade.trees.tree import Forest, Splits
 
@@ -48,10 +48,8 @@ class SplitsScorer:
         await send_outcomes(net, self.holder, tag, self.splits, self.X[rows])
         if session.asker != net.me:
             return None
-        z = (await net.recv(Announce, self.holder, tag)).values
-        if z.dtype != np.float64 or z.shape != ((len(rows), self.classes) if self.classes else (len(rows),)):
-            raise MalformedMessage(f"{self.holder} sent scores of shape {z.shape} for {len(rows)} rows")
-        return z
+        due = floats(len(rows), self.classes) if self.classes else floats(len(rows))
+        return (await net.recv(Announce, self.holder, tag, values=due)).values
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from colonnade.arrays import Matrix, Numbers, Words
-from colonnade.errors import JobError, MalformedMessage
+from colonnade.errors import JobError, MalformedMessage, ProtocolError
 from colonnade.job import Trees
 from colonnade.messages import (
     TOPIC_SHIFT,
@@ -20,6 +20,7 @@ from colonnade.messages import (
     tag_of,
     topic_of,
 )
+from colonnade.net.expect import Due, floats, octets, whole
 from colonnade.net.network import Network
 from colonnade.trees.bins import Flags, Grid
 from colonnade.trees.frontier import Frontier
@@ -28,6 +29,24 @@ from colonnade.trees.grow import Level
 from colonnade.trees.tree import LEAF, Forest, Splits
 
 STRETCH = 2**27  # sides of a message: 16 MiB
+
+
+GROWN: dict[str, Due] = {
+    **dict.fromkeys(("nodes", "kind", "left", "right", "split"), whole(None, low=LEAF)),
+    "value": floats(None),
+}
+"""What the fields of a `Grown` must be."""
+
+
+def divided(open_: int, parties: int) -> dict[str, Due]:
+    """What the fields of a `Divide` must be, where so many nodes are open."""
+    return {
+        "party": whole(open_, low=LEAF, high=parties - 1, dtype="int32"),
+        "column": whole(open_, dtype="int32"),
+        "bin": octets(open_),
+        "gaps_left": octets(open_),
+        "stays": octets(None),
+    }
 
 
 def tag_for(tree: int, level: int = 0) -> int:
@@ -48,10 +67,10 @@ def grid_of(message: Bins, party: str) -> Grid:
     """The bins of a party's columns."""
     ordered, gaps = message.ordered.astype(np.int64), message.gaps.astype(bool)
     if ordered.shape != gaps.shape or ordered.ndim != 1 or (ordered < 1).any() or (ordered > 255).any():
-        raise MalformedMessage(f"{party} says that its columns have {message.ordered} bins")
+        raise ProtocolError(f"{party} says that its columns have {message.ordered} bins")
     rises = message.rises.astype(np.int64)
-    if rises.shape != ordered.shape or (abs(rises) > 1).any():
-        raise MalformedMessage(f"{party} says that scores rise with its columns by {message.rises}")
+    if rises.shape != ordered.shape:
+        raise ProtocolError(f"{party} says that scores rise with its columns by {message.rises}")
     return Grid(ordered, gaps, rises)
 
 
@@ -118,6 +137,8 @@ def forest_of(message: Grown, party: int, classes: int, splits: int) -> Forest:
         raise MalformedMessage(f"trees of {count} nodes with other numbers of children, splits or scores")
     if message.split.max(initial=LEAF) >= splits or message.kind.max(initial=0) >= max(classes, 1):
         raise MalformedMessage("trees with splits or classes that are not there")
+    if not _are_trees(message):
+        raise MalformedMessage("nodes whose children are not nodes after them in the same tree")
     zero = np.zeros(count)
     stored = {
         "tree.nodes": message.nodes,
@@ -134,6 +155,18 @@ def forest_of(message: Grown, party: int, classes: int, splits: int) -> Forest:
     return Forest.from_arrays(stored)
 
 
+def _are_trees(message: Grown) -> bool:
+    """Whether every split has two children, later in the same tree, so that following them ends."""
+    if message.kind.shape != message.nodes.shape or message.nodes.min(initial=1) < 1:
+        return False
+    size = np.repeat(message.nodes, message.nodes)
+    place = np.arange(len(size)) - np.repeat(np.cumsum(message.nodes) - message.nodes, message.nodes)
+    inner = message.split != LEAF
+    return all(
+        bool(((child > place) & (child < size))[inner].all()) for child in (message.left, message.right)
+    )
+
+
 async def send_outcomes(net: Network, to: str, tag: int, splits: Splits, X: Matrix) -> None:
     """Tell which rows of X go left in every split, in several messages if there are many."""
     for part, rows in enumerate(_stretches(splits.count, int(X.shape[0]))):
@@ -144,8 +177,8 @@ async def receive_outcomes(net: Network, sender: str, tag: int, splits: int, row
     """What `send_outcomes` tells, [splits, rows]."""
     found = np.empty((splits, rows), dtype=bool)
     for part, some in enumerate(_stretches(splits, rows)):
-        message = await net.recv(Outcomes, sender, _part_tag(tag, part))
         count = some.stop - some.start
+        message = await net.recv(Outcomes, sender, _part_tag(tag, part), left=octets(-(-splits * count // 8)))
         found[:, some] = flags_of(message.left, splits * count).reshape(splits, count)
     return found
 

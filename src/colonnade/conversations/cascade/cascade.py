@@ -46,14 +46,15 @@ from colonnade.conversations.cascade.steps import Steps, agree_on_steps, chosen_
 from colonnade.conversations.cascade.tensors import HEAD, OWN, described
 from colonnade.conversations.cascade.waves import Inbox, Waves
 from colonnade.conversations.context import GivenModels, Outcome
-from colonnade.errors import JobError, MalformedMessage
+from colonnade.errors import JobError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.build import party_model, server_model
+from colonnade.net.expect import floats
 from colonnade.optim.replies import (
     Head,
 )
 
-WIDEST = 2**20  # outputs of a client for one row
+NUMBERS = 2**28  # of all rows, from a client whose model has more outputs than the plan says
 HEAD_START = 4  # the purpose of a generator; see `choices`
 
 
@@ -61,7 +62,7 @@ async def converse(context: CascadeContext) -> Outcome:
     """Take part as client, as server, or as both."""
     if context.me != context.evaluator:
         return await take_part(context)
-    inbox = Inbox(context.net)
+    inbox = Inbox(context.net, context.plan.pace.ahead)
     client = own_client(context, inbox) if context.train.width else None
     latest = await first_outputs(context, client)
     if context.plan.settings.reply == "embeddings":
@@ -199,12 +200,11 @@ async def first_outputs(context: CascadeContext, client: Client | None) -> Lates
     own = client.outputs(context.train) if client is not None else None
     if client is not None and own is not None:
         client.uplink = client.codec.uplink(own)
-    compressor = codec_of(context).up
+    compressor, specs = codec_of(context).up, context.plan.settings.model
     for party in net.parties:
         if party != context.me:
-            said = (await net.recv(Announce, party, tag)).values
-            if said.shape != (1,) or not 1 <= said[0] <= WIDEST:
-                raise MalformedMessage(f"{party} announced {said} outputs a row; one number up to {WIDEST}")
+            most = max(specs.parties.get(party, specs).outputs, NUMBERS // context.train.rows)
+            said = (await net.recv(Announce, party, tag, values=floats(1, low=1, high=most))).values
             shape = (context.train.rows, int(said[0]))
             rows = await receive_rows(net, party, compressor, tag, 0, shape)
             found[party] = rows.astype(context.plan.settings.precision, copy=False)

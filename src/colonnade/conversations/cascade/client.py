@@ -37,6 +37,7 @@ from colonnade.messages import (
     topic_of,
 )
 from colonnade.models.blackbox import Linear, Model
+from colonnade.net.expect import PACKED, Number, finite, out_of_turn, said_by
 from colonnade.net.network import Network
 from colonnade.optim.optimizers import Optimizer
 from colonnade.optim.replies import Asking, Query, Seed
@@ -128,7 +129,7 @@ class RemoteServer:
         await self.net.send(self.server, message)
 
     async def reply(self, tag: int) -> Reply:
-        return await self.net.recv(Reply, self.server, tag)
+        return await self.net.recv(Reply, self.server, tag, values=PACKED, answered=Number(0, 2**53))
 
 
 @dataclass
@@ -139,6 +140,7 @@ class ClientState:
     optimizer: Any  # the optimiser's own; its type is the optimiser's business
     updates: int = 0
     answered: int = 0
+    measured: int = 0  # how often the server asked for all outputs
     asked: int = 0  # questions
     done: int = 0  # questions that were answered
     under_way: deque[Query] = field(default_factory=deque)  # those that were not
@@ -182,7 +184,7 @@ class Client:
         """Let all that answers change be part of checkpoints."""
         gates = self.context.gates
         gates.keep(self, "state.w", "state.updates", "state.answered", "momentum")
-        gates.keep(self, "state.asked", "state.done", "state.under_way")
+        gates.keep(self, "state.asked", "state.done", "state.under_way", "state.measured")
         keep_if_there(self.context, self, "asking.rng", "codec.up.rng", "codec.down.rng", "uplink.there")
 
     async def learn(self) -> None:
@@ -206,7 +208,8 @@ class Client:
 
     async def step(self, query: Query, reply: Reply) -> None:
         """Step on the server's reply to a question."""
-        values = self.codec.down.decode(reply.values, self.asking.reply_shape(query))
+        with said_by(self.context.evaluator):
+            values = finite(self.codec.down.decode(reply.values, self.asking.reply_shape(query)))
         self.move(self.asking.gradient(query, values), reply.answered)
         self.state.updates += 1
 
@@ -239,10 +242,15 @@ class Client:
         """Send the server the outputs of all rows, whenever it asks to measure; store the state at gates."""
         net = self.context.measuring.net
         while True:
-            for _, asked in await net.drain(Measure, patient=True):
-                if topic_of(asked.tag) == Topic.GATE:
+            for sender, asked in await net.drain(Measure, patient=True):
+                if sender != server:
+                    raise out_of_turn(sender, asked, "only the server measures")
+                if asked.tag >> TOPIC_SHIFT == Topic.GATE:
                     await self.context.gates.reached(asked.tag - tag_of(Topic.GATE, 0))
                     continue
+                if asked.tag != tag_of(Topic.EVALUATE, self.state.measured):
+                    raise out_of_turn(sender, asked, "it is not the next measurement")
+                self.state.measured += 1
                 plain = Plain(self.context.plan.settings.precision)
                 for number, outputs in enumerate(self.all_outputs()):
                     await send_rows(net, server, plain, asked.tag, number, outputs)
@@ -292,8 +300,9 @@ async def receive_rows(
     """Receive an array of this shape that the sender sends with `send_rows`."""
     found = np.empty(shape, dtype=np.float64)
     for part, rows in enumerate(stretches(shape)):
-        message = await net.recv(Embeddings, sender, _stretch_tag(tag, table, part))
-        found[rows] = compressor.decode(message.outputs, found[rows].shape)
+        message = await net.recv(Embeddings, sender, _stretch_tag(tag, table, part), outputs=PACKED)
+        with said_by(sender):
+            found[rows] = finite(compressor.decode(message.outputs, found[rows].shape))
     return found
 
 

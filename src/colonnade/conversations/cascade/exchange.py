@@ -29,10 +29,11 @@ from colonnade.conversations.cascade.latest import LatestOutputs
 from colonnade.conversations.cascade.replying import Question
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.context import Context
-from colonnade.errors import JobError, MalformedMessage
+from colonnade.errors import JobError, ProtocolError
 from colonnade.losses import loss_for
 from colonnade.messages import Announce, Reply, Topic, tag_of
 from colonnade.models.build import server_model
+from colonnade.net.expect import finite, floats, said_by
 from colonnade.optim.replies import GradientServer, Head, Query
 
 EXACT = Plain("float64")  # labels, and weights beside them
@@ -75,7 +76,8 @@ class LocalClient(Client):
         if self.told is None:
             raise RuntimeError(f"{self.context.me} was not told the labels")
         told, own, rows = self.told, self.told.own, self.walk.batch(reply.tag)
-        parts = parted(reply.values, told.parts(self.codec, len(rows)))
+        with said_by(self.context.evaluator):
+            parts = [finite(part) for part in parted(reply.values, told.parts(self.codec, len(rows)))]
         if told.head.w.size:
             told.head.w = parts.pop().astype(told.head.w.dtype, copy=False)
         parts.insert(told.place, query.outputs)
@@ -126,11 +128,12 @@ async def tell(context: Context[CascadeSettings], latest: LatestOutputs, client:
 async def hear(context: Context[CascadeSettings], client: LocalClient) -> None:
     """Receive what `tell` sends; at a client."""
     server, rows = context.evaluator, context.train.rows
-    news = (await context.net.recv(Announce, server, TOLD)).values
+    due = floats(None, low=0, high=2.0**20)
+    news = (await context.net.recv(Announce, server, TOLD, values=due)).values
     everybody = context.net.parties
     clients = [name for name in everybody if name != server or len(news) == len(everybody) + 2]
     if len(news) != len(clients) + 2 or news[0] != clients.index(context.me) or news[1] not in (1, 2):
-        raise MalformedMessage(f"{server} announced {news} of {len(clients)} clients' outputs and the labels")
+        raise ProtocolError(f"{server} announced {news} of {len(clients)} clients' outputs and the labels")
     columns = await receive_rows(context.net, server, EXACT, TOLD, 1, (rows, int(news[1])))
     widths = dict(zip(clients, news[2:].astype(int).tolist(), strict=True))
     y = columns if columns.shape[1] > 1 else columns[:, 0]

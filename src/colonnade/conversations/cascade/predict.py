@@ -23,12 +23,12 @@ from colonnade.conversations.cascade.client import outputs_of, receive_rows, sen
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.tensors import HEAD, OWN, restored
 from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart
-from colonnade.errors import MalformedMessage
 from colonnade.job import Device, Job, ModelSpecs
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
 from colonnade.messages import Announce
 from colonnade.models.build import party_model, server_model
+from colonnade.net.expect import floats
 from colonnade.optim.replies import Head
 
 
@@ -50,10 +50,8 @@ class CascadeClient:
         await send_rows(net, self.server, Plain(self.precision), tag, 0, self.outputs[rows])
         if session.asker != net.me:
             return None
-        z = (await net.recv(Announce, self.server, tag)).values
-        if z.dtype != np.float64 or z.shape not in ((len(rows),), (len(rows), self.scores)):
-            raise MalformedMessage(f"{self.server} sent scores of shape {z.shape} for {len(rows)} rows")
-        return z
+        due = floats(len(rows)) if self.scores == 1 else floats(len(rows), self.scores)
+        return (await net.recv(Announce, self.server, tag, values=due)).values
 
 
 @dataclass(frozen=True, eq=False)

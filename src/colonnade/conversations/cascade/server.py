@@ -28,8 +28,9 @@ from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.waves import Asked, Waves
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.errors import Diverged, MalformedMessage
+from colonnade.errors import Diverged, ProtocolError
 from colonnade.messages import Announce, Measure, Reply, Topic, Upload, tag_of
+from colonnade.net.expect import finite, floats, said_by
 from colonnade.optim.optimizers import Optimizer
 from colonnade.optim.replies import Head, OwnStep
 
@@ -78,20 +79,16 @@ class Uploads:
         first, *others = (self.walks[client].batch(upload.tag) for client, upload in wave)
         if not all(np.array_equal(first, rows) for rows in others):
             asked = ", ".join(client for client, _ in wave)
-            raise MalformedMessage(f"{asked} asked about different rows in one synchronous round")
+            raise ProtocolError(f"{asked} asked about different rows in one synchronous round")
         return first
 
     def outputs(self, client: str, upload: Upload, rows: Rows, there: Numbers) -> Numbers:
         """The outputs [vectors, rows, outputs] of an upload; `there` is the client's array in the table."""
         expected = (self.vectors, len(rows), there.shape[1])
-        try:
+        with said_by(client):
             if self.codec.changes is not None:
-                return Changes(self.codec.changes, there).added(upload.outputs, there[rows])
-            return self.codec.up.decode(upload.outputs, expected)
-        except MalformedMessage as error:
-            raise MalformedMessage(
-                f"{client} sent outputs of shape {upload.outputs.shape}; rows and outputs are {expected[1:]}"
-            ) from error
+                return finite(Changes(self.codec.changes, there).added(upload.outputs, there[rows]))
+            return finite(self.codec.up.decode(upload.outputs, expected))
 
 
 @dataclass
@@ -119,6 +116,7 @@ class Server:
         self.start_loss = float(self.head.losses(self.head.w[None], whole, y).mean())
         gates.keep(self, "mark_at", "start_loss", "waves.state", "trainer.head.w", "trainer.momentum")
         gates.keep(self.latest, "outputs", "made", "ages")
+        gates.keep(self.waves.inbox, "asked", "answered")
         keep_if_there(
             self.context, self, "uploads.codec.up.rng", "uploads.codec.down.rng", "trainer.step.rng"
         )
@@ -246,7 +244,7 @@ class Server:
                 await receive_rows(net, client, plain, tag, number, (rows, width))
                 for number, rows in enumerate(tables)
             ]
-            books = (await net.recv(Announce, client, tag)).values
+            books = (await net.recv(Announce, client, tag, values=floats(2, low=0))).values
             penalty, sent = penalty + float(books[0]), sent + float(books[1])
         order = self.waves.clients
         return penalty, sent, [[found[client][k] for client in order] for k in range(len(tables))]

@@ -34,6 +34,7 @@ from colonnade.conversations.context import Context
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.blackbox import Linear
 from colonnade.models.linear import rows_of, squared_norms
+from colonnade.net.expect import floats
 from colonnade.optim.optimizers import Optimizer, optimizer_of
 
 SAMPLE = 2048
@@ -66,7 +67,7 @@ async def agree_on_steps(context: Context[CascadeSettings], client: Client | Non
     largest, trace = curvature(context, client) if automatic and client is not None else (0.0, 0.0)
     up, down = tag_of(Topic.TUNE, 0), tag_of(Topic.TUNE, 1)
     if context.me == context.evaluator:
-        told = await net.gather(Announce, up)
+        told = await net.gather(Announce, up, values=floats(1, low=0))
         joint = largest + sum(float(message.values[0]) for message in told.values())
         heavier = context.label_holder.loss.smoothness / context.loss.smoothness
         # as many answers as the clients have batches in all epochs; the quick may get more of them
@@ -74,7 +75,8 @@ async def agree_on_steps(context: Context[CascadeSettings], client: Client | Non
         await net.broadcast(Announce(down, np.array([joint, float(total), heavier])))
     else:
         await net.send(context.evaluator, Announce(up, np.array([largest])))
-        news = (await net.recv(Announce, context.evaluator, down)).values
+        due = floats(3, low=0, high=2.0**53)
+        news = (await net.recv(Announce, context.evaluator, down, values=due)).values
         joint, total, heavier = float(news[0]), int(news[1]), float(news[2])
     noise = (trace + largest) / settings.questions.directions if _along_random(settings.questions) else 0.0
     if pace.step != "auto":

@@ -13,7 +13,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from colonnade.messages import Reply, Upload
+from colonnade.messages import Reply, Topic, Upload, tag_of
+from colonnade.net.expect import out_of_turn
 from colonnade.net.network import Network
 
 Asked = tuple[str, Upload]
@@ -22,8 +23,11 @@ Asked = tuple[str, Upload]
 class Inbox:
     """Takes the uploads of all clients, the server's own included, and sends their answers."""
 
-    def __init__(self, net: Network) -> None:
+    def __init__(self, net: Network, ahead: int) -> None:
         self._net = net
+        self._ahead = ahead  # the most questions of a client that are under way
+        self.asked = dict.fromkeys(net.parties, 0)  # questions of every client, and how many had an answer
+        self.answered = dict.fromkeys(net.parties, 0)
         self._uploads: asyncio.Queue[Asked] = asyncio.Queue()
         self._own: dict[int, asyncio.Future[Reply]] = {}
 
@@ -48,6 +52,7 @@ class Inbox:
         if client == self._net.me:
             self._awaited(reply.tag).set_result(reply)
         else:
+            self.answered[client] += 1
             await self._net.send(client, reply)
 
     async def next(self) -> Asked:
@@ -57,8 +62,18 @@ class Inbox:
     async def collect(self) -> None:
         """Take uploads from the network until cancelled."""
         while True:
-            for asked in await self._net.drain(Upload):
-                self._uploads.put_nowait(asked)
+            for client, upload in await self._net.drain(Upload):
+                self._check(client, upload)
+                self._uploads.put_nowait((client, upload))
+
+    def _check(self, client: str, upload: Upload) -> None:
+        """Raise unless an upload is its client's next one, and no more are under way than may be."""
+        number = self.asked[client]
+        if upload.tag != tag_of(Topic.TRAIN, number) or number >= self.answered[client] + self._ahead:
+            raise out_of_turn(
+                client, upload, f"its question {number} is due, at most {self._ahead} at a time"
+            )
+        self.asked[client] = number + 1
 
 
 @dataclass

@@ -26,6 +26,7 @@ from colonnade.losses import weights_of
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample
 from colonnade.models.random_features import KERNELS
+from colonnade.net.expect import NOTHING
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
@@ -145,7 +146,7 @@ async def _give(context: Context[GramSettings], A: Matrix, B: Matrix, topic: Top
     net, secure = _line(context, topic)
     for tag, rows in _stretches(A, B, topic):
         await secure.give(_product(A[rows], B), root=context.evaluator, tag=tag)
-        await net.recv(Announce, context.evaluator, tag)
+        await net.recv(Announce, context.evaluator, tag, values=NOTHING)
 
 
 def _line(context: Context[GramSettings], topic: Topic) -> tuple[Network, SecureSum]:

@@ -42,6 +42,7 @@ from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.window import Window
 from colonnade.messages import Backward, Decay, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures
+from colonnade.net.expect import expect, floats, out_of_turn
 from colonnade.optim.steps import step_of_round
 
 
@@ -137,7 +138,7 @@ class KernelConversation:
         if self.several:
             work.append(self.push())
         if self.context.may_end_early and self.net.me != self.context.evaluator:
-            work.append(heed_stop(self.net, self.window))
+            work.append(heed_stop(self.net, self.window, self.context.evaluator))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(step) for step in work]
             await self.window.ends()
@@ -205,14 +206,28 @@ class KernelConversation:
     async def collaborate(self) -> None:
         """Follow other owners' rounds: let the own coefficients decay, or step on the theta that comes."""
         async for waiting in self.net.stream(Backward):
-            for _, message in waiting:
+            for sender, message in waiting:
+                self._check_turn(sender, message)
+                size = self.schedule.round(message.tag).size if message.tag >= self.layout.growth else 0
+                expect(sender, message, {"theta": floats(size, *self.agreed.outputs)})
                 await self.update(message.tag, message.theta if len(message.theta) else None)
 
     async def heed(self) -> None:
         """Follow the rounds at a party without labels: when one is over, later ones may begin."""
         async for waiting in self.net.stream(Decay):
-            self.state.updates += len(waiting)
-            self.window.finish(message.tag for _, message in waiting)
+            for sender, message in waiting:
+                self._check_turn(sender, message)
+                self.state.updates += 1
+                self.window.finish([message.tag])
+
+    def _check_turn(self, sender: str, message: Backward | Decay) -> None:
+        """Raise unless a round is its sender's to end, and is under way here."""
+        number = message.tag
+        if not 0 <= number < self.schedule.rounds or self.schedule.dominator(number) != sender:
+            raise out_of_turn(sender, message, "it does not dominate that round")
+        # where one party dominates all rounds it ends them in order, and the others begin none
+        if not (self.window.expects(number) if self.several else number == self.window.base):
+            raise out_of_turn(sender, message, "that round is over or has not begun")
 
     async def update(self, number: int, theta: Floats | None) -> None:
         """Update the own coefficients after a round.

@@ -23,6 +23,7 @@ from colonnade.conversations.predict import Holding, Session
 from colonnade.job import Job
 from colonnade.messages import Announce
 from colonnade.models.random_features import RandomFeatures, phi
+from colonnade.net.expect import NOTHING
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 
@@ -78,9 +79,9 @@ async def score_share(
                 await secure.give(piece, root=owner, tag=tag)
                 waiting.append((owner, tag))
         while len(waiting) > IN_FLIGHT * len(share.features):
-            await net.recv(Announce, *waiting.pop(0))
+            await net.recv(Announce, *waiting.pop(0), values=NOTHING)
     for owner, tag in waiting:
-        await net.recv(Announce, owner, tag)
+        await net.recv(Announce, owner, tag, values=NOTHING)
     return f
 
 

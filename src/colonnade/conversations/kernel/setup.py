@@ -31,6 +31,7 @@ from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.bandwidth import Sample, spread
 from colonnade.models.random_features import KERNELS, KernelFunction, RandomFeatures
+from colonnade.net.expect import floats, out_of_turn
 from colonnade.optim.steps import kernel_step
 
 PRIVATE, SHARED, PINNED, SAMPLE = 2, 3, 4, 5  # what generators are for
@@ -121,7 +122,12 @@ async def agree(context: Context[KernelSettings]) -> Agreed:
     piece = sample.distances(context.train.X)
     if context.me != root:
         await context.sum.give(piece, root=root, tag=tag)
-        sigma, eigenvalue, classes, l2 = (await context.net.recv(Announce, root, tag)).values
+        told = await context.net.recv(Announce, root, tag, values=floats(4, low=0))
+        sigma, eigenvalue, classes, l2 = told.values
+        if not sigma > 0 or classes != max(1, plan.objective.classes):
+            raise out_of_turn(
+                root, told, f"no kernel has sigma = {sigma:g} and {classes:g} scores a row here"
+            )
         return Agreed(float(sigma), float(eigenvalue), int(classes), float(l2))
     total = await context.sum.collect(piece, tag=tag)
     distance = np.maximum(total, 0.0)  # rounding can take a 0 below it

@@ -15,11 +15,8 @@ row, and with it, for the logistic loss, the label and the total score (docs/thr
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
-
-import numpy as np
 
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
@@ -33,6 +30,7 @@ from colonnade.conversations.window import Window
 from colonnade.errors import ProtocolError
 from colonnade.job.plan import Plan
 from colonnade.messages import Backward, Topic, tag_of
+from colonnade.net.expect import expect, floats
 
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
@@ -101,7 +99,7 @@ class BackwardConversation:
             case Tickets() as tickets:
                 return [tickets.heed(self.net, evaluator)]
             case Window() as window if self.context.may_end_early and self.net.me != evaluator:
-                return [heed_stop(self.net, window)]
+                return [heed_stop(self.net, window, evaluator)]
             case _:
                 return []
 
@@ -222,21 +220,15 @@ class BackwardConversation:
 
     def _checked(self, sender: str, message: Backward) -> Round:
         """The round of a message; an error if the message is not what its sender may send."""
-        number, theta = message.tag, message.theta
+        number = message.tag
         if number < 0 or self.schedule.dominator(number) != sender:
             raise ProtocolError(f"{sender} sent theta of round {number}, which it does not dominate")
         if number in self.unapplied or not self.window.expects(number):
             raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
         batch = self.schedule.round(number)
-        due = (batch.size, *self.trainer.block.w.shape[1:])
-        if theta.dtype != np.float64 or (theta.shape != due and not self.in_order):
-            raise ProtocolError(
-                f"{sender} sent {theta.shape} {theta.dtype} values as theta of round {number}; "
-                f"{due} float64 were due"
-            )
-        # the square is a number only if every value is, and takes one look at each
-        if not math.isfinite(np.vdot(theta, theta)) and not np.isfinite(theta).all():
-            raise ProtocolError(f"{sender} sent theta of round {number} that is not finite")
+        # with one H the questions that ride along add to it, and how many is known when its turn comes
+        size = (None,) if self.in_order else (batch.size, *self.trainer.block.w.shape[1:])
+        expect(sender, message, {"theta": floats(*size)})
         if len(message.seen) != self.paces or min(message.seen, default=0) < 0:
             raise ProtocolError(f"{sender} sent {message.seen} with theta of round {number}")
         return batch
@@ -254,8 +246,12 @@ class BackwardConversation:
 
     async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
         """Step on thetas when there is time or, with one H over all blocks, when their round is due."""
-        if self.in_order:
-            await self.window.reaches(thetas[0][0].number)
+        joint = self.trainer.joint
+        if joint is not None:
+            (batch, theta), dominator = thetas[0], self.schedule.dominator(thetas[0][0].number)
+            await self.window.reaches(batch.number)
+            if theta.size != (due := joint.reply_size(batch)):
+                raise ProtocolError(f"{dominator} sent {theta.size} numbers with theta; {due} were due")
             await self._apply(thetas)
         else:
             async with self.worker.busy(Urgency.THETAS):

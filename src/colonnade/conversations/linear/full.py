@@ -37,9 +37,11 @@ from colonnade.conversations.linear.block import scored_by
 from colonnade.conversations.linear.settings import FullSettings
 from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.pieces import messages
+from colonnade.errors import ProtocolError
 from colonnade.losses import scaled_labels
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
+from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.line_search import search
 from colonnade.secure.ring import limit
@@ -148,8 +150,12 @@ class FullConversation:
         edge = limit(len(self.context.plan.parties)) / 2
         while True:
             dots = np.clip(self.state.memory.dots(s, y, v), -edge, edge)
-            totals = (await self._sum(dots.ravel(), np.copy)).reshape(dots.shape)
-            if not totals[-3:].diagonal().max() >= edge:
+            totals = (await self._sum(dots.ravel(), np.copy, dots.size)).reshape(dots.shape)
+            squares = totals[-3:].diagonal()
+            if squares.min() < 0:
+                told = [self.context.evaluator] if self.judge is None else self.context.net.peers
+                raise ProtocolError(f"{', '.join(told)} told inner products that no vectors have")
+            if not squares.max() >= edge:
                 return s, y, v, totals
             s, y, v = SHORTER * s, SHORTER * y, SHORTER * v
             self.state.length /= SHORTER
@@ -181,15 +187,19 @@ class FullConversation:
     async def _ask(self, piece: Floats, answer: Callable[[Floats], Floats]) -> tuple[list[float], Floats]:
         """Sum all parties' pieces; returns two numbers of the evaluator's answer, and its theta if any."""
         await self._charge()
-        news = await self._sum(piece, answer)
+        news = await self._sum(piece, answer, None)
+        theta = self.context.train.rows * math.prod(self.state.w.shape[1:])
+        if news.size not in (2, 2 + theta):
+            who = self.context.evaluator
+            raise ProtocolError(f"{who} sent {news.size} numbers; 2 and theta of all rows, or 2, were due")
         return news[:2].tolist(), news[2:]
 
-    async def _sum(self, piece: Floats, answer: Callable[[Floats], Floats]) -> Floats:
+    async def _sum(self, piece: Floats, answer: Callable[[Floats], Floats], size: int | None) -> Floats:
         state, first = self.state, self.state.tags
         state.sums += 1
         longest = self.context.train.rows * math.prod(state.w.shape[1:]) + 2  # what `Judge.go` answers
         state.tags += messages(max(longest, piece.size))
-        return await sum_to_all(self.context, piece, first, answer, Topic.TRAIN, longest)
+        return await sum_to_all(self.context, piece, first, answer, floats(size), Topic.TRAIN, longest)
 
     async def _charge(self) -> None:
         await self.context.charge(self.rows.values(0, self.context.train.rows))

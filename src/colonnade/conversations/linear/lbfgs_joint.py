@@ -44,6 +44,7 @@ from colonnade.conversations.linear.tune import MARGIN, sum_to_all
 from colonnade.conversations.schedule import Round
 from colonnade.messages import Topic
 from colonnade.models.linear import longest_row, rows_of
+from colonnade.net.expect import floats
 from colonnade.optim.lanczos import Lanczos
 from colonnade.optim.lbfgs import Inverse, LimitedMemory
 from colonnade.optim.steps import Smoothness
@@ -178,6 +179,12 @@ class Joint:
         if (batch.number + 1) % self.context.plan.settings.pair_every == 0:
             self._ask_pair(batch.number)
 
+    def reply_size(self, batch: Round) -> int:
+        """How many numbers a round's reply has: its theta, and the answers to what rode with its scores."""
+        riding = self.state.riders.under_way.get(batch.number, [])
+        theta = int(batch.size * math.prod(self.block.w.shape[1:]))
+        return theta + sum(each.answer_size for each in riding)
+
     def values(self, batch: Round) -> int:
         """How many stored numbers a step on a batch touches beyond the batch: the pairs, and a new one."""
         pairs = int(self.state.memory.vectors.size)
@@ -277,7 +284,7 @@ class Joint:
         state.memory.unpin()
         dots = state.memory.dots(*vectors)
         piece = np.append(dots.ravel(), self._worst)
-        *products, worst = await self._exchange(piece, self._said_with_products)
+        *products, worst = await self._exchange(piece, self._said_with_products, piece.size)
         mean = MARGIN * values[0]
         state.smoothness = Smoothness(mean=mean, worst_row=max(worst, mean))
         # with several classes a direction is steep once for each of them, and only one of these is found:
@@ -318,7 +325,7 @@ class Joint:
             vector = iteration.vector
             piece = [self._rows.scores(0, n, vector).ravel(), *([weights.ravel()] if step == 0 else [])]
             numbers = [np.vdot(vector, vector), np.vdot(vector, self._penalty(vector))]
-            answer = await self._exchange(np.concatenate([*piece, numbers]), multiply)
+            answer = await self._exchange(np.concatenate([*piece, numbers]), multiply, weights.size + 2)
             bent, (length, alpha) = answer[:-2].reshape(weights.shape), answer[-2:]
             if iteration.ends(length):
                 break
@@ -326,10 +333,12 @@ class Joint:
             iteration.take(length, alpha, self._gradient(bent) + self._penalty(q))
         return iteration.steepest(STEEPEST)
 
-    async def _exchange(self, piece: Floats, answer: Callable[[Floats], Floats]) -> Floats:
+    async def _exchange(self, piece: Floats, answer: Callable[[Floats], Floats], size: int) -> Floats:
         """Sum all parties' pieces at the evaluator; returns its answer to the total."""
         self.state.exchanges += 1
-        return await sum_to_all(self.context, piece, self.state.exchanges - 1, answer, Topic.CURVATURE)
+        return await sum_to_all(
+            self.context, piece, self.state.exchanges - 1, answer, floats(size), Topic.CURVATURE
+        )
 
     # -- the quadratic ------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from colonnade.conversations.linear.tune import sum_to_all
 from colonnade.conversations.schedule import Round
 from colonnade.messages import Topic
 from colonnade.models.linear import rows_of
+from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
 
 SAMPLE = 2048
@@ -147,7 +148,7 @@ class Curvature:
             return self.context.label_holder.theta(z, self.sample, number)
 
         scores = self._rows.scores(0, len(self.sample), self.block.w)
-        return await sum_to_all(self.context, scores, number, theta, Topic.PAIR)
+        return await sum_to_all(self.context, scores, number, theta, floats(*scores.shape), Topic.PAIR)
 
     def _add(self, s: Floats, y: Floats, gamma: float) -> None:
         # what counts as flat depends on how steep the objective is at its steepest

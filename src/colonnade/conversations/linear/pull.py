@@ -36,8 +36,8 @@ from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.trainer import Trainer, trainer_of
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.tickets import UNBOUNDED
-from colonnade.errors import SumError
 from colonnade.messages import Announce, Ask, Stop, Topic, tag_of
+from colonnade.net.expect import floats, out_of_turn
 
 NOTHING = np.zeros(0)
 
@@ -85,6 +85,8 @@ class PullState:
     done: int = 0  # own rounds finished
     fetched: dict[int, Floats] = field(default_factory=dict)
     ended_early: bool = False
+    served: dict[str, int] = field(default_factory=dict)  # batches that every other puller has asked for
+    stopped: int = 0  # stints that the evaluator has ended
 
 
 class PullConversation:
@@ -187,7 +189,7 @@ class PullConversation:
         # everybody serves until everybody has got what it asked for
         tag = tag_of(Topic.PAUSE, self.state.stint)
         await self.net.broadcast(Announce(tag, NOTHING))
-        await self.net.gather(Announce, tag)
+        await self.net.gather(Announce, tag, values=floats(0))
 
     async def may_go_on(self) -> bool:
         """Wait until this party is not too far ahead of the slowest; False if the stint ends meanwhile."""
@@ -233,14 +235,24 @@ class PullConversation:
         """Send the own shares of the batches that others ask for, until cancelled."""
         async for waiting in self.net.stream(Ask, patient=True):
             for sender, message in waiting:
-                number, index = divmod(message.tag, len(self.pullers))
-                if self.pullers[index] != sender:
-                    raise SumError(f"{sender} asked for scores of a batch of {self.pullers[index]}")
+                number = self._asked_for(sender, message)
                 self.state.known[sender] = max(0, number - self.context.plan.pace.ahead + 1)
                 share = await self.trainer.share(self.batch(sender, number))
                 await self.sum.give(share, root=sender, tag=message.tag)
             self.moved.set()
             await self.count()
+
+    def _asked_for(self, sender: str, message: Ask) -> int:
+        """The number of the batch that a label holder asks for: its next one, no further than it may be."""
+        number = self.state.served.get(sender, 0)
+        if sender not in self.pullers or message.tag != self.tag(sender, number):
+            raise out_of_turn(sender, message, "it is not the batch that it may ask for now")
+        per_epoch, ahead = self.timetable.per_epoch, self.context.plan.pace.ahead
+        most = self.timetable.epochs * per_epoch * len(self.pullers) + ahead
+        if number >= most:
+            raise out_of_turn(sender, message, "it has asked for all batches of the run")
+        self.state.served[sender] = number + 1
+        return number
 
     async def count(self) -> None:
         """End the stint once all parties together have made its updates; only the evaluator does."""
@@ -255,7 +267,12 @@ class PullConversation:
     async def heed(self) -> None:
         """End stints when the evaluator says so."""
         async for waiting in self.net.stream(Stop, patient=True):
-            for _, message in waiting:
+            for sender, message in waiting:
+                if sender != self.context.evaluator or message.at != self.state.stopped:
+                    raise out_of_turn(
+                        sender, message, f"it ends stint {message.at}, which is not for it to do"
+                    )
+                self.state.stopped += 1
                 self.stops[message.at].set()
             self.moved.set()
 
@@ -310,7 +327,8 @@ class PullConversation:
         if loss is not None:
             await self.net.broadcast(Announce(tag, np.array([float(over)])))
         else:
-            over = bool((await self.net.recv(Announce, self.context.evaluator, tag)).values[0])
+            due = floats(1, low=0, high=1)
+            over = bool((await self.net.recv(Announce, self.context.evaluator, tag, values=due)).values[0])
         if over:  # the same moment once more, with the test rows
             await self.trainer.measure_now(replace(mark, final=True))
         self.state.ended_early = over

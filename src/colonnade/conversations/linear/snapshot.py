@@ -20,6 +20,7 @@ from colonnade.conversations.linear.block import Block
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pieces import UNDER_WAY, runs
 from colonnade.messages import Announce
+from colonnade.net.expect import NOTHING, floats
 
 Tags = Callable[[int], list[int]]
 """Gives so many tags that no snapshot has used; all parties count alike."""
@@ -48,7 +49,8 @@ async def announced(
                 await context.net.broadcast(Announce(tag, theta[rows]))
         for (root, rows), tag in named:
             if root != me:
-                theta[rows] = (await context.net.recv(Announce, root, tag)).values
+                size = floats(rows.stop - rows.start, *w.shape[1:])
+                theta[rows] = (await context.net.recv(Announce, root, tag, values=size)).values
     return theta
 
 
@@ -64,7 +66,7 @@ async def pulled(
         share = block.all_rows.scores(rows.start, rows.stop, w)
         for puller, tag in named[number].items():
             if puller != me and number >= UNDER_WAY:
-                await context.net.recv(Announce, puller, named[number - UNDER_WAY][puller])
+                await context.net.recv(Announce, puller, named[number - UNDER_WAY][puller], values=NOTHING)
             if puller != me:
                 await context.sum.give(share, root=puller, tag=tag)
         # one kernel a wave, whose time passes after others can have its outcome

@@ -31,6 +31,7 @@ from colonnade.conversations.tickets import Tickets, each_ahead
 from colonnade.conversations.window import Pacing, Window
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
+from colonnade.net.expect import floats
 from colonnade.optim.estimators import ESTIMATORS, Svrg
 
 
@@ -241,7 +242,8 @@ class Trainer:
         """What the evaluator, who alone has a loss, says of the weights at the end (see `caution`)."""
         net, tag = self.context.net, tag_of(Topic.PAUSE, 0)
         if loss is None or self.joint is None:
-            return float((await net.recv(Announce, self.context.evaluator, tag)).values[0])
+            told = await net.recv(Announce, self.context.evaluator, tag, values=floats(1))
+            return float(told.values[0])
         word = self.joint.watch.last_word(loss)
         await net.broadcast(Announce(tag, np.array([word])))
         return word

@@ -26,6 +26,7 @@ from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pieces import collect_pieces, cut, give_pieces, hear, messages, tell
 from colonnade.messages import Topic, tag_of
 from colonnade.models.linear import longest_row, rows_of
+from colonnade.net.expect import Array, floats
 from colonnade.optim.steps import Smoothness
 
 SAMPLE = 2048
@@ -60,7 +61,9 @@ class Tuner:
         eigenvalue = worst = 0.0
         for _ in range(FIRST if first else AGAIN):
             piece = np.concatenate([self._rows.scores(0, n, self.v), [self.v @ self.v, self._worst]])
-            news = await sum_to_all(context, piece, self._next(), partial(_iterate, bent, steepest))
+            news = await sum_to_all(
+                context, piece, self._next(), partial(_iterate, bent, steepest), floats(len(piece))
+            )
             eigenvalue, worst = float(news[-2]), float(news[-1])
             # of length near 1 whatever the columns' scale, or it would leave the range of the fixed-point sum
             self.v = self._rows.gradient(0, n, news[:-2]) / (n * eigenvalue or 1.0)
@@ -104,20 +107,21 @@ async def sum_to_all(
     piece: Floats,
     number: int,
     answer: Callable[[Floats], Floats],
+    due: Array,
     topic: Topic = Topic.TUNE,
     longest: int = 0,
 ) -> Floats:
     """Sum all parties' pieces at the evaluator; returns its answer to the total, at every party.
 
-    An answer has no more values than what it answers, or `longest`. What does not fit one message takes the
-    numbers that follow as well, `pieces.messages` of them.
+    `due` is what the answer must be. It has no more values than what it answers, or `longest`. What does not
+    fit one message takes the numbers that follow as well, `pieces.messages` of them.
     """
     net, root = context.net, context.evaluator
     tags = [tag_of(topic, number + more) for more in range(messages(max(longest, piece.size)))]
     parts = cut(piece)
     if context.me != root:
         await give_pieces(net, context.sum, iter(parts), root=root, tags=tags[: len(parts)])
-        return await hear(net, root, tags)
+        return await hear(net, root, tags, due)
     totals = collect_pieces(net, context.sum, iter(parts), tags=tags[: len(parts)])
     total = [each async for each in totals]
     news = answer(total[0] if len(total) == 1 else np.concatenate(total))

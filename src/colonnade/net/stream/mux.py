@@ -70,8 +70,10 @@ class Mux:
     listen: Address
     peers: Mapping[str, Address]
     credentials: Credentials
-    reconnect_s: float = 10.0
+    reconnect_s: float = 60.0
     waiting_limit: int = WAITING_LIMIT
+    renewed: Callable[[], Credentials] | None = None  # reads the pinned certificates again
+    recheck_s: float = 60.0
     lines: dict[str, StandingLine] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +87,7 @@ class Mux:
         """Listen, and keep a line with every peer from now on."""
         await self._port.open()
         self._keepers = [asyncio.create_task(self._keep(line, talk, missed)) for line in self.lines.values()]
+        self._keepers.append(asyncio.create_task(self._recheck()))
 
     async def close(self) -> None:
         self._closing = True
@@ -101,6 +104,14 @@ class Mux:
     def strangers(self) -> Counter[str]:
         """How many connections were turned away at the port, by reason."""
         return self._port.refused
+
+    def wire(self, run: int, parties: tuple[str, ...]) -> RunWire:
+        """The frames of a run among some of the peers, for whoever attaches to them."""
+        for party in parties:
+            if party != self.me and not (line := self.lines[party]).up:
+                raise PeerUnreachable(f"{party} is away: {line.reason}")
+        lines = {party: self.lines[party] for party in parties if party != self.me}
+        return RunWire(self._runs, lines, Routes(self.me, parties, run))
 
     def endpoint(
         self, run: int, parties: tuple[str, ...], *, deadline: float, recorder: Recorder | None = None
@@ -130,6 +141,7 @@ class Mux:
             deadline=deadline,
             size_limit=room.message,
             waiting_limit=room.waiting,
+            strict=run != CONTROL,  # a newer peer may say more there than this version understands
         )
 
     # -- lines --------------------------------------------------------------------------------------
@@ -150,6 +162,19 @@ class Mux:
                 if line.reason != said:
                     missed(line.peer, said := line.reason)
             await asyncio.sleep(PAUSE_S)
+
+    async def _recheck(self) -> None:
+        """Look again and again whether the peers' certificates hold: they expire, and pins are taken away."""
+        while not self._closing:
+            await asyncio.sleep(self.recheck_s)
+            try:
+                credentials = self.credentials if self.renewed is None else self.renewed()
+            except ColonnadeError as error:
+                log.warning("the certificates cannot be read: %s; lines stay as they are", error)
+                continue
+            for line in self.lines.values():
+                if line.wire is not None:
+                    line.wire.recheck(credentials)
 
     async def _live(self, line: StandingLine, talk: Talk) -> None:
         """Begin a line, talk on it until it ends or the talk does, and put it away."""

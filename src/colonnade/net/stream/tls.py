@@ -21,8 +21,8 @@ from colonnade.net.stream.channel import CLOSE_S, Channel, Receiver, cannot_list
 from colonnade.net.stream.framing import RECORD
 
 HANDSHAKE_S = 10.0
-READ_BUFFER, WRITE_BUFFER = 2**17, 2**18
-STRANGERS = 128  # handshakes at one time; who comes on top of these is turned away
+HANDSHAKE_BUFFER, READ_BUFFER, WRITE_BUFFER = 2**13, 2**17, 2**18
+STRANGERS = 512  # handshakes at one time; the oldest is turned away for who comes on top of these
 
 # a machine that vanished without a word is noticed after about 25 s, whether or not anything is sent
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 25_000}
@@ -39,7 +39,7 @@ class TlsEngine:
         self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials)
         self._server.num_tickets = 0
         self._listener: asyncio.Server | None = None
-        self._handshaking: set[TlsChannel] = set()
+        self._handshaking: dict[TlsChannel, None] = {}  # the oldest first
 
     async def dial(self, peer: str, host: str, port: int) -> Channel:
         loop = asyncio.get_running_loop()
@@ -70,15 +70,20 @@ class TlsEngine:
     ) -> None:
         def channel() -> TlsChannel:
             def outcome(error: ssl.SSLError | OSError | None) -> None:
-                self._handshaking.discard(incoming)
+                self._handshaking.pop(incoming, None)
                 if error is None:
                     accepted(incoming)
                 else:
                     refused(_words(error))
 
             incoming = TlsChannel(self._server, outcome, lambda error: error, server=True)
-            incoming.welcome = len(self._handshaking) < STRANGERS
-            self._handshaking.add(incoming)
+            if len(self._handshaking) >= STRANGERS:
+                # whoever takes longest makes room: a flood of the silent must not keep out those who speak
+                slowest = next(iter(self._handshaking))
+                del self._handshaking[slowest]
+                slowest.abort()
+                refused("too many connections")
+            self._handshaking[incoming] = None
             return incoming
 
         try:
@@ -116,7 +121,7 @@ class TlsChannel(asyncio.BufferedProtocol):
         self.welcome = True
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server)
-        self._buffer = memoryview(bytearray(READ_BUFFER))
+        self._buffer = memoryview(bytearray(HANDSHAKE_BUFFER))  # strangers get little
         self._outcome = outcome
         self._explain = explain
         self._receiver: Receiver | None = None
@@ -221,7 +226,7 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._transport.write(self._outgoing.read())
             if self._timer is not None:
                 self._timer.cancel()
-            self._secured = True
+            self._secured, self._buffer = True, memoryview(bytearray(READ_BUFFER))
             self.certificate = self._tls.getpeercert(binary_form=True) or b""
             self._outcome(None)
 

@@ -219,6 +219,10 @@ class NetworkWire:
             return
         if link.ended is not None:
             raise PeerLost(f"{self.me} has given up on {peer}: {link.ended}")
+        if link.instance not in (b"", instance) and link.connection is not None:
+            # its own process speaks here: another with the same certificate may not end what that one does
+            self._refuse("a second process of a peer")
+            raise PeerLost(f"another process of {peer} is connected with {self.me}; is it running twice?")
         if link.instance not in (b"", instance):
             error = PeerLost(
                 f"{peer} was started anew in the middle of the run; start the run again everywhere"
@@ -231,6 +235,15 @@ class NetworkWire:
             self._restored(peer)
         else:
             self._check_started()
+
+    def recheck(self, credentials: Credentials) -> None:
+        """Check every connection's certificate again, by these pins and by this hour; lose who fails."""
+        for link in self._links.values():
+            if link.connection is not None:
+                try:
+                    credentials.check(link.peer, link.connection.channel.certificate)
+                except CertificateError as error:
+                    self._lose(link, error)
 
     def departed(self, connection: Connection, error: ColonnadeError) -> None:
         link = self._link_over(connection)

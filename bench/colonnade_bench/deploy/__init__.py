@@ -1,0 +1,1 @@
+"""Daemons under load: how long they go on, and what they take."""

@@ -1,0 +1,91 @@
+"""How long a daemon takes to answer while it trains: the status, asked twenty times a second.
+
+    python -m colonnade_bench.micro.busy --seconds 20
+
+Four daemons on this machine (`colonnade demo`) train with small batches, which is as much work as they can do
+at a time; the label holder's operator asks for the status meanwhile, and before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from colonnade.demo import HOLDER, MEASURES, daemons, lay_out, wait_connected
+from colonnade.deploy import control
+from colonnade.deploy.settings import Settings, read_settings
+from colonnade.deploy.terms import read_terms
+
+HEAVY = {"epochs = 40": "epochs = 5000", "batch = 32": "batch = 4", 'labels = "blind"': 'labels = "clear"'}
+MORE = 'accept = ["scores", "labels"]  #'
+
+
+async def _answered(settings: Settings, request: control.Request) -> None:
+    async for _ in control.ask(settings, request):
+        pass
+
+
+async def latencies(settings: Settings, seconds: float) -> list[float]:
+    """How long every status took, in milliseconds."""
+    took, until = [], time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        began = time.perf_counter()
+        await _answered(settings, control.StatusRequest())
+        took.append((time.perf_counter() - began) * 1e3)
+        await asyncio.sleep(0.05)
+    return took
+
+
+async def measure(settings: Settings, request: control.TrainRequest, seconds: float) -> dict[str, object]:
+    """The latencies at rest, and while a training goes on."""
+    rest = await latencies(settings, min(5.0, seconds))
+    training = asyncio.ensure_future(_answered(settings, request))
+    status: dict[str, object] = {}
+    for _ in range(600):  # until rounds are made: rows are read, and aligned, before
+        async for message in control.ask(settings, control.StatusRequest()):
+            status = getattr(message, "result", None) or {}
+        if "training" in json.dumps(status):
+            break
+        await asyncio.sleep(0.1)
+    busy = await latencies(settings, seconds)
+    going = not training.done()
+    training.cancel()
+    await asyncio.gather(training, return_exceptions=True)
+    names = ("p50_ms", "p99_ms", "max_ms")
+    found = {
+        what: dict(zip(names, np.round(np.percentile(took, [50, 99, 100]), 1).tolist(), strict=True))
+        for what, took in (("at rest", rest), ("while it trains", busy))
+    }
+    return {**found, "still training": going}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        lay_out(folder)
+        job = folder / "job.toml"
+        text = job.read_text()
+        for usual, heavy in HEAVY.items():
+            text = text.replace(usual, heavy)
+        job.write_text(text)
+        for party in MEASURES:
+            file = folder / "parties" / party / "party.toml"
+            file.write_text(file.read_text().replace('accept = ["scores"]  #', MORE))
+        settings = {party: read_settings(folder / "parties" / party / "party.toml") for party in MEASURES}
+        with daemons(settings):
+            wait_connected(settings)
+            request = control.TrainRequest(read_terms(job))
+            print(json.dumps(asyncio.run(measure(settings[HOLDER], request, given.seconds)), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""A training run in a process of its own, as its daemon sees it.
+
+The daemon listens for the run's frames from the moment that it accepts, keeps them until the process is
+there, and passes them on in both directions. It answers what the process asks of its books, and hears how the
+run ends. A process that ends without a word, over a limit or by a fault, ends the run with an error that says
+so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar, cast
+
+import msgspec
+
+from colonnade.deploy.membership import Membership
+from colonnade.deploy.pipe import (
+    Compare,
+    Compared,
+    Done,
+    Fault,
+    Frame,
+    Lost,
+    Measured,
+    Order,
+    Pipe,
+    Restored,
+    Seen,
+    Stop,
+    ToDaemon,
+    Told,
+)
+from colonnade.deploy.session import STRETCHES, RunSession, Tell
+from colonnade.deploy.shares import Manifest
+from colonnade.errors import Aborted, ColonnadeError, WorkerError
+from colonnade.net.stream.mux import Mux, RunWire
+from colonnade.result import Moment
+
+T = TypeVar("T")
+STOPPING_S = 10.0  # how long a process has to end by itself
+
+
+@dataclass
+class WorkerSession:
+    """One party in one training run, whose program runs in a process of its own."""
+
+    order: Order
+    mux: Mux
+    parties: tuple[str, ...]
+    guard: Membership
+    report: Callable[[Moment], None] = lambda moment: None
+    tell: Tell = lambda event: None
+    told: bool = False
+    _process: asyncio.subprocess.Process | None = None
+    _pipe: Pipe[ToDaemon] | None = None
+    _early: list[msgspec.Struct] = field(default_factory=list)  # what the process is told once it is there
+    _stopped: str = ""
+
+    def __post_init__(self) -> None:
+        self._sent, self._waiting = 0, 0
+        self._wires = [self._listen(stretch) for stretch in range(STRETCHES)]
+
+    @property
+    def run(self) -> int:
+        """The number of the run."""
+        return self.order.run
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """The other parties of the run."""
+        return tuple(party for party in self.parties if party != self.mux.me)
+
+    def _listen(self, stretch: int) -> RunWire:
+        wire = self.mux.wire(self.run + stretch, self.parties)
+
+        def lost(peer: str, error: Exception) -> None:
+            if stretch == 0:  # the lines are the same for all stretches
+                self._pass(Lost(peer, str(error)))
+
+        def restored(peer: str) -> None:
+            if stretch == 0:
+                self._pass(Restored(peer))
+
+        wire.attach(lambda peer, data: self._pass(Frame(stretch, peer, data)), lost, restored)
+        return wire
+
+    def _pass(self, message: msgspec.Struct) -> None:
+        """Pass something on to the process; what it does not take in time is bounded like unread messages."""
+        if self._pipe is not None:
+            waiting = self._pipe.write(message)
+        else:
+            self._early.append(message)
+            self._waiting += len(message.data) if isinstance(message, Frame) else 0
+            waiting = self._waiting
+        if waiting > self.order.settings.limits.waiting_mb * 2**20 and not self._stopped:
+            self.stop("more messages of its peers wait unread than limits.waiting_mb allows")
+
+    async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
+        """Play this party's part in a process, which makes the program by itself, and return its result."""
+        if self._stopped:
+            raise Aborted(self._stopped)
+        try:
+            pipe = await self._start()
+            return cast(T, await self._serve(pipe))  # a training returns the manifest of its share
+        finally:
+            await self._end()
+
+    async def _start(self) -> Pipe[ToDaemon]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", "colonnade.deploy.worker", str(theirs.fileno())]
+            self._process = await asyncio.create_subprocess_exec(
+                *command, pass_fds=(theirs.fileno(),), stdin=asyncio.subprocess.DEVNULL
+            )
+        reader, writer = await asyncio.open_connection(sock=ours)
+        pipe: Pipe[ToDaemon] = Pipe(reader, writer, msgspec.msgpack.Decoder(ToDaemon))
+        pipe.write(self.order)
+        for message in self._early:
+            pipe.write(message)
+        self._early.clear()
+        self._pipe = pipe
+        return pipe
+
+    async def _serve(self, pipe: Pipe[ToDaemon]) -> Manifest:
+        """Do what the process asks for until it says how the run ended."""
+        while (message := await pipe.read()) is not None:
+            match message:
+                case Frame(stretch, peer, data):
+                    self._sent += len(data) + sum(self._wires[stretch].framing(len(data)))
+                    room = self._wires[stretch].send(peer, data)
+                    if room is not None:
+                        await room
+                case Compare(asked, own_ids, rosters):
+                    try:
+                        await self.guard.admit(asked, own_ids, rosters)
+                        pipe.write(Compared())
+                    except ColonnadeError as refusal:
+                        pipe.write(Fault.of(refusal))
+                case Seen(event):
+                    self.tell(event)
+                case Measured(moment):
+                    self.report(moment)
+                case Told():
+                    self.told = True
+                case Done(manifest):
+                    return msgspec.json.decode(manifest, type=Manifest)
+                case Fault():
+                    raise message.raised()
+        raise WorkerError(await self._last_words())
+
+    async def _last_words(self) -> str:
+        """Why a process that said nothing has ended."""
+        if self._stopped:
+            return f"{self._stopped}; the process of the run had to be ended"
+        status = await self._process.wait() if self._process is not None else 0
+        why = f"signal {-status}" if status < 0 else f"status {status}"
+        limits = self.order.settings.limits
+        return (
+            f"the process of run {self.run:08x} ended with {why}; its limits are limits.run_memory_mb = "
+            f"{limits.run_memory_mb:g} and limits.run_cpu_s = {limits.run_cpu_s:g}"
+        )
+
+    async def _end(self) -> None:
+        """See that the process is gone, and listen no more."""
+        if self._pipe is not None:
+            await self._pipe.close()
+        if self._process is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), STOPPING_S)
+            if self._process.returncode is None:
+                self._process.kill()
+                await self._process.wait()
+        await self.shut()
+
+    async def shut(self) -> None:
+        """Listen no more."""
+        for wire in self._wires:
+            await wire.close()
+
+    def stop(self, reason: str) -> None:
+        """End the run at this party, which ends it at all others too."""
+        self._stopped = self._stopped or reason
+        if self._pipe is not None:
+            self._pipe.write(Stop(reason))
+        if self._process is not None:
+            asyncio.get_running_loop().call_later(STOPPING_S, partial(_kill, self._process))
+
+    def sent_bytes(self) -> int:
+        """How many bytes this party has sent in the run, framing included."""
+        return self._sent
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()

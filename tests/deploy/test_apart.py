@@ -1,0 +1,74 @@
+"""Trainings in processes of their own: the same result, limits that hold, and a daemon that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.deploy.companies import job, lay_out, running, settle, settled, until
+
+from colonnade.deploy import shares
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.workshop import WorkerSession
+from colonnade.errors import ColonnadeError
+
+
+def workers(daemon: Daemon) -> list[int]:
+    """The processes of a daemon's runs."""
+    sessions = [run.session for run in daemon.runs.values()]
+    return [s._process.pid for s in sessions if isinstance(s, WorkerSession) and s._process is not None]
+
+
+async def until_training(daemon: Daemon) -> None:
+    await until(lambda: any(run.session.told for run in daemon.runs.values()), 60)
+
+
+def test_a_training_apart_is_the_same_training_and_a_killed_one_ends_by_name(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    terms = job(train={"epochs": 3, "batch": 32, "l2": 1e-3})
+
+    async def main() -> None:
+        async with running(consortium, apart=True) as daemons:
+            events: list[str] = []
+            manifest = await daemons["bank"].train(terms, lambda event: events.append(event.what))
+            assert {"aligned", "training"} <= set(events)
+            assert manifest.metrics["train_loss"] < 0.69
+            held = [shares.load(daemon.serving.models, manifest.model) for daemon in daemons.values()]
+            assert all(np.isfinite(share.arrays["w"]).all() for share in held)
+            for daemon in daemons.values():
+                await settled(daemon)
+            # comparisons are in the daemons' journals, though their processes made them
+            assert all(len(daemon.journal.comparisons) == 2 for daemon in daemons.values())
+
+            long = job(train={"epochs": 5000, "batch": 8, "l2": 1e-3})
+            going = asyncio.ensure_future(daemons["bank"].train(long))
+            await until_training(daemons["shop"])
+            (pid,) = workers(daemons["shop"])
+            os.kill(pid, signal.SIGKILL)
+            with pytest.raises(ColonnadeError, match="shop"):
+                await going
+            for daemon in daemons.values():
+                await settled(daemon)
+            assert "ended with signal 9" in daemons["shop"].journal.latest[-1]
+            assert all(len(daemon.peers.controls) == 2 for daemon in daemons.values())
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_process_over_its_limit_ends_the_run_and_not_the_daemon(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    settle(consortium, "shop", "", "[limits]\nrun_memory_mb = 60\n")
+
+    async def main() -> None:
+        async with running(consortium, apart=True) as daemons:
+            with pytest.raises(ColonnadeError, match="shop"):
+                await daemons["bank"].train(job())
+            await settled(daemons["shop"])
+            assert daemons["shop"].peers.controls.keys() == {"bank", "telecom"}
+
+    asyncio.run(main())
