@@ -78,7 +78,7 @@ class Gates:
             return
         found = self.records.gates()
         tag = tag_of(Topic.GATE, 0)
-        own = np.array([[0, secrets.randbits(62)], *found], dtype=np.int64)
+        own = np.array([[0, secrets.randbits(52)], *found], dtype=np.int64)
         await self.net.broadcast(Announce(tag, own))
         heard = await self.net.gather(Announce, tag, values=whole(None, 2))
         told = {**{party: message.values for party, message in heard.items()}, self.net.me: own}
