@@ -37,6 +37,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     job: str  # a digest of what the parties agreed on
     data: str  # a digest of this party's columns and labels
     gate: int
+    session: int  # in which it was stored: states of two sessions at one gate need not fit together
     state: str  # sha256 of what follows
 
 
@@ -50,13 +51,14 @@ class Records:
     job: str
     data: Callable[[], str]
 
-    def write(self, gate: int, body: bytes, keep: Collection[int]) -> None:
+    def write(self, gate: int, session: int, body: bytes, keep: Collection[int]) -> None:
         """Store the state at a gate, as `plain` packs it; of the others only those to `keep` stay."""
         header = Header(
             party=self.party,
             job=self.job,
             data=self.data(),
             gate=gate,
+            session=session,
             state=hashlib.sha256(body).hexdigest(),
         )
         content = b"".join((_FIRST, msgspec.json.encode(header), b"\n", body))
@@ -65,8 +67,11 @@ class Records:
             if other != gate and other not in keep:
                 self.disk.remove(path)
 
-    def gates(self) -> list[int]:
-        """The gates whose state is whole; CheckpointError if a file belongs to another job or other data."""
+    def gates(self) -> list[tuple[int, int]]:
+        """The gates whose state is whole, each with its session.
+
+        CheckpointError if a file belongs to another job or to other data.
+        """
         found = []
         for gate, path in self._files().items():
             header = self._header(path)
@@ -82,7 +87,7 @@ class Records:
                     "--resume"
                 )
             if header.gate == gate:
-                found.append(gate)
+                found.append((gate, header.session))
         return found
 
     def read(self, gate: int) -> Any:

@@ -28,6 +28,11 @@ def test_many_seeds_of_faults_end_well_or_by_name() -> None:
     assert not failing
 
 
+@pytest.mark.parametrize("seed", [2244, 2505])
+def test_checkpoints_of_two_sessions_at_one_gate_are_not_taken_for_one(seed: int) -> None:
+    assert not judged(seed).fault
+
+
 def test_one_seed_reproduces_everything() -> None:
     assert judged(3) == judged(3)
 

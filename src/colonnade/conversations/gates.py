@@ -12,9 +12,10 @@ So when a picture is written, everybody has the one before, or says that it has 
 that all have, and its own newest. A party that cannot write goes on, and says so in its log.
 
 A run that goes on (`open`) is a new session: new keys, new masks, the same names for the same rounds. The
-parties agree on the newest gate that all have; `keep` then puts back what was kept. `position` is where the
-conversation goes on. On a virtual clock all leave a gate at one agreed time, and go on from it at that time:
-then what is asynchronous happens in the same order again.
+parties agree on the newest gate that all have from one session (shares of blind runs, and all that depends on
+which message came first, fit together only within one); `keep` then puts back what was kept. `position` is
+where the conversation goes on. On a virtual clock all leave a gate at one agreed time, and go on from it at
+that time: then what is asynchronous happens in the same order again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import secrets
 import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -67,7 +69,7 @@ class Gates:
     def __post_init__(self) -> None:
         self._pace = _Pace(self.every)
         self._writing: asyncio.Future[None] | None = None
-        self._stored = self._common = 0
+        self._stored = self._common = self._session = 0
         self._time = 0.0  # at which all leave the gate, where time is virtual
 
     async def open(self) -> None:
@@ -76,13 +78,18 @@ class Gates:
             return
         found = self.records.gates()
         tag = tag_of(Topic.GATE, 0)
-        await self.net.broadcast(Announce(tag, np.array(found, dtype=np.int64)))
-        told = await self.net.gather(Announce, tag, values=whole(None))
-        common = set(found).intersection(*(set(message.values.tolist()) for message in told.values()))
+        own = np.array([[0, secrets.randbits(52)], *found], dtype=np.int64)
+        await self.net.broadcast(Announce(tag, own))
+        heard = await self.net.gather(Announce, tag, values=whole(None, 2))
+        told = {**{party: message.values for party, message in heard.items()}, self.net.me: own}
+        if empty := [party for party, pairs in told.items() if not len(pairs)]:
+            raise ProtocolError(f"{empty[0]} does not say which session this is")
+        self._session = int(told[self.evaluator][0, 1])
+        common = set.intersection(*({tuple(pair) for pair in pairs[1:].tolist()} for pairs in told.values()))
         if not common:
             self.records.clear()
             return
-        gate = max(common)
+        gate = int(max(common)[0])
         stored = self.records.read(gate)
         self.position = self._stored = self._common = gate
         self.upcoming, self._time, self._put_back = (
@@ -185,7 +192,7 @@ class Gates:
             return
         begun = time.perf_counter()
         try:
-            self.records.write(position, pack(state), {self._common})
+            self.records.write(position, self._session, pack(state), {self._common})
             self._stored = position
         except ShareError as error:
             log.warning("no checkpoint at gate %d: %s", position, error)
