@@ -164,8 +164,8 @@ def test_the_setting_of_noisy_runs_is_one_that_was_tried_on_validation_rows(epsi
     ]
 
 
-@pytest.mark.parametrize(("name", "said"), [("czofo", "has no part 'x'"), ("vfb2", "run as a whole")])
-def test_a_part_that_is_not_there_is_refused(name: str, said: str) -> None:
+@pytest.mark.parametrize("name", ["czofo", "vfb2"])
+def test_a_part_that_is_not_there_is_refused(name: str) -> None:
     done = CliRunner().invoke(command, [name, "--only", "x"])
     assert done.exit_code == 2
-    assert said in done.output
+    assert "has no part 'x'" in done.output

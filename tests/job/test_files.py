@@ -65,7 +65,8 @@ def refusal(**sections: Any) -> str:
         ),
         (
             {"secure": {"zzz": 1}},
-            "unknown key secure.zzz; known here: accept_leak, helper, labels, reveal, sum",
+            "unknown key secure.zzz; known here: "
+            "accept_leak, helper, labels, neighbours, reveal, scores, sum",
         ),
     ],
 )
@@ -90,7 +91,7 @@ def test_an_unknown_key_is_named_with_its_section_and_the_nearest_known_one(
         ),
         ({"train": {"step": "fast"}}, "train.step: 'fast' is not one of a number, 'auto'"),
         ({"data": {"parties": True}}, "data.parties: expected `int | null`, got `bool`"),
-        ({"world": "moon"}, "world: 'moon' is not one of 'simulated', 'local', 'network'"),
+        ({"world": "moon"}, "world: 'moon' is not one of 'simulated', 'local', 'network', 'mpi'"),
         (
             {"model": {"parties": {"party-0": {"kind": "tree"}}}},
             "model.parties[...].kind: 'tree' is not one of 'linear', 'mlp', 'cnn', 'torch', 'function', "

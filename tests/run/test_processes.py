@@ -192,7 +192,7 @@ def test_a_party_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
     running = {name: start(folder) for name, folder in folders.items()}
     try:
         deadline = time.monotonic() + 30
-        while not _trains(folders["party-0"]) and time.monotonic() < deadline:
+        while not _trains(folders["party-2"]) and time.monotonic() < deadline:
             time.sleep(0.1)
         for process in running.values():
             assert process.stdin is not None

@@ -76,8 +76,9 @@ def orthogonal(columns: Vectors, count: int) -> Vectors:
 
     `columns` has one row for every coordinate. The result has one row for every coordinate, too.
 
-    >>> orthogonal([[1], [1], [0]], 2)
-    [[0, 1], [0, -1], [1, 0]]
+    >>> basis = np.array(orthogonal([[1], [1], [0]], 2))
+    >>> np.abs(basis).tolist(), (np.array([1, 1, 0]) @ basis).tolist()
+    ([[0, 1], [0, 1], [1, 0]], [0, 0])
     """
     size = len(columns)
     weighted = [

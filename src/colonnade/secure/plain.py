@@ -6,9 +6,12 @@ protection costs; a run with it says so.
 
 from __future__ import annotations
 
+import numpy as np
+
 from colonnade.arrays import Floats, Words
+from colonnade.errors import Diverged
 from colonnade.messages import Piece
-from colonnade.net.expect import floats, words
+from colonnade.net.expect import MOST, floats, words
 from colonnade.net.network import Network
 from colonnade.secure.protocol import N, UsedTags, is_words
 
@@ -22,6 +25,8 @@ class PlainSum:
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
         self._used.use(tag)
+        if not is_words(piece) and not np.abs(piece).max(initial=0.0) < MOST:  # NaN is never smaller
+            raise Diverged("a number to be added up is too large or not finite; use a smaller step")
         await self._net.send(root, Piece(tag, piece))
 
     async def collect(self, piece: N, *, tag: int) -> N:

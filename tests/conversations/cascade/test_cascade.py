@@ -304,5 +304,5 @@ def test_an_upload_of_the_wrong_shape_ends_the_run_by_name() -> None:
             return outputs if len(W) == 1 else np.repeat(outputs, 2, axis=2)
 
     wrong = replace(setting, models={"party1": Growing(width)})
-    with pytest.raises(Exception, match="party1 sent outputs of shape"):
+    with pytest.raises(Exception, match="party1 sent what cannot be: an array of shape"):
         run(wrong, "asyrevel-gau")

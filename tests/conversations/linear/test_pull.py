@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,8 @@ def test_a_word_to_stop_that_comes_before_its_stint_is_not_forgotten() -> None:
 
     async def play() -> None:
         conversation = object.__new__(PullConversation)
-        conversation.state, conversation.net = PullState({}), Line()  # type: ignore[assignment]
+        conversation.state, conversation.net = PullState({}, stopped=1), Line()  # type: ignore[assignment]
+        conversation.context = SimpleNamespace(evaluator="party0")  # type: ignore[assignment]
         conversation.stops, conversation.moved = defaultdict(asyncio.Event), asyncio.Event()
         await conversation.heed()
         assert not conversation.stopping.is_set()
