@@ -103,6 +103,7 @@ def test_a_run_that_diverges_is_a_row_without_figures(tmp_path: Path) -> None:
     assert "use a smaller step" in bench.grids[0].rows[0][-1]
 
 
+@pytest.mark.slow
 def test_cases_run_side_by_side_in_processes(tmp_path: Path) -> None:
     cases = [msgspec.structs.replace(CASE, name=f"seed {seed}", seed=seed) for seed in (0, 1)]
     found = czofo_records.records(cases, tmp_path, lambda line: None, processes=2)

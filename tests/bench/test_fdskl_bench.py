@@ -22,6 +22,7 @@ from colonnade_bench.kernel.splits import KINDS, Splits
 from colonnade_bench.kernel.traffic import bits_compared
 
 
+@pytest.mark.slow
 def test_splits_are_counted_compared_and_kept(tmp_path: Path) -> None:
     splits, bench = Splits(tmp_path), Bench("fdskl", "kernels", quick=True)
     said: list[str] = []
@@ -63,6 +64,7 @@ def test_a_run_s_error_is_that_of_its_shares_on_the_test_rows() -> None:
     assert done.processor > 0
 
 
+@pytest.mark.slow
 def test_digits_are_learnt_with_default_settings() -> None:
     """Odd against even: a linear model is wrong on 7 to 10 rows of a hundred."""
     tables = tables_of("digits-odd", 0)

@@ -53,7 +53,9 @@ def test_without_a_tolerance_all_epochs_are_made_and_nobody_asks(algorithm: str)
     assert done.result.converged is None
 
 
-@pytest.mark.parametrize(("epochs", "converged"), [(2, False), (400, True)])
+@pytest.mark.parametrize(
+    ("epochs", "converged"), [(2, False), pytest.param(400, True, marks=pytest.mark.slow)]
+)
 def test_steps_that_fade_make_all_their_epochs(epochs: int, converged: bool) -> None:
     done = run(noisy(), "vfb2-sgd", train={**AUTO, "batch": 32, "l2": 0.1, "epochs": epochs}).result
     assert done.cost.epochs == epochs

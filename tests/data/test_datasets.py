@@ -68,6 +68,7 @@ def test_bundled_sets_load_as_described(name: str) -> None:
     check(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.usefixtures("real")
 def test_real_files_are_as_described(name: str) -> None:

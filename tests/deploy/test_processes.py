@@ -167,6 +167,7 @@ def _interrupted(credit: Consortium) -> None:
     assert all(line["up"] for line in status["peers"].values())
 
 
+@pytest.mark.slow
 def test_private_models_from_files_to_scores(pair: Consortium) -> None:
     """Linear models that learn from function values, then networks; commands and processes as before."""
     bank = pair.folder("bank")

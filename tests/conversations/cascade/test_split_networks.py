@@ -245,7 +245,7 @@ def test_optimisers_of_torch_train_the_whole_network_as_torch_does(
     np.testing.assert_allclose(done.shares["party0"].weights["w0"], split.flat(head), atol=1e-10)
 
 
-@pytest.mark.parametrize("algorithm", ["czofo", "c-vfl", "zoo-vfl"])
+@pytest.mark.parametrize("algorithm", ["czofo", "zoo-vfl", pytest.param("c-vfl", marks=pytest.mark.slow)])
 def test_adam_needs_no_step(algorithm: str) -> None:
     setting = random_tables(parties=2, active=1, rows=600, test_rows=600)
     train = {"epochs": 15, "batch": 32, "evaluate_every": 0}
