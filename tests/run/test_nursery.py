@@ -91,7 +91,10 @@ def test_one_that_fails_says_why_and_one_that_is_ended_has_the_signal(home: Nurs
 
 
 def test_a_nursery_ends_with_whoever_started_it(tmp_path: Path) -> None:
-    program = "import os; from colonnade.run import nursery; os.write(1, b'%d' % nursery.warm().process.pid); os._exit(0)"
+    program = (
+        "import os; from colonnade.run import nursery\n"
+        "print(nursery.warm().process.pid, flush=True); os._exit(0)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     gone = int(done.stdout)
     for _ in range(500):
