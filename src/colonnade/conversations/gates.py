@@ -59,7 +59,7 @@ class Gates:
     records: Records | None = None
     every: int | Literal["auto"] = "auto"
     latency_s: float = 0.0
-    position: int = 0  # where this session began: at a gate, or 0
+    position: int = 0  # where the run went on from: a gate, or 0
     upcoming: int = 0  # the next gate; 0: none
     unit: int = 1  # what one epoch is, as the conversation counts
     _kept: dict[str, tuple[Any, str]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Gates:
         self._time = 0.0  # at which all leave the gate, where time is virtual
 
     async def open(self) -> None:
-        """Agree on the newest gate that all have; this session goes on from there."""
+        """Agree on the newest gate that all have, and go on from there."""
         if self.records is None:
             return
         found = self.records.gates()
