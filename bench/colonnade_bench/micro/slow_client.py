@@ -1,6 +1,6 @@
 """Test accuracy of VFL-CZOFO and AsyREVEL with and without a slow client, over several seeds.
 
-    python -m colonnade_bench.micro.slow_client [--seeds 5] [--sets a9a] [--worlds network] [--algorithms czofo]
+    python -m colonnade_bench.micro.slow_client [--seeds 5] [--sets a9a] [--worlds network]
 
 A seed draws the order of rows, the directions and the first weights, the same for both runs of a pair; the
 rows that test stay the same. In the simulated world an answer of the slow client takes 1 / 0.4 times as long
