@@ -2,9 +2,9 @@
 
 While a party computes it gives no shares. With one share in advance a dominator five times as fast waits
 four fifths of its time, and all others with it. So a party looks back after every update. A dominator that
-has used all shares that it was given since the update before may have waited for more, and gets twice as many;
-of another it is known how many it used, and it gets these and, if it is the faster one, one to spare. Nobody
-gets more: the weights behind a share that lies unused grow old. Dominators are not coupled to each other.
+has used all shares that it was given since the update before may have waited for more, and gets twice as
+many; of another it is known how many it used, and it gets these and, if it is the faster one, one to spare.
+Nobody gets more: the weights behind a share that lies unused grow old. Dominators are not coupled.
 
 Where both are as fast, one share is all that is used, and whether two would be is tried only now and then.
 
@@ -85,6 +85,6 @@ class Reach:
         return max(0, state.heard[index] + state.ahead[index] - base - self.least)
 
     def may_launch(self, base: int) -> bool:
-        """Whether an own round may begin: the last theta is applied, or an update is made since it was sent."""
+        """Whether an own round may begin: the last theta is applied, or an update is made since then."""
         state, own = self.state, self.own
         return own is None or state.heard[own] in (base, state.heard_before[own])
