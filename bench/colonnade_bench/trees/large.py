@@ -49,7 +49,7 @@ def large(rows: int, labels: str) -> Large:
     between = slice(0, TREES)  # the last moment is measured twice
     return Large(
         float(np.diff(when[between]).mean()),
-        sum(share.cpu_seconds for share in shares) / TREES,
+        sum(share.cpu_seconds or 0.0 for share in shares) / TREES,
         float(np.diff(sent[between]).mean()),
         max([share.peak_memory_mb or 0.0 for share in shares]) / 1e3,
     )

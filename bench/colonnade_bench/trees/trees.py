@@ -111,7 +111,7 @@ def _cost(quick: bool, say: Say) -> Grid:
     title = "One tree of 30,000 rows and 23 columns, depth 6, 32 bins, 4 parties"
     heads = ("labels", "ms of processor time, all parties", "times scikit-learn", "MB")
     note = (
-        f"Medians of {len(base)} runs of each, in turns, with the quartiles; a run is the mean of some trees, "
+        f"Medians of {len(base)} runs of each, in turns, and quartiles; a run is the mean of some trees, "
         "without cutting columns and the first trees. scikit-learn has one thread."
     )
     return Grid(title, heads, rows, f"{note} {ELSEWHERE}")
