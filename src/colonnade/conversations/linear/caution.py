@@ -4,9 +4,10 @@ H is made from few rows, and on some data it is wrong where it matters: a batch 
 has seen, or rare positives. The evaluator measures the loss of all rows at every mark. If it has risen, every
 party takes its weights back to those of the best mark, forgets the pairs since then, and from there on H adds
 an eighth as much to first-order steps. With every new best mark it adds twice as much again, since what was
-wrong early need not stay so; but the second time the eighth is for good, and the third time H adds nothing any
-more and first order is left. The evaluator's word rides with its next answer to a step, so that all parties act
-on it at the same step; as long as the loss falls nothing changes. A run ends with the weights of its best mark.
+wrong early need not stay so; but the second time the eighth is for good, and the third time H adds nothing
+any more and first order is left. The evaluator's word rides with its next answer to a step, so that all
+parties act on it at the same step; as long as the loss falls nothing changes. A run ends with the weights of
+its best mark.
 """
 
 from __future__ import annotations
