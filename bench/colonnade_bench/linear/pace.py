@@ -92,9 +92,9 @@ def crui_of_processes(
             say(f"CRUI of processes, straggler {s}, {ahead} in flight: {slow / fast:.2f}")
     note = (
         f"{parties} processes, mutual TLS on loopback, quasi-Newton on, {work_ms:g} ms of computing for "
-        "every update (over the party's speed), forwards for free. A party is one thread and answers nobody while "
-        "it computes: with few pulls in flight the others use up what the straggler has answered, and wait. "
-        "What is missing with many is what an update takes beside its work, which weighs more on the fast "
+        "every update (over the party's speed), forwards for free. A party is one thread and answers nobody "
+        "while it computes: with few pulls in flight the others use up what the straggler has answered, and "
+        "wait. What is missing with many is what an update takes beside its work, which weighs more on the fast "
         "parties, and the update that the straggler is at when the others have finished."
     )
     columns = ["parties", "straggler", "pulls in flight", "closed form", "measured"]
@@ -171,8 +171,8 @@ def straggling(
         "seeds. The model is measured four times an epoch, and times between two measurements are "
         "interpolated by the logarithm of the gap. Pushing ahead alone gains nothing where the network is "
         "free: the slow party's calls are what all wait for, and joining them (all open rounds one product, "
-        "all waiting thetas one update) is what makes them fewer. By default a party gives every dominator as "
-        "many shares beyond its window as that uses while the party makes one update."
+        "all waiting thetas one update) is what makes them fewer. By default a party gives every dominator "
+        "as many shares beyond its window as that uses while the party makes one update."
     )
     bench.grids.append(Grid("Asynchronous over synchronous with one slow party", columns, rows, note))
 
