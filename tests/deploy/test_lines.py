@@ -76,7 +76,9 @@ def test_a_standing_line_ends_with_the_certificate(
 def test_a_proposal_outlives_a_line_that_is_down_for_longer_than_ten_seconds(tmp_path: Path) -> None:
     """The line is cut while the shop's operator thinks about it; everything is as it is by default."""
     consortium = lay_out(tmp_path, PAIR)
-    settle(consortium, "shop", 'accept = ["labels", "scores", "two-parties"]\nmin_rows = 20\napproval = "ask"\n')
+    settle(
+        consortium, "shop", 'accept = ["labels", "scores", "two-parties"]\nmin_rows = 20\napproval = "ask"\n'
+    )
     (port,) = free_ports(1)
     for name in PAIR:
         text = consortium.config(name).read_text().replace("reconnect_s = 3.0\n", "")
