@@ -280,6 +280,7 @@ STALL = """
 """
 
 
+@pytest.mark.slow
 def test_code_that_stalls_or_dies_while_it_scores_does_not_stop_a_daemon(
     tmp_path: Path,
 ) -> None:

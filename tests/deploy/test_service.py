@@ -126,10 +126,14 @@ def test_service(tmp_path: Path) -> None:
         assert "limits.refreshes_an_hour = 2" in told[-1][1]["error"]
 
     async def hides_its_files(session: Any, url: str, service: Any) -> None:
-        service.session._share, service.session.reason = None, f"{tmp_path}/model: cannot be read"
+        (weights,) = (tmp_path / "bank" / "runs" / "models").glob("*/weights.npz")
+        weights.unlink()
+        service.session.refresh()  # the share is read again
+        await until(lambda: "operator sees why" in service.session.reason, 15)
         async with session.get(f"{url}/v1/model") as answer:
-            found = await answer.text()
-        assert (answer.status, str(tmp_path) in found) == (503, False)
+            assert str(tmp_path) not in await answer.text()
+        status, found = await ask(session, url, {"ids": applicants[:1]})
+        assert (status, str(tmp_path) in str(found)) == (503, False)
 
     async def pages_for_operators(session: Any, port: int) -> None:
         async with session.get(f"http://127.0.0.1:{port}/health") as answer:
