@@ -94,8 +94,8 @@ def crui_of_processes(
         f"{parties} processes, mutual TLS on loopback, quasi-Newton on, {work_ms:g} ms of computing for "
         "every update (over the party's speed), forwards for free. A party is one thread and answers nobody "
         "while it computes: with few pulls in flight the others use up what the straggler has answered, and "
-        "wait. What is missing with many is what an update takes beside its work, which weighs more on the fast "
-        "parties, and the update that the straggler is at when the others have finished."
+        "wait. What is missing with many is what an update takes beside its work, which weighs more on "
+        "the fast parties, and the update that the straggler is at when the others have finished."
     )
     columns = ["parties", "straggler", "pulls in flight", "closed form", "measured"]
     columns += ["ms an update: fastest / slowest", "synchronous [s]", "asynchronous [s]"]
