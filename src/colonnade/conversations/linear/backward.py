@@ -32,6 +32,9 @@ from colonnade.job.plan import Plan
 from colonnade.messages import Backward, Topic, tag_of
 from colonnade.net.expect import expect, floats
 
+HEARING = 5
+"""Turns of the event loop until what arrived while a party computed is read, decoded and heard."""
+
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the party's block through the backward conversation."""
@@ -270,8 +273,10 @@ class BackwardConversation:
     async def _apply(self, thetas: list[tuple[Round, Floats]]) -> None:
         await self.trainer.update(thetas)
         self.unapplied.difference_update(batch.number for batch, _ in thetas)
-        if self.paces:
-            await asyncio.sleep(0)  # `push` asks for the worker before anybody else has it again
+        if isinstance(self.window, Tickets):
+            for _ in range(HEARING):
+                await asyncio.sleep(0)  # `push` asks for the worker before anybody else has it again
+            self.window.look_back()
 
     @property
     def in_order(self) -> bool:
