@@ -201,6 +201,7 @@ class Kept:
     folder: Path
     resume: bool = False
     disk: Disk = field(default_factory=RealDisk)
+    run: str = ""  # to which they belong, where runs have numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +265,8 @@ def _gates(work: Work, net: Endpoint) -> Gates:
     plan, kept = work.plan, work.kept
     if plan.checkpoints is None or kept is None:
         return Gates(net, plan.evaluator)
-    job = hashlib.sha256(f"{work.digest or plan.digest()} {work.target_loss}".encode()).hexdigest()
+    words = (work.digest or plan.digest(), str(work.target_loss), kept.run)
+    job = hashlib.sha256(" ".join(words).encode()).hexdigest()
     data = cache(lambda: fingerprint(work.train, work.test))
     records = Records(kept.folder, kept.disk, net.me, job, data)
     if not kept.resume:
