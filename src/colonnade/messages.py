@@ -225,7 +225,7 @@ class Roster(Message, frozen=True, tag=46):
 
 
 class Points(Message, frozen=True, tag=47):
-    """Blinded ids, the answers to them, or a public key: points of the curve, 33 bytes each."""
+    """Blinded ids, the answers to them, or a public key: points of the curve, 65 bytes each."""
 
     tag: int
     points: Numbers
