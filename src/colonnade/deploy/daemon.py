@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from colonnade import __version__
@@ -52,6 +53,8 @@ from colonnade.messages import (
 from colonnade.net.stream.mux import Mux
 
 log = logging.getLogger("colonnade.party")
+
+CLOSE_S = 5.0  # how long runs have to end
 
 
 def _no_page(who: str) -> str:
@@ -144,9 +147,10 @@ class Daemon:
                 run.session.cut(f"{self.me} was stopped by its operator")
             else:
                 self.books.end(run, f"{self.me} was stopped by its operator")
-        tasks = [run.task for run in self.runs.values() if run.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=5)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                while self.runs:  # noqa: ASYNC110  a run has no event of its own for its end
+                    await asyncio.sleep(0.02)
         await self.peers.close()
 
     async def _pending(self, peer: str, message: Pending) -> None:

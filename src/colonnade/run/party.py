@@ -236,25 +236,27 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     beside = secure if measuring is None else party.secure_sum(measuring, shared, plan.secure_sum)
     gates = _gates(work, net)
     await gates.open()
-    with engine_of(work.engine) as engine:
-        outcome = await CONVERSATIONS[plan.conversation].converse(
-            Context(
-                plan=plan,
-                net=net,
-                sum=secure,
-                measuring=Measuring(measuring or net, beside),
-                train=_labelled(work, gates),
-                test=work.test,
-                target_loss=work.target_loss,
-                progress=work.progress,
-                models=work.models,
-                streams=PairStreams(net.me, secrets),
-                checkpoints=gates,
-                memory=work.memory,
-                engine=engine,
+    try:
+        with engine_of(work.engine) as engine:
+            outcome = await CONVERSATIONS[plan.conversation].converse(
+                Context(
+                    plan=plan,
+                    net=net,
+                    sum=secure,
+                    measuring=Measuring(measuring or net, beside),
+                    train=_labelled(work, gates),
+                    test=work.test,
+                    target_loss=work.target_loss,
+                    progress=work.progress,
+                    models=work.models,
+                    streams=PairStreams(net.me, secrets),
+                    checkpoints=gates,
+                    memory=work.memory,
+                    engine=engine,
+                )
             )
-        )
-    await gates.settle()
+    finally:
+        await gates.settle()  # also where the run is cut off: its next session reads what was written
     share = _share(work, outcome, net, measuring or net)
     await party.leave(net, *([] if measuring is None else [measuring]))
     return share
