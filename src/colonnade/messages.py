@@ -379,11 +379,12 @@ class GoOn(Message, frozen=True, tag=68):
 
 
 class Settled(Message, frozen=True, tag=69):
-    """Beside the runs: a run is over at the sender, which has kept its share, or has none."""
+    """Beside the runs: a run is over at the sender, which has kept its share, or has none and says why."""
 
     queued: ClassVar[bool] = True
     run: int
     kept: bool
+    reason: str
 
 
 class Sealing(Message, frozen=True, tag=61):

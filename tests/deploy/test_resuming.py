@@ -110,7 +110,7 @@ def test_after_the_limit_every_live_party_ends_by_the_name_of_the_absent(tmp_pat
             # who comes back later hears that it is over
             await anew(consortium, daemons, away)
             await settled(daemons[away], 10)
-            assert "ended the run while" in daemons[away].journal.runs[-1].reason
+            assert f"(while {away} was away)" in daemons[away].journal.runs[-1].reason
             assert not unfinished.read_all(daemons[away].settings)
             assert run not in daemons[away].runs
 

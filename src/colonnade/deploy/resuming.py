@@ -43,6 +43,7 @@ log = logging.getLogger("colonnade.party")
 LOOK_S = 0.25  # how often is looked who is there
 ANSWER_S = 30.0  # how long a party may take to leave the old session
 GRACE_S = 15.0  # how much longer than the proposer the others wait: it says who is away
+KEPT_FATES = 100  # of runs that are over
 MOST_CUTS = 30  # in an hour: a run that is cut off again and again is over
 
 
@@ -53,7 +54,7 @@ class Heard:
     offer: Rejoin | None = None
     answers: dict[str, Rejoined] = field(default_factory=dict)
     go: GoOn | None = None
-    settled: dict[str, bool] = field(default_factory=dict)
+    settled: dict[str, Settled] = field(default_factory=dict)
     ended: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -72,6 +73,7 @@ class Resuming:
     runs: Runs
     closing: bool = False
     _heard: dict[int, Heard] = field(default_factory=dict)
+    _fates: dict[int, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     _cuts: Quota = field(default_factory=lambda: Quota("cuts", MOST_CUTS))
 
     @property
@@ -86,6 +88,12 @@ class Resuming:
     def forget(self, run: int) -> None:
         """Drop what was said about a run that is over."""
         self._heard.pop(run, None)
+
+    def failed(self, run: Run, words: str) -> None:
+        """Keep for its parties why a run is over, for those that ask later."""
+        self._fates[run.id] = run.session.peers, words
+        while len(self._fates) > KEPT_FATES:
+            del self._fates[next(iter(self._fates))]
 
     async def again(self, run: Run, error: ColonnadeError) -> shares.Manifest | None:
         """Wait until everybody goes on with a run that was cut off by this error, which is raised if not.
@@ -120,7 +128,7 @@ class Resuming:
         heard, why = self.heard(run.id), ""
         while True:
             if (found := self._over(run, heard)) is not None:
-                await self._tell(run, Settled(run.id, kept=True))
+                await self._tell(run, Settled(run.id, kept=True, reason=""))
                 return found
             away = self._away(run)
             if not away:
@@ -207,7 +215,7 @@ class Resuming:
         """End the session that a peer has left; tell it if there is no such run."""
         run = self.runs.live.get(message.run)
         if run is None:
-            await self.runs.peers.send(peer, Settled(message.run, kept=self._kept_with(peer, message.run)))
+            await self.runs.peers.send(peer, self._fate(peer, message.run))
         elif peer in run.session.peers and run.state == "running" and run.session.number == message.session:
             run.session.cut(f"{peer} was cut off: {message.reason}")
 
@@ -215,7 +223,7 @@ class Resuming:
         """Hear that the proposer calls all together; tell it if there is no such run."""
         run = self.runs.live.get(message.run)
         if run is None:
-            await self.runs.peers.send(peer, Settled(message.run, kept=self._kept_with(peer, message.run)))
+            await self.runs.peers.send(peer, self._fate(peer, message.run))
             return
         if run.proposer != peer or not run.lasts or run.state == "proposed":
             return
@@ -248,7 +256,7 @@ class Resuming:
         if run is None or peer not in run.session.peers or run.state != "waiting":
             return
         if message.kept or self.me == run.proposer or peer == run.proposer:
-            self.heard(run.id).settled[peer] = message.kept
+            self.heard(run.id).settled[peer] = message
             self.heard(run.id).changed.set()
 
     # -- how it ends --------------------------------------------------------------------------------
@@ -257,14 +265,15 @@ class Resuming:
         """The manifest of the share if the run is over with one; raises if it is over without."""
         if heard.ended:
             raise Aborted(heard.ended)
-        if any(heard.settled.values()):
+        if any(settled.kept for settled in heard.settled.values()):
             with suppress(OSError):
                 Draft(self._model(run)).keep()
             if (kept := self._kept(run)) is not None:
                 return kept
             raise ShareError(f"the run is over and this party's share of {self._model(run).name} is lost")
         if heard.settled:
-            raise Aborted(f"{', '.join(sorted(heard.settled))} ended the run while {self.me} was away")
+            said = [f"{peer} ended the run: {each.reason}" for peer, each in sorted(heard.settled.items())]
+            raise Aborted(f"{'; '.join(said)} (while {self.me} was away)")
         return None
 
     def _away(self, run: Run) -> dict[str, str]:
@@ -287,13 +296,12 @@ class Resuming:
                 return shares.find(self._model(run).parent, self._model(run).name)
         return None
 
-    def _kept_with(self, peer: str, run: int) -> bool:
-        """Whether this party has kept its share of a run with this peer."""
-        models = self.runs.settings.state / "models"
-        return any(
-            manifest.run == f"{run:08x}" and peer in manifest.terms.parties
-            for manifest in shares.listing(models)
-        )
+    def _fate(self, peer: str, run: int) -> Settled:
+        """What a peer is told that asks about a run which is over here."""
+        known = shares.listing(self.runs.settings.state / "models")
+        kept = any(each.run == f"{run:08x}" and peer in each.terms.parties for each in known)
+        parties, words = self._fates.get(run, ((), ""))
+        return Settled(run, kept, words if peer in parties and not kept else "")
 
     def _model(self, run: Run) -> Path:
         return self.runs.settings.state / "models" / f"{run.about}-{run.number}"

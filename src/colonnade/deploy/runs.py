@@ -193,9 +193,11 @@ class Runs:
             reason = str(error)
             # a process that was lost could not tell them itself, and those who wait hear nothing else
             untold = run.lasts and (run.state == "waiting" or not isinstance(error, Aborted))
+            words = str(for_peers(error))[:2000]
+            self.resuming.failed(run, words)
             if (untold or isinstance(error, WorkerError)) and not self.resuming.closing:
                 for peer in run.session.peers:
-                    await self.peers.send(peer, Cancel(run.id, str(for_peers(error))[:2000]))
+                    await self.peers.send(peer, Cancel(run.id, words))
             raise
         except BaseException as error:
             reason = type(error).__name__
@@ -264,7 +266,7 @@ class Runs:
     def end(self, run: Run, reason: str) -> None:
         """End a run at all its parties, whether it goes on or waits."""
         run.session.stop(reason)
-        if run.state == "waiting":
+        if run.lasts:  # also where it was cut off a moment ago
             self.resuming.heard(run.id).ended = reason
             self.resuming.heard(run.id).changed.set()
 
