@@ -21,15 +21,24 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Digests, Floats
-from colonnade.deploy import operators, scoring, training, views
+from colonnade.deploy import operators, scoring, shares, training, views
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Decision
 from colonnade.deploy.rows import digests
 from colonnade.deploy.session import Event, Tell
 from colonnade.deploy.settings import Settings
+<<<<<<< HEAD
+from colonnade.deploy.shares import Manifest
+from colonnade.deploy.terms import Terms
+from colonnade.deploy.views import ProposalView
+from colonnade.errors import Aborted, ColonnadeError, JobError, PeerUnreachable
+=======
+from colonnade.deploy.shares import StoredShare
 from colonnade.deploy.terms import Terms
 from colonnade.deploy.views import ProposalView
 from colonnade.errors import ColonnadeError, JobError, PeerUnreachable
+from colonnade.job import Key
+>>>>>>> main
 
 LIMIT = 2**28
 CHUNK = 2**15  # rows that are asked for at once
@@ -40,6 +49,12 @@ class TrainRequest(msgspec.Struct, tag="Train"):
 
     terms: Terms
     timeline: bool = False
+
+
+class FollowRequest(msgspec.Struct, tag="Follow"):
+    """Follow a training that this party has proposed to its end: the daemon was started anew meanwhile."""
+
+    run: str
 
 
 class PredictRequest(msgspec.Struct, tag="Predict"):
@@ -91,7 +106,7 @@ class LoginRequest(msgspec.Struct, tag="Login"):
 
 
 Request = (
-    TrainRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
+    TrainRequest | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
     | PromoteRequest | RollbackRequest | StopRequest | LoginRequest
 )  # fmt: skip
 
@@ -226,6 +241,8 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
     match request:
         case TrainRequest(terms=terms, timeline=timeline):
             return training.describe(await daemon.train(terms, tell, timeline=timeline))
+        case FollowRequest(run=run):
+            return training.describe(await _follow(daemon, run, tell))
         case PredictRequest():
             return await _predict(daemon, request, tell)
         case StatusRequest():
@@ -246,14 +263,29 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
             return daemon.invite(who)
 
 
+async def _follow(daemon: Daemon, number: str, tell: Tell) -> Manifest:
+    """Show a training that goes on to its end; the manifest of its share, or the error that it ended with."""
+    run = next((run for run in daemon.runs.values() if run.number == number), None)
+    if run is not None and run.task is not None and run.proposer == daemon.me:
+        run.asked_by = tell
+        run.followed.listeners.append(tell)
+        await asyncio.wait([run.task])
+    for manifest in shares.listing(daemon.serving.models):
+        if manifest.run == number:
+            return manifest
+    reasons = [ended.reason for ended in daemon.journal.runs if ended.run == number]
+    raise Aborted(reasons[-1] if reasons else f"run {number} did not go on; the daemon's log says why")
+
+
 async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Prediction:
     """Score the rows with these ids together with the other parties."""
-    share = daemon.serving.load(request.model)
+    share = await asyncio.to_thread(daemon.serving.load, request.model)
     trained = share.manifest.terms
     keys = daemon.settings.data[request.data or trained.parties[daemon.me].data].keys
     if len(request.ids) != len(keys):
         raise JobError(f"{len(request.ids)} id columns were given, {', '.join(keys)} are needed")
-    wanted = digests([np.array(column) for column in request.ids], trained.align.keys, keys)
+    # many ids, and many scores, are work for a thread: others are answered meanwhile
+    wanted = await asyncio.to_thread(_digests, request.ids, trained.align.keys, keys)
 
     async def use(ready: scoring.Ready) -> tuple[Digests, Floats, tuple[str, ...]]:
         asked = [
@@ -266,12 +298,19 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Predi
     away = sorted(set(trained.parties) - set(present))
     daemon.journal.scored_rows += len(ids)
     z = scoring.with_mean_parts(share.manifest, z, away)
+    rows = await asyncio.to_thread(_found, share, wanted, ids, z)
+    return {"model": share.manifest.model, "degraded": away, "rows": rows}
+
+
+def _digests(ids: list[list[str]], rules: tuple[Key, ...], keys: tuple[str, ...]) -> Digests:
+    """The digests of ids, one list for every id column."""
+    return digests([np.array(column) for column in ids], rules, keys)
+
+
+def _found(share: StoredShare, wanted: Digests, ids: Digests, z: Floats) -> list[scoring.ScoredRow | None]:
+    """The scored row of every id that was asked for, None where not all parties know it."""
     found = dict(zip([row.tobytes() for row in ids], scoring.outputs(share, z), strict=True))
-    return {
-        "model": share.manifest.model,
-        "degraded": away,
-        "rows": [found.get(row.tobytes()) for row in wanted],
-    }
+    return [found.get(row.tobytes()) for row in wanted]
 
 
 def status(daemon: Daemon) -> DaemonStatus:
@@ -283,7 +322,7 @@ def status(daemon: Daemon) -> DaemonStatus:
             peer.name: {"up": peer.up, "since": peer.since, "version": peer.version, "reason": peer.reason}
             for peer in views.peers(daemon)
         },
-        "runs": {run.number: run.state for run in daemon.runs.values()},
+        "runs": {run.number: run.shown for run in daemon.runs.values()},
         "waiting": [held.number for held in daemon.approvals.held.values()],
         "latest": daemon.journal.latest,
         "journal": daemon.journal.last,
