@@ -27,18 +27,11 @@ from colonnade.deploy.journal import Decision
 from colonnade.deploy.rows import digests
 from colonnade.deploy.session import Event, Tell
 from colonnade.deploy.settings import Settings
-<<<<<<< HEAD
-from colonnade.deploy.shares import Manifest
+from colonnade.deploy.shares import Manifest, StoredShare
 from colonnade.deploy.terms import Terms
 from colonnade.deploy.views import ProposalView
 from colonnade.errors import Aborted, ColonnadeError, JobError, PeerUnreachable
-=======
-from colonnade.deploy.shares import StoredShare
-from colonnade.deploy.terms import Terms
-from colonnade.deploy.views import ProposalView
-from colonnade.errors import ColonnadeError, JobError, PeerUnreachable
 from colonnade.job import Key
->>>>>>> main
 
 LIMIT = 2**28
 CHUNK = 2**15  # rows that are asked for at once
