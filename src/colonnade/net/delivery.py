@@ -13,8 +13,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from colonnade.errors import MalformedMessage, OversizedMessage, RefusedMessage, UnknownParty
-from colonnade.messages import Message, decode
+from colonnade.messages import Message, decode, encode
 from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, Routes, header_size, pack, unpack
+from colonnade.net.inprocess.handover import handed
 from colonnade.net.inprocess.local import LocalWire, Take
 from colonnade.net.line import Line
 from colonnade.net.meter import Meter
@@ -50,30 +51,29 @@ class Delivery:
         if isinstance(wire, LocalWire):
             self._near = wire.hub.take
             self._near[me] = self.take
-        self._read: tuple[bytes, Message] | None = None  # the message in the bytes that were sent last
+        self._written: tuple[Message, bytes] | None = None  # what was sent last, and its bytes
+        self._given: tuple[Message, tuple[Message, int]] | None = None  # the same, as it was handed over
         self._retry: asyncio.TimerHandle | None = None
         self._settled: asyncio.Future[None] | None = None
 
     # -- out ----------------------------------------------------------------------------------------
 
-    def post(self, to: str, message: Message, payload: bytes) -> Awaitable[None] | None:
-        """Send a message, whose encoding is `payload`. What comes back, if anything, is to be awaited."""
+    def post(self, to: str, message: Message, payload: bytes | None = None) -> Awaitable[None] | None:
+        """Send a message, or these bytes for it. What comes back, if anything, is to be awaited."""
         line = self._lines.get(to)
         if line is None:
             raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
-        size = HEADER_LIMIT + len(payload)
-        if size > self._size_limit:
-            # before it gets a number: the peer would wait for a number that never comes
-            raise OversizedMessage(
-                f"a {type(message).__name__} of {size} bytes is over the limit of {self._size_limit}; "
-                "use a smaller batch"
-            )
-        sequence = line.number()
-        if near := self._near.get(to):
-            size = header_size(sequence, line.taken) + len(payload)
-            self.meter.sent(message, to, size, *self._wire.framing(size))
-            near(self._me, self._opened(payload), size)
+        if payload is None and (near := self._near.get(to)):
+            given, length = self._handed(message)
+            self._check_size(message, length)
+            size = header_size(line.number(), line.taken) + length
+            self.meter.sent(message, to, size)
+            near(self._me, given, size)
             return None
+        if payload is None:
+            payload = self._encoded(message)
+        self._check_size(message, len(payload))
+        sequence = line.number()
         frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
         self.meter.sent(message, to, len(frame), *self._wire.framing(len(frame)))
         if not self._wire.lossless:
@@ -81,11 +81,25 @@ class Delivery:
             self._schedule_retry()
         return self._wire.send(to, frame)
 
-    def _opened(self, payload: bytes) -> Message:
-        """The message in these bytes; what goes to many is read once, as nobody can change it."""
-        if self._read is None or self._read[0] is not payload:
-            self._read = payload, decode(payload)
-        return self._read[1]
+    def _check_size(self, message: Message, length: int) -> None:
+        """Refuse what is too long before it gets a number: the peer would wait for one that never comes."""
+        if HEADER_LIMIT + length > self._size_limit:
+            raise OversizedMessage(
+                f"a {type(message).__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
+                f"{self._size_limit}; use a smaller batch"
+            )
+
+    def _encoded(self, message: Message) -> bytes:
+        """The bytes of a message; what goes to many is written once."""
+        if self._written is None or self._written[0] is not message:
+            self._written = message, encode(message)
+        return self._written[1]
+
+    def _handed(self, message: Message) -> tuple[Message, int]:
+        """A message for another party of this process, and its size; what goes to many is there once."""
+        if self._given is None or self._given[0] is not message:
+            self._given = message, handed(message)
+        return self._given[1]
 
     def _header(self, line: Line, to: str, kind: int, sequence: int) -> Header:
         line.report()
@@ -125,7 +139,7 @@ class Delivery:
             if line is None:
                 raise UnknownParty(f"{sender!r} is not part of this run")
             line.taken += 1
-            self.meter.received(size + sum(self._wire.framing(size)))
+            self.meter.received(size)
             self._take(sender, message, size)
         except RefusedMessage as refusal:
             self.meter.refused[type(refusal).__name__] += 1

@@ -21,7 +21,7 @@ from colonnade.errors import (
     RefusedMessage,
 )
 from colonnade.job import Broadcast
-from colonnade.messages import Abort, Bye, Message, Relay, encode
+from colonnade.messages import Abort, Bye, Message, Relay
 from colonnade.net import relay
 from colonnade.net.delivery import Delivery
 from colonnade.net.expect import Due
@@ -85,15 +85,14 @@ class Endpoint:
     async def send(self, to: str, message: Message) -> None:
         if self._waits.failure is not None:
             raise self._waits.failure
-        room = self._delivery.post(to, message, encode(message))
+        room = self._delivery.post(to, message)
         if room is not None:
             await self._room(to, room)
 
     async def broadcast(self, message: Message) -> None:
         if self._waits.failure is not None:
             raise self._waits.failure
-        payload = encode(message)
-        await self._post(message, ((peer, payload) for peer in self.peers))
+        await self._post(message, [(peer, None) for peer in self.peers])
 
     async def spread(self, message: Message, to: Collection[str] | None = None) -> None:
         if self._waits.failure is not None:
@@ -103,11 +102,10 @@ class Endpoint:
             letter = relay.written(message, self.me, self.parties, peers)
             await self._post(message, letter.copies(self.parties))
         else:
-            payload = encode(message)
-            await self._post(message, ((peer, payload) for peer in peers))
+            await self._post(message, [(peer, None) for peer in peers])
 
-    async def _post(self, message: Message, copies: Iterable[tuple[str, bytes]]) -> None:
-        """Send a message to several peers, to each in its own bytes."""
+    async def _post(self, message: Message, copies: Iterable[tuple[str, bytes | None]]) -> None:
+        """Send a message to several peers, to each in its own bytes where it has any."""
         rooms = [(peer, self._delivery.post(peer, message, payload)) for peer, payload in copies]
         for peer, room in rooms:
             if room is not None:
@@ -138,10 +136,9 @@ class Endpoint:
         """Tell every peer why this party stops; unreachable peers find out by themselves."""
         reason = str(error) or type(error).__name__
         message = Abort(error=type(error).__name__, reason=reason[:REASON_LIMIT])
-        payload = encode(message)
         for peer in self.peers:
             # no waiting for room: the last words go before anything else, or not at all
-            self._delivery.post(peer, message, payload)
+            self._delivery.post(peer, message)
         await self._delivery.settle()
 
     async def close(self) -> None:
@@ -167,6 +164,9 @@ class Endpoint:
     def _take(self, sender: str, message: Message, size: int) -> None:
         self._waits.hear(sender)
         self._mailbox.put(sender, message, size)
+
+    def taken(self, kind: type[M]) -> list[tuple[str, M]]:
+        return self._mailbox.taken(kind)
 
     def waits(self, kind: type[Message]) -> bool:
         """True if a message of a queued kind waits to be read."""

@@ -118,10 +118,15 @@ class Mailbox:
 
     async def drain(self, kind: type[M], *, patient: bool) -> list[tuple[str, M]]:
         """All messages of a queued kind, at least one, in the order of arrival."""
-        queue = self._queues.get(kind)
-        while not queue:
+        while not (queue := self.taken(kind)):
             await self._waits.until(kind, {""}, kind.__name__, patient=patient)
-            queue = self._queues.get(kind)
+        return queue
+
+    def taken(self, kind: type[M]) -> list[tuple[str, M]]:
+        """All messages of a queued kind that are here, perhaps none."""
+        queue = self._queues.get(kind)
+        if not queue:
+            return []
         self._queues[kind] = []
         self._forget(kind)
         return cast(list[tuple[str, M]], queue)

@@ -99,6 +99,10 @@ class Network(Protocol):
         """
         ...
 
+    def taken(self, kind: type[M]) -> list[tuple[str, M]]:
+        """All messages of a queued kind that wait now, perhaps none."""
+        ...
+
     def stream(self, kind: type[M], *, patient: bool = False) -> AsyncIterator[list[tuple[str, M]]]:
         """Repeat `drain` for ever."""
         ...

@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -88,10 +89,11 @@ class Trainer:
         if self.context.plan.network.charge_forward:
             await self.charge(batches)
         shares = self.block.joined_scores(batches)
-        finished = self.window.finished
+        window, read_at = self.window, self.steps.delays.read_at
+        finished = window.finished
         for batch in batches:
-            self.steps.delays.read(batch.number, finished)
-            self.window.read(batch.number)
+            read_at[batch.number] = finished
+            window.read(batch.number)
         if self.joint is None:
             return shares
         return [self.joint.load(batch, share) for batch, share in zip(batches, shares, strict=True)]
@@ -115,7 +117,8 @@ class Trainer:
 
     async def apply(self, thetas: Thetas) -> None:
         """Make one step of the own block from some thetas."""
-        await self.charge([batch for batch, _ in thetas], self._direction_values(thetas))
+        if self.charges:
+            await self.charge([batch for batch, _ in thetas], self._direction_values(thetas))
         if self.joint is not None:
             for batch, reply in thetas:  # one H needs the same v at every party, so rounds are not joined
                 self.joint.take(batch, reply)
@@ -127,14 +130,14 @@ class Trainer:
     async def _finished(self, numbers: Sequence[int]) -> None:
         """Count the updates and their delays, and move the window."""
         delays, window = self.steps.delays, self.window
-        finished = window.finished
+        finished, base = window.finished, window.base
         for number in numbers:
             delays.apply(number, finished)
             self.given.pop(number, None)
         self.tally.updates += len(numbers)
-        epoch = window.base // self.schedule.per_epoch
         window.finish(numbers)
-        if window.base // self.schedule.per_epoch > epoch:
+        per_epoch = self.schedule.per_epoch
+        if window.base // per_epoch > base // per_epoch:
             delays.turn()
             self.block.keep(self.schedule.epochs_of(window.numbers()))
             # a party that never has to wait for another must still let `measure` see these weights
@@ -298,10 +301,15 @@ class Trainer:
 
     # -- computing ----------------------------------------------------------------------------------
 
+    @cached_property
+    def charges(self) -> bool:
+        """Whether computing takes other time than it takes."""
+        return self.context.net.clock.virtual or bool(self.context.plan.network.work_ms)
+
     async def charge(self, batches: Sequence[Round], others: int = 0) -> None:
         """Let the time pass that computing on some batches takes, and touching some other stored numbers."""
         clock, network = self.context.net.clock, self.context.plan.network
-        if clock.virtual or network.work_ms:
+        if self.charges:
             await charge(clock, network, self.block.values(batches) + others if clock.virtual else 0)
 
     def _direction_values(self, thetas: Thetas) -> int:
