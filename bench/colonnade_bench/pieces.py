@@ -1,12 +1,13 @@
 """Benches in pieces, side by side: every piece is a process of its own, and the tables grow as they end.
 
-    python -m colonnade_bench.pieces vfb2 asysqn fdskl --jobs 14 --minutes 13 --out runs/papers
+    python -m colonnade_bench.pieces vfb2 asysqn fdskl --jobs 14 --minutes 13 --resume --out runs/papers
 
 A piece is a part of a bench, or less than a part: `figure2:a9a`, `lossless:a9a:l2:3`. A bench that can be
 taken apart is a module with `pieces(quick)`, the longest first, and `run(..., only, tables)`; its `LAST`
 pieces put together what others left in OUT, and run when those have ended. What a piece tabulates lies in
 OUT/pieces; tables of one title are joined row by row. Pieces that are still under way when time is up are
-stopped, and the tables have what there is. Times of the real clock are those of a busy machine.
+stopped, and the tables have what there is; with `--resume` a later run goes on with those that are missing.
+Times of the real clock are those of a busy machine.
 """
 
 from __future__ import annotations
@@ -64,6 +65,11 @@ class Piece:
         """Its tables and its log."""
         return folder_of(self.name, self.out)
 
+    @property
+    def ended(self) -> bool:
+        """Whether its tables are there; they are written when all of it is measured."""
+        return (self.folder / f"{self.bench}.json").is_file()
+
     def start(self) -> SpawnProcess:
         """Run it in a process of its own."""
         process = get_context("spawn").Process(target=self.run)
@@ -94,8 +100,12 @@ def side_by_side(
     jobs: int = 2,
     minutes: float | None = None,
     only: Sequence[str] = (),
+    resume: bool = False,
 ) -> list[Path]:
-    """Run all pieces of these benches, so many at a time, each bench in its folder; returns the files."""
+    """Run all pieces of these benches, so many at a time, each bench in its folder; returns the files.
+
+    With `resume` those that ended in an earlier run are left as they are.
+    """
     end = None if minutes is None else time.monotonic() + 60 * minutes
     modules: dict[str, InPieces] = {name: _module(name) for name in folders}
     # in turns, so that every bench has something where time runs out
@@ -108,6 +118,8 @@ def side_by_side(
         for piece in chain.from_iterable(zip_longest(*first))
         if piece is not None and (not only or f"{piece.bench}:{piece.name}".startswith(tuple(only)))
     ]
+    if resume:
+        waiting = [piece for piece in waiting if not piece.ended]
     last = [
         Piece(name, p, folders[name], quick, BENCHES[name])
         for name, module in modules.items()
@@ -198,10 +210,18 @@ def main() -> None:
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="+", default=(), help="how pieces begin: vfb2:lossless:a9a")
+    parser.add_argument("--resume", action="store_true", help="leave out what ended in an earlier run")
     given = parser.parse_args()
     folders = {name: given.out / name for name in given.benches}
-    options = {"quick": given.quick, "jobs": given.jobs, "minutes": given.minutes, "only": given.only}
-    side_by_side(folders, _print, **options)
+    side_by_side(
+        folders,
+        _print,
+        quick=given.quick,
+        jobs=given.jobs,
+        minutes=given.minutes,
+        only=given.only,
+        resume=given.resume,
+    )
 
 
 if __name__ == "__main__":

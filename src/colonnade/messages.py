@@ -62,6 +62,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unk
     queued: ClassVar[bool] = False
     relayed: ClassVar[bool] = False
     """Whether it may travel through other parties (`net.relay`): all who pass it on may read it."""
+    personal: ClassVar[bool] = False
+    """Whether it is for one receiver alone, who lacks the words that hide it from others: never broadcast."""
 
 
 class Hello(Message, frozen=True, tag=0):
@@ -223,7 +225,7 @@ class Roster(Message, frozen=True, tag=46):
 
 
 class Points(Message, frozen=True, tag=47):
-    """Blinded ids, the answers to them, or a public key: points of the curve, 33 bytes each."""
+    """Blinded ids, the answers to them, or a public key: points of the curve, 65 bytes each."""
 
     tag: int
     points: Numbers
@@ -450,6 +452,7 @@ class Grown(Message, frozen=True, tag=76):
 class Shuffled(Message, frozen=True, tag=77):
     """What a dealer makes of random words for one column of a tree (`conversations/boost/blind`)."""
 
+    personal: ClassVar[bool] = True
     tag: int
     words: Numbers
 
@@ -464,21 +467,28 @@ class Rest(Message, frozen=True, tag=78):
 class Veiled(Message, frozen=True, tag=80):
     """Columns of a stretch of rows minus words that the label holder does not know (`secure.product`)."""
 
+    personal: ClassVar[bool] = True
     tag: int
     values: Numbers
 
 
 class Veil(Message, frozen=True, tag=81):
-    """What the label holder adds and its part of the weights, minus words that an owner does not know."""
+    """What the label holder adds and its part of the weights, minus words that an owner does not know.
 
+    `version` is how many changes that part of the weights has in it.
+    """
+
+    personal: ClassVar[bool] = True
     tag: int
     moved: Numbers
     weights: Numbers
+    version: int = 0
 
 
 class Dealt(Message, frozen=True, tag=82):
     """What a dealer makes of random words, plus words that the label holder does not know."""
 
+    personal: ClassVar[bool] = True
     tag: int
     values: Numbers
 
@@ -486,6 +496,7 @@ class Dealt(Message, frozen=True, tag=82):
 class Unveil(Message, frozen=True, tag=83):
     """The label holder's part of an owner's weights, once training is over, and the unit it is counted in."""
 
+    personal: ClassVar[bool] = True
     tag: int
     values: Numbers
     unit: float

@@ -51,6 +51,9 @@ def test_pieces_side_by_side_are_one_bench(tiny: Path) -> None:
         ("first", [[""]]), ("second", [["b"], ["a"]]), ("sum", [[ord("a") + ord("b")]])
     ]  # fmt: skip
     assert written[1].name == "tiny.md"
+    said: list[str] = []
+    pieces.side_by_side({"tiny": tiny}, said.append, resume=True)
+    assert [line.partition(": ")[0] for line in said] == ["tiny sum:kept"]  # the others had ended
 
 
 @pytest.mark.slow

@@ -47,6 +47,23 @@ def test_two_commands_from_files_to_a_model_and_a_report() -> None:
     assert (list(job.data.files or ()), job.data.active) == (["bank", "shop"], ["bank"])
 
 
+def test_a_job_says_whether_others_learn_labels() -> None:
+    Path("club.csv").write_text("customer,member\n" + "".join(f"c{k},{k % 4}\n" for k in range(60)))
+    files = ("bank.csv", "shop.csv", "club.csv", "--label", "default", "--id", "customer")
+    assert colonnade("new", *files, "--out", "clear.toml").exit_code == 0
+    assert read_job(Path("clear.toml")).secure.labels == "clear"
+    assert colonnade("new", *files, "--out", "blind.toml", "--blind").exit_code == 0
+    done = colonnade("run", "blind.toml", "--no-pooled")
+    assert done.exit_code == 0, done.stderr
+    assert "nobody but bank learns" in done.stdout
+
+
+def test_two_parties_cannot_hide_labels_from_each_other() -> None:
+    refused = colonnade("new", "bank.csv", "--label", "default", "--parties", "2", "--blind")
+    assert (refused.exit_code, Path("job.toml").exists()) == (2, False)
+    assert "third party" in refused.stderr
+
+
 def test_every_key_that_is_commented_out_is_one() -> None:
     assert colonnade("new", "bank.csv", "--label", "default", "--parties", "2").exit_code == 0
     text = Path("job.toml").read_text()

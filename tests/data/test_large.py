@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from colonnade.conversations import schedule
-from colonnade.data import large
+from colonnade.data import large, large_csv
 from colonnade.data.large import BigFile, TestRows, is_large
 from colonnade.errors import DataError, JobError
 from colonnade.job import job_from
@@ -127,9 +127,58 @@ def test_what_needs_all_rows_at_once_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_is_large_depends_on_the_memory(tmp_path: Path) -> None:
-    file = str(wrote(tmp_path / "rows.parquet"))
-    assert BigFile.open(Path(file)).rows == ROWS
+    file = wrote(tmp_path / "rows.parquet")
+    assert BigFile.open(file).rows == ROWS
     numbers = 8 * ROWS * 8  # eight columns with the label
-    assert is_large({"": file}, numbers * large.PART - 1)
-    assert not is_large({"": file}, numbers * large.PART)
-    assert not is_large({"": "a9a"}, 1)
+    assert is_large([file], numbers * large.PART - 1)
+    assert not is_large([file], numbers * large.PART)
+    assert not is_large([Path("a9a")], 1)
+
+
+def as_csv(parquet: Path, **how: Any) -> Path:
+    """The same rows as CSV."""
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    target = parquet.with_suffix(".csv")
+    csv.write_csv(pq.read_table(parquet), target, csv.WriteOptions(**how))
+    return target
+
+
+def test_csv_trains_the_model_of_the_same_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_large(monkeypatch)
+    monkeypatch.setattr(large_csv, "BLOCK", 2**16)
+    monkeypatch.setattr(large, "LEAST", 0)
+    parquet = wrote(tmp_path / "rows.parquet", "float64", gap=True)
+    data = {"train": str(parquet), "label": "y", "parties": 2}
+    weights = [
+        trained({**data, "train": str(file)}, train={"epochs": 1}).shares["party-1"].weights["w"]
+        for file in (parquet, as_csv(parquet, delimiter=";"))
+    ]
+    np.testing.assert_array_equal(*weights)
+
+
+def test_a_column_of_csv_is_what_all_its_rows_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decimals, a word and a first value that come after the first block; ids as they are written."""
+    monkeypatch.setattr(large_csv, "BLOCK", 2**12)
+    file = tmp_path / "rows.csv"
+    lines = [
+        f"00{k};{k if k < 900 else k + 0.5:g};{'x' if k == 800 else k};{'' if k < 950 else 7}"
+        for k in range(1000)
+    ]
+    file.write_text("id;late decimals;a word;late\n" + "\n".join(lines).replace(".", ",") + "\n")
+    found = large.opened(file, tmp_path / "made", verbatim=["id"])
+    assert (found.rows, found.texts) == (1000, ("id", "a word"))
+    (start, raw), *_ = found.stretches(found.wanted(ids=("id",)), ["late decimals", "late"])
+    assert (start, raw.name, raw.ids is not None and raw.ids[7]) == (0, "rows.csv", "007")
+    *_, (_, last) = found.stretches(found.wanted(), ["late decimals", "late"])
+    assert last.column("late decimals")[-1] == 999.5
+    assert last.column("late")[-1] == 7
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "made").iterdir()}
+    large.opened(file, tmp_path / "made", verbatim=["id"])
+    assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "made").iterdir()}
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n1,2,3\n")
+    with pytest.raises(DataError, match=r"bad.csv: .*Expected 2 columns, got 3"):
+        large.opened(tmp_path / "bad.csv", tmp_path)
+    with pytest.raises(DataError, match=r"rows.svm: is no CSV or Parquet"):
+        large.opened(tmp_path / "rows.svm", tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 import time
@@ -21,7 +22,7 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
 from colonnade.net.stream.framing import prefix
 from colonnade.net.stream.tls import STRANGERS as STRANGERS_LIMIT
-from colonnade.net.stream.tls import TlsEngine, _context
+from colonnade.net.stream.tls import TlsChannel, TlsEngine, _context
 from colonnade.net.stream.wire import NetworkWire
 
 Visit = Callable[[int], Awaitable[None]]
@@ -312,3 +313,25 @@ def test_a_party_may_leave_in_the_moment_in_which_a_stranger_comes() -> None:
             return await asyncio.to_thread(stranger.recv, 1)
 
     assert asyncio.run(program()) == b""
+
+
+@pytest.mark.parametrize("visit", [garbage, no_certificate, hangs_up])
+def test_a_stranger_that_is_gone_leaves_nothing_for_the_garbage_collector(visit: Visit) -> None:
+    """A connection has tens of kilobytes of buffers, and in a large process the collector seldom comes."""
+
+    async def program() -> int:
+        engine = TlsEngine(credentials("bee"))
+        host, port = addresses(("bee",))["bee"]
+        await engine.listen(host, port, lambda channel: None, lambda reason: None)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                await visit(port)
+            await asyncio.sleep(0.2)
+            return sum(isinstance(each, TlsChannel) for each in gc.get_objects())
+        finally:
+            gc.enable()
+            await engine.close()
+
+    assert asyncio.run(program()) == 0

@@ -68,7 +68,7 @@ def swift(data: bytes) -> tuple[int, int]:
 
 
 def pack(point: Point) -> bytes:
-    """A point in 33 bytes."""
+    """A point in 65 bytes."""
     if point is None:
         raise ValueError("zero has no bytes")
-    return bytes([2 + point[1] % 2]) + point[0].to_bytes(32, "big")
+    return b"\x04" + point[0].to_bytes(32, "big") + point[1].to_bytes(32, "big")

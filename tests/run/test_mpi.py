@@ -27,7 +27,7 @@ seed = 3
 compare = false
 [data]
 train = "breast-cancer"
-parties = 3
+parties = {parties}
 active = 1
 [train]
 epochs = {epochs}
@@ -41,9 +41,9 @@ deadline_s = {deadline}
 """
 
 
-def job(folder: Path, epochs: int = 2, step: float = 0.1, deadline: float = 30.0) -> Path:
+def job(folder: Path, epochs: int = 2, step: float = 0.1, deadline: float = 30.0, parties: int = 3) -> Path:
     path = folder / "job.toml"
-    path.write_text(JOB.format(epochs=epochs, step=step, deadline=deadline))
+    path.write_text(JOB.format(epochs=epochs, step=step, deadline=deadline, parties=parties))
     return path
 
 
@@ -60,8 +60,8 @@ def run(job: Path, world: str, ranks: int | None = None) -> subprocess.Completed
 @needs_mpi
 @pytest.mark.slow
 def test_ranks_have_the_synchronous_weights_of_the_local_world(tmp_path: Path) -> None:
-    path = job(tmp_path)
-    under_mpi, local = run(path, "mpi", 3), run(path, "local")
+    path = job(tmp_path, parties=4)
+    under_mpi, local = run(path, "mpi", 4), run(path, "local")
     assert under_mpi.returncode == 0, under_mpi.stderr
     assert local.returncode == 0, local.stderr
     one, other = (json.loads((tmp_path / name / "result.json").read_text()) for name in ("mpi", "local"))
@@ -70,7 +70,7 @@ def test_ranks_have_the_synchronous_weights_of_the_local_world(tmp_path: Path) -
     for kind in ("backward", "hello", "piece"):  # checkpoints are announced when time says so
         assert one["cost"]["bytes_by_kind"][kind] == other["cost"]["bytes_by_kind"][kind]
     weights = sorted((tmp_path / "mpi" / "models").rglob("*.npz"))
-    assert len(weights) == 3
+    assert len(weights) == 4
     for path in weights:
         beside = tmp_path / "local" / path.relative_to(tmp_path / "mpi")
         with np.load(path) as mine, np.load(beside) as theirs:

@@ -11,17 +11,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 from msgspec import structs
 
 from colonnade.data.party_data import PartyData
+from colonnade.errors import PeerLost
 from colonnade.job import Job, job_from
 from colonnade.net.stream.certificates import issue
 from colonnade.run.federate import federate, prepare
 from colonnade.run.nursery import Running
-from colonnade.run.processes import lay_out, start, stop_all
+from colonnade.run.processes import collect, lay_out, start, stop_all
 from colonnade.run.resolve import compose
 from colonnade.run.world import Launch
 
@@ -219,3 +222,36 @@ def test_without_the_comparison_nobody_but_a_party_prepares_its_columns(
     assert done.result.metrics["test_accuracy"] > 0.9
     with pytest.raises(AssertionError, match="prepared outside its own process"):
         federate(job(), out=tmp_path)
+
+
+@dataclass
+class Ended:
+    """A process that has ended with this code, or has not."""
+
+    code: int | None
+    pid: int = 0
+    stdin: IO[bytes] | None = None
+    stdout: IO[bytes] | None = None
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def wait(self, timeout: float | None = None) -> int:
+        raise NotImplementedError
+
+    def terminate(self) -> None:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        raise NotImplementedError
+
+
+def test_the_party_that_died_is_named_and_not_one_that_still_runs_or_lost_it(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("bank", "shop", "telco")}
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / "log.txt").touch()
+    (folders["bank"] / "error.json").write_text('{"error": "PeerLost", "text": "bank lost telco"}')
+    ended = {"bank": Ended(1), "shop": Ended(None), "telco": Ended(-9)}
+    with pytest.raises(PeerLost, match="telco's process ended with status -9"):
+        collect(folders, ended, lambda folder: None)

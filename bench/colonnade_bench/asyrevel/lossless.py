@@ -23,7 +23,6 @@ from colonnade_bench.papers import ASYREVEL, ASYREVEL_TABLE_4, here
 TABLE_4 = "Table 4: losslessness"
 SLOW = ("givemesomecredit", "rcv1", "w8a", "epsilon", "fashion-mnist")  # left out of a quick run
 TRIALS = 10
-MANY = 16  # directions of the images' second row
 ROWS = ("asyrevel-gau", "asyrevel-uni", "others")
 """What the table has of a set: both algorithms, and what they are compared with."""
 
@@ -54,7 +53,7 @@ def table_4(
     rows: list[list[Any]] = []
     absent = here((*ASYREVEL, *IMAGES)).missing
     note = (
-        f"Batch 256, 4 directions where nothing else is said, steps found by the parties, {_epochs(quick)} "
+        f"Batch 256, 4 directions, steps found by the parties, {_epochs(quick)} "
         "epochs; means and standard deviations of the trials, one trial for networks. "
         f"Not on this machine: {', '.join(absent) or 'none'}."
     )
@@ -91,8 +90,7 @@ def trial(
 
 def compared(job: Job, tables: Tables, say: Say) -> list[float]:
     """Non-federated and federated accuracy, by the same rule."""
-    directions = f"{job.cascade.directions} directions"
-    say(f"Table 4: {job.algorithm} on {tables.dataset}, {directions}, seed {job.seed}")
+    say(f"Table 4: {job.algorithm} on {tables.dataset}, seed {job.seed}")
     result = run_tables(job, tables).result
     both = [non_federated(job, tables, result.step, by="values"), accuracy(result)]
     say(f"    {both[1]:.2f}% federated, {both[0]:.2f}% not, by the same rule")
@@ -122,18 +120,13 @@ def white_box(tables: Tables, epochs: int, say: Say) -> list[list[Any]]:
 
 
 def networks(tables: Tables, epochs: int, say: Say) -> list[list[Any]]:
-    """Rows for networks: more directions, a server that propagates back, and Adam on pooled columns."""
-    many = job_for(tables, "asyrevel-gau", train={"epochs": epochs}, cascade={"directions": MANY})
-    rows = [
-        [tables.dataset, f"asyrevel-gau, {MANY} directions", None, *_spread([compared(many, tables, say)])]
-    ]
+    """Rows for networks: a server that propagates back, and Adam on pooled columns."""
     say(f"Table 4: first-order server, and first order on pooled columns, {tables.dataset}")
     job = job_for(tables, "asyrevel-gau", train={"epochs": epochs}, cascade={"server": "first"})
     first = accuracy(run_tables(job, tables).result)
     pooled = non_federated(job, tables, {}, by="gradient")
     say(f"    {first:.2f}% with a first-order server, {pooled:.2f}% first order on pooled columns")
     return [
-        *rows,
         [tables.dataset, "asyrevel-gau, first-order server", None, None, first, None, None, 1],
         [tables.dataset, "first order, pooled", None, pooled, None, None, None, 1],
     ]

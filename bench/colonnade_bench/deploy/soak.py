@@ -5,8 +5,9 @@
 The departments of `colonnade demo` train again and again and score rows all the while; now and then one of
 them is ended, by force every second time, and started again; and strangers dial every port: they say nothing,
 or garbage, or come with a certificate that nobody knows. Every half minute the memory, open files, threads
-and processes of every daemon are written down, and how the honest were served: trainings, scores, and how
-long the status took to come.
+and processes of every daemon are written to soak.json, and how the honest were served: trainings, scores, and
+how long the status took to come. What a restart cuts is counted apart from what fails for another reason,
+and every such reason is told.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from colonnade.deploy import control
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import Terms, read_terms
 from colonnade.errors import ColonnadeError, PeerUnreachable
-from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.run.processes import stop_all
+from colonnade_bench.deploy.strangers import stranger, unknown
 
 SAMPLE_S = 30.0
 RESTART_S = 180.0
@@ -59,8 +60,10 @@ class Soak:
     say: Callable[[str], None]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)  # of what failed though all daemons stood
     latencies: list[float] = field(default_factory=list)
     samples: list[dict[str, Any]] = field(default_factory=list)
+    away: str = ""  # who is being restarted
 
     def start(self, party: str) -> None:
         """Start a daemon, whose log goes on where it was."""
@@ -75,6 +78,8 @@ class Soak:
     async def train(self) -> None:
         """Train, and train again."""
         while True:
+            while self.away:  # noqa: ASYNC110  as its operator would
+                await asyncio.sleep(0.5)
             await self._counted("training", HOLDER, control.TrainRequest(self.terms))
             await asyncio.sleep(2.0)
 
@@ -95,18 +100,26 @@ class Soak:
             await asyncio.sleep(0.1)
 
     async def _counted(self, what: str, party: str, request: control.Request) -> bool:
+        """Ask, and count how it ended; what fails while nobody is away, or was meanwhile, needs a reason."""
+        away, restarts = self.away, self.counts["restarts"]
+        reason: str | None = "nothing was answered"
         try:
             async for message in control.ask(self.settings[party], request):
-                if isinstance(message, control.EventReply):
-                    continue
-                done = message.error is None
-                # what fails while somebody is away, or because somebody was ended, is told as such
-                self.counts[f"{what} {'done' if done else 'refused or ended by name'}"] += 1
-                return done
+                if isinstance(message, control.FinalReply):
+                    reason = message.error
         except (ColonnadeError, OSError) as error:
-            self.counts[f"{what} {type(error).__name__}"] += 1
+            reason = f"{type(error).__name__}: {error}"
             await asyncio.sleep(0.5)
-        return False
+        if reason is None:
+            self.counts[f"{what} done"] += 1
+        elif away or self.away or restarts != self.counts["restarts"]:
+            self.counts[f"{what} cut by a restart"] += 1
+        elif what == "score" and not self.counts["training done"]:
+            self.counts["score before there was a model"] += 1
+        else:
+            self.counts[f"{what} failed"] += 1
+            self.reasons[f"{what}: {reason}"] += 1
+        return reason is None
 
     # -- the others ---------------------------------------------------------------------------------
 
@@ -115,11 +128,21 @@ class Soak:
         others = [party for party in MEASURES if party != HOLDER]
         for number in range(2**30):
             await asyncio.sleep(RESTART_S)
-            party = others[number % len(others)]
+            self.away = party = others[number % len(others)]
+            self.counts["restarts"] += 1
             self.processes[party].send_signal(signal.SIGKILL if number % 2 else signal.SIGTERM)
             await asyncio.to_thread(self.processes[party].wait)
             self.start(party)
-            self.counts["restarts"] += 1
+            await asyncio.to_thread(self.connected)
+            self.away = ""
+
+    def connected(self) -> None:
+        """Wait until every daemon has a line with every other; a busy machine takes minutes for that."""
+        for _ in range(PATIENCE - 1):
+            with contextlib.suppress(PeerUnreachable):
+                wait_connected(self.settings)
+                return
+        wait_connected(self.settings)
 
     async def strangers(self, contexts: list[ssl.SSLContext]) -> None:
         """Dial every port: hold the line, send garbage, or show a certificate that nobody knows."""
@@ -136,11 +159,24 @@ class Soak:
 
     # -- what they take -----------------------------------------------------------------------------
 
-    async def sample(self, began: float) -> None:
+    async def sample(self, began: float, file: Path) -> None:
         """Write down what every daemon takes, every half minute."""
         while True:
             await asyncio.sleep(SAMPLE_S)
             self.take(time.monotonic() - began)
+            self.write(file)
+
+    def write(self, file: Path) -> None:
+        """Write all that was seen so far."""
+        p50, p99, worst = (float(q) * 1e3 for q in np.percentile(self.latencies or [0.0], [50, 99, 100]))
+        found = {
+            "minutes": round(self.samples[-1]["seconds"] / 60, 1),
+            "counts": dict(self.counts),
+            "reasons": dict(self.reasons),
+            "status_ms": {"p50": round(p50, 2), "p99": round(p99, 2), "max": round(worst, 1)},
+            "samples": self.samples,
+        }
+        file.write_text(json.dumps(found, indent=1))
 
     def take(self, seconds: float) -> None:
         """Write down what every daemon takes now."""
@@ -174,59 +210,27 @@ def usage(pid: int) -> dict[str, float]:
     return {}
 
 
-def stranger(
-    address: tuple[str, int], way: int, contexts: list[ssl.SSLContext], held: list[socket.socket]
-) -> None:
-    """One hostile connection."""
-    line = socket.create_connection(address, timeout=2)
-    if way == 0:
-        held.append(line)  # and says nothing
-    elif way == 1:
-        with line:
-            line.sendall(os.urandom(200))
-    else:
-        with contexts[0].wrap_socket(line) as sealed:
-            sealed.sendall(b"\0" * 64)
-            sealed.recv(1)
-
-
-def unknown(folder: Path) -> ssl.SSLContext:
-    """The credentials of somebody whom no daemon knows."""
-    make_authority(folder)
-    issue(folder, "stranger")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.load_cert_chain(folder / "stranger.crt", folder / "stranger.key")
-    return context
-
-
 @contextlib.contextmanager
 def standing(soak: Soak) -> Iterator[None]:
     """All daemons, connected, and stopped in the end."""
     try:
         for party in soak.settings:
             soak.start(party)
-        for patience in range(PATIENCE):  # a busy machine takes minutes to start four daemons
-            try:
-                wait_connected(soak.settings)
-                break
-            except PeerUnreachable:
-                if patience == PATIENCE - 1:
-                    raise
+        soak.connected()
         yield
     finally:
         stop_all(list(soak.processes.values()))
 
 
-async def _all_at_once(soak: Soak, minutes: float, ids: list[str], folder: Path) -> None:
-    began, context = time.monotonic(), unknown(folder / "strangers")
+async def _all_at_once(soak: Soak, minutes: float, ids: list[str], file: Path) -> None:
+    began, context = time.monotonic(), unknown(file.parent / "strangers")
     work = [
         soak.train(),
         soak.score(ids),
         soak.status(),
         soak.restart(),
         soak.strangers([context]),
-        soak.sample(began),
+        soak.sample(began, file),
     ]
     tasks = [asyncio.ensure_future(each) for each in work]
     done, _ = await asyncio.wait(tasks, timeout=60 * minutes, return_when=asyncio.FIRST_EXCEPTION)
@@ -234,6 +238,7 @@ async def _all_at_once(soak: Soak, minutes: float, ids: list[str], folder: Path)
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     soak.take(time.monotonic() - began)
+    soak.write(file)
     for task in done:
         task.result()
 
@@ -249,16 +254,8 @@ def run(quick: bool, out: Path, say: Callable[[str], None], *, minutes: float = 
         settings[party] = read_settings(file)
     new = (out / "parties" / HOLDER / "new.csv").read_text().splitlines()[1:]
     soak = Soak(settings, read_terms(out / "job.toml"), say)
-    with standing(soak):
-        asyncio.run(_all_at_once(soak, minutes, [line.split(",")[0] for line in new], out))
-    p50, p99 = (float(q) * 1e3 for q in np.percentile(soak.latencies or [0.0], [50, 99]))
-    found = {
-        "minutes": minutes,
-        "counts": dict(soak.counts),
-        "status_ms": {"p50": round(p50, 2), "p99": round(p99, 2)},
-        "samples": soak.samples,
-    }
-    say(f"status over all: p50 {p50:.1f} ms, p99 {p99:.1f} ms; {json.dumps(found['counts'])}")
     file = out / "soak.json"
-    file.write_text(json.dumps(found, indent=1))
+    with standing(soak):
+        asyncio.run(_all_at_once(soak, minutes, [line.split(",")[0] for line in new], file))
+    say(f"{json.dumps(dict(soak.counts))}; {json.dumps(dict(soak.reasons))}")
     return [file]

@@ -26,9 +26,12 @@ class Case:
     sections: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def blind(self) -> bool:
+        return bool(self.sections.get("secure") == BLIND)
+
+    @property
     def name(self) -> str:
-        told = [word for word in ("blind",) if self.sections.get("secure") == BLIND]
-        return " ".join([self.algorithm, *told])
+        return f"{self.algorithm} blind" if self.blind else self.algorithm
 
 
 CASES = (

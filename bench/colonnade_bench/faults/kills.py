@@ -3,6 +3,10 @@
 Every party is a process with its own folder (`run.processes`). A run that is left alone says what is
 expected, and a copy of its checkpoints is where the others begin: in a real world owners of blind runs and of
 random features have secrets of their own, and only runs that share them can end alike.
+
+The moment of a kill is drawn from the life of the party's process, from its first instruction to its last,
+as long as that was in runs that nobody disturbed. A process that was faster this time ends before its kill;
+such a run is counted and another takes its place.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,129 +35,212 @@ CASES = (
     Case("vfb-saga", sections={"secure": CLEAR}),
     Case("fd-svrg"),
     Case("lbfgs", sections={"secure": CLEAR}),
-    # owners are told their weights with random low bits, which no two runs share
     Case("vfb2-sgd", exact=False, sections={"secure": BLIND, "train": {"ahead": 1}}),
     Case("fdskl"),
-    Case("split"),
-    Case("c-vfl"),
+    Case("pp-svmv"),
     Case("secureboost", sections={"secure": CLEAR}),
+    Case("secureboost", sections={"secure": BLIND}),
+    Case("split"),
+    Case("synrevel-gau"),
+    Case("czofo", exact=False),
+    Case("c-vfl"),
 )
 LONGEST_S = 180.0
+CALIBRATIONS = 3  # undisturbed runs that say how long a process lives
 
 
 @dataclass
 class Killed:
-    """What became of one kill."""
+    """What became of one run whose party was to be killed."""
 
     case: str
     party: str
-    after_s: float
+    after_s: float  # of the life of its process
+    struck: bool  # whether the process still lived then
     outcome: str  # equal, or what is wrong
     error: str = ""  # what the launcher said when the party was gone
+    ended_s: float = 0.0  # how long after the kill the launcher said so
+
+
+@dataclass
+class Victim:
+    """A case in one folder: where its runs begin, how they end, and how long its processes live."""
+
+    case: Case
+    order: Launch
+    folder: Path
+    begin: Path
+    expected: dict[str, Share] = field(default_factory=dict)
+    life_s: dict[str, float] = field(default_factory=dict)
 
 
 def kill_runs(
-    kills: int, say: Callable[[str], None], cases: tuple[Case, ...] = CASES, *, deadline_s: float = 10.0
+    kills: int,
+    say: Callable[[str], None],
+    cases: tuple[Case, ...] = CASES,
+    *,
+    deadline_s: float = 10.0,
+    seed: int = 0,
 ) -> list[Killed]:
     """Kill so many parties of a run of every case; says a line for each. So long is a peer waited for."""
-    found, rng = [], np.random.default_rng(0)
+    found, rng = [], np.random.default_rng(seed)
     for case in cases:
         with tempfile.TemporaryDirectory(prefix="colonnade-kills-") as name:
-            order = order_of(case, rows=240, epochs=6, world="network", deadline_s=deadline_s)
-            begin, expected, seconds = _left_alone(order, Path(name))
-            for number in range(kills):
-                party = order.plan.parties[number % len(order.plan.parties)]
-                after = float(rng.uniform(0.05, seconds))
-                found.append(_killed(case, order, begin, expected, party, after, Path(name) / str(number)))
-        mine = [each for each in found if each.case == case.name]
-        equal = sum(each.outcome == "equal" for each in mine)
-        cut = sum(bool(each.error) for each in mine)
-        say(f"{case.name}: {len(mine)} kills, {cut} ended the run by name, {equal} equal after going on")
-        for each in mine:
-            if each.outcome != "equal":
-                say(f"  {each.party} killed after {each.after_s:.2f} s: {each.outcome}")
+            victim = _left_alone(case, Path(name), deadline_s)
+            parties, mine = victim.order.plan.parties, list[Killed]()
+            while sum(each.struck for each in mine) < kills and len(mine) < 2 * kills:
+                party = parties[sum(each.struck for each in mine) % len(parties)]
+                mine.append(_killed(victim, party, float(rng.uniform()), Path(name) / str(len(mine))))
+                if mine[-1].outcome != "equal":
+                    say(
+                        f"  {case.name}: {mine[-1].party} killed after {mine[-1].after_s:.2f} s: "
+                        f"{mine[-1].outcome}"
+                    )
+        say(_summary(case.name, mine))
+        found += mine
     return found
 
 
-def _left_alone(order: Launch, folder: Path) -> tuple[Path, dict[str, Share], float]:
-    """A run that nobody disturbs: a copy of early checkpoints, its result, and how long it took."""
-    begin, out = folder / "begin", folder / "alone"
+def _summary(case: str, runs: list[Killed]) -> str:
+    struck = [each for each in runs if each.struck]
+    cut = [each for each in struck if each.error]
+    named = sum(each.party in each.error for each in cut)
+    slowest = max((each.ended_s for each in cut), default=0.0)
+    equal = sum(each.outcome == "equal" for each in struck)
+    return (
+        f"{case}: {len(struck)} kills ({len(runs) - len(struck)} came too late), {len(cut)} cut a run, "
+        f"{named} of them with an error that names the party, after {slowest:.1f} s at most; "
+        f"{equal} equal after going on"
+    )
+
+
+def _left_alone(case: Case, folder: Path, deadline_s: float) -> Victim:
+    """A case whose runs nobody disturbs: a copy of early checkpoints, the result, and how long it takes."""
+    order = order_of(case, rows=240, epochs=6, world="network", deadline_s=deadline_s)
+    victim = Victim(case, order, folder, folder / "begin")
+    first = folder / "alone"
+    with _watched(lambda: _copied(first, victim.begin, len(order.plan.parties))):
+        victim.expected = launch(replace(order, out=first))
+    lives: dict[str, list[float]] = {party: [] for party in order.plan.parties}
+    for number in range(CALIBRATIONS):
+        out = folder / f"calibration-{number}"
+        if victim.begin.is_dir():
+            shutil.copytree(victim.begin, out)
+        seen: dict[str, list[float]] = {party: [] for party in lives}
+        with _watched(partial(_look, out, seen)):
+            launch(replace(order, out=out, resume=True))
+        for party, moments in seen.items():
+            lives[party].append(moments[-1] - moments[0])
+    victim.life_s = {party: float(np.median(found)) for party, found in lives.items()}
+    return victim
+
+
+@contextmanager
+def _watched(look: Callable[[], bool]) -> Iterator[None]:
+    """Look again and again while a block lasts, until a look says that it is enough."""
     done = threading.Event()
 
     def watch() -> None:
-        while not done.is_set():
-            found = list(out.glob(f"{PARTIES}/*/{CHECKPOINTS}/*.gate"))
-            if len({path.parent for path in found}) == len(order.plan.parties):
-                for path in found:
-                    target = begin / path.relative_to(out)
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy2(path, target)
-                return
+        while not done.is_set() and not look():
             time.sleep(0.002)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    began = time.monotonic()
-    try:
-        shares = launch(replace(order, out=out))
-    finally:
-        done.set()
-        watcher.join()
-    return begin, shares, time.monotonic() - began
-
-
-def _killed(
-    case: Case,
-    order: Launch,
-    begin: Path,
-    expected: dict[str, Share],
-    party: str,
-    after: float,
-    out: Path,
-) -> Killed:
-    """Kill a party some time after a run began, and let the run go on."""
-    if begin.is_dir():
-        shutil.copytree(begin, out)
-    result = Killed(case.name, party, after, "equal")
-    again = replace(order, out=out, resume=True)
-    with _murderer(out / PARTIES / party, after):
-        try:
-            shares = launch(again)
-        except ColonnadeError as error:
-            result.error = f"{type(error).__name__}: {error}"
-            shares = {}
-    if not shares:
-        began = time.monotonic()
-        try:
-            shares = launch(again)
-        except ColonnadeError as error:
-            result.outcome = f"did not go on: {type(error).__name__}: {error}"
-            return result
-        if time.monotonic() - began > LONGEST_S:
-            result.outcome = "took too long"
-    for name, share in expected.items():
-        for key, array in share.weights.items():
-            told = shares[name].weights[key]
-            blurred = not case.exact and name != order.plan.evaluator
-            if not (np.allclose(array, told, atol=1e-5) if blurred else np.array_equal(array, told)):
-                result.outcome = f"{name} has another {key}"
-    return result
-
-
-@contextmanager
-def _murderer(folder: Path, after: float) -> Iterator[None]:
-    """Kill -9 the process of a party so many seconds from now, if it runs then."""
-
-    def strike() -> None:
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # of others', and of those that end meanwhile
-                if (process / "fd" / "2").readlink() == folder / "log.txt":
-                    os.kill(int(process.name), signal.SIGKILL)
-
-    timer = threading.Timer(after, strike)
-    timer.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
+        done.set()
+        watcher.join()
+
+
+def _copied(out: Path, begin: Path, parties: int) -> bool:
+    """Copy the first checkpoints once every party has one."""
+    found = list(out.glob(f"{PARTIES}/*/{CHECKPOINTS}/*.gate"))
+    if len({path.parent for path in found}) < parties:
+        return False
+    for path in found:
+        target = begin / path.relative_to(out)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+    return True
+
+
+def _look(out: Path, seen: dict[str, list[float]]) -> bool:
+    """Note which parties' processes live now."""
+    now = time.monotonic()
+    for party, moments in seen.items():
+        if _process_of(out / PARTIES / party):
+            moments.append(now)
+    return False
+
+
+def _process_of(folder: Path) -> int:
+    """The number of the process that a party's log belongs to; 0 if there is none."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # of others', and of those that end meanwhile
+            if (process / "fd" / "2").readlink() == folder / "log.txt":
+                return int(process.name)
+    return 0
+
+
+def _killed(victim: Victim, party: str, moment: float, out: Path) -> Killed:
+    """Kill a party at a moment of its process's life, from 0 to 1, and let the run go on."""
+    if victim.begin.is_dir():
+        shutil.copytree(victim.begin, out)
+    after = moment * victim.life_s[party]
+    result = Killed(victim.case.name, party, after, struck=False, outcome="equal")
+    again = replace(victim.order, out=out, resume=True)
+    with _murderer(out / PARTIES / party, after) as struck:
+        try:
+            shares = launch(again)
+        except ColonnadeError as error:
+            result.error, shares = f"{type(error).__name__}: {error}", {}
+    ended = time.monotonic()
+    if struck:
+        result.struck, result.ended_s = True, ended - struck[0]
+    if not shares:
+        try:
+            shares = launch(again)
+        except ColonnadeError as error:
+            result.outcome = f"did not go on: {type(error).__name__}: {error} (first {result.error})"
+            return result
+        if time.monotonic() - ended > LONGEST_S:
+            result.outcome = "took too long"
+    result.outcome = _difference(victim, shares) or result.outcome
+    shutil.rmtree(out, ignore_errors=True)
+    return result
+
+
+def _difference(victim: Victim, shares: dict[str, Share]) -> str:
+    """In what the shares differ from those of the run that nobody disturbed."""
+    for name, share in victim.expected.items():
+        for key, array in share.weights.items():
+            told = shares[name].weights[key]
+            if victim.case.exact or ((blind := victim.case.blind) and name == victim.order.plan.evaluator):
+                alike = np.array_equal(array, told)
+            else:  # owners in blind runs have random low bits, and asynchronous runs are never the same
+                alike = np.allclose(array, told, atol=1e-5) if blind else np.isfinite(told).all()
+            if array.shape != told.shape or not alike:
+                return f"{name} has another {key}"
+    return ""
+
+
+@contextmanager
+def _murderer(folder: Path, after: float) -> Iterator[list[float]]:
+    """Kill -9 the process of a party so many seconds after it began; the list has the time when that was."""
+    struck: list[float] = []
+    began: list[float] = []
+
+    def look() -> bool:
+        process = _process_of(folder)
+        began.extend([time.monotonic()] if process and not began else [])
+        if not began or time.monotonic() - began[0] < after:
+            return False
+        with suppress(OSError):
+            if process:
+                os.kill(process, signal.SIGKILL)
+                struck.append(time.monotonic())
+        return True
+
+    with _watched(look):
+        yield struck

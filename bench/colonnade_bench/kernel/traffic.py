@@ -13,7 +13,7 @@ from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.kernel.made_up import some_tables
 from colonnade_bench.kernel.runs import ACTIVE, job_for, rows_in, tables_of, train_federated
 
-COMPARED = ("digits-odd", "phishing", "a9a", "cod-rna", "uci-credit", "22 columns")
+COMPARED = ("digits-odd", "phishing", "uci-credit", "22 columns")
 BITS = (16, 32)
 
 

@@ -58,5 +58,4 @@ def rows_of_round(case: Case, number: int, offset: int | None = None) -> Rows:
     schedule = kind(
         case.rows, plan.pace.batch, plan.pace.epochs, plan.seed, plan.label_holders, plan.settings.reshuffle
     )
-    batch = schedule.round(number, offset or 0)
-    return schedule.order(batch.epoch)[batch.start : batch.end]
+    return schedule.rows_of(schedule.round(number, offset or 0))

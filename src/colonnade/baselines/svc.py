@@ -42,7 +42,7 @@ def fit_svc(X: Matrix, y: Floats, *, sigma: float, C: float = 1.0) -> SVC:
     """A support vector machine with a Gaussian kernel of bandwidth sigma; `y` may have weights beside it."""
     from sklearn.svm import SVC  # takes a second to load, and parties need only the numbers below
 
-    return SVC(C=C, kernel="rbf", gamma=1 / (2 * sigma**2), cache_size=500).fit(
+    return SVC(C=C, kernel="rbf", gamma=1 / (2 * sigma**2), cache_size=2000).fit(
         X, labels_of(y), sample_weight=weights_of(y)
     )
 

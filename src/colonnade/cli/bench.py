@@ -37,7 +37,7 @@ BENCHES = {
 )
 @click.option("--only", multiple=True, metavar="PART", help="Only this part of it; may be repeated.")
 @click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
-@click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo).")
+@click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo, faults).")
 @click.option("--jobs", type=click.IntRange(1), help="Pieces at the same time (the other papers).")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
 @click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")

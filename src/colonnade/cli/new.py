@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--label", help="The column to predict.")
 @click.option("--id", "id_column", help="The column by which rows of several files belong together.")
 @click.option("--parties", type=click.IntRange(min=1), help="One FILE: split its columns over so many.")
+@click.option("--blind", is_flag=True, help="Nobody but its holder learns the label; three parties or more.")
 @click.option(
     "--out",
     "-o",
@@ -35,6 +36,7 @@ def new(
     label: str | None,
     id_column: str | None,
     parties: int | None,
+    blind: bool,
     out: Path,
     as_json: bool,
 ) -> None:
@@ -46,7 +48,7 @@ def new(
     \b
     Example:
       colonnade new bank.csv shop.csv --label default --id customer
-      colonnade new people.csv --label buys --parties 3
+      colonnade new people.csv --label buys --parties 3 --blind
     """
     from colonnade.data.survey import Survey, base_rate
     from colonnade.errors import DataError
@@ -57,6 +59,8 @@ def new(
         raise DataError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
     if parties is not None and len(files) > 1:
         raise DataError("--parties: splits the columns of one file; with several each is a party's")
+    if blind and (parties or max(len(files), 2)) < 3:
+        raise DataError("--blind: needs a third party, which deals random words to the others")
     surveys = [Survey.of(path) for path in files]
     found = {str(survey.path): survey.found(id_column) for survey in surveys}
     if not as_json:
@@ -67,7 +71,7 @@ def new(
         click.echo(f"\nlabel:   '{label}' is in {holder.path} ({base_rate(holder, label)})")
     _check_id(surveys, id_column)
     names = _names(files) if len(files) > 1 else {}
-    text = _job(surveys, names, holder, label, id_column, parties or 2, out)
+    text = _job(surveys, names, holder, label, id_column, parties or 2, blind, out)
     out.write_text(text, encoding="utf-8")
     if as_json:
         print_json({"written": str(out), "label_at": str(holder.path), "found": found})
@@ -131,10 +135,10 @@ def _job(
     label: str | None,
     id_column: str | None,
     parties: int,
+    blind: bool,
     out: Path,
 ) -> str:
     """The text of the job."""
-    from colonnade.job.presets import DEFAULT_ALGORITHM
     from colonnade.job.writing import text, value_text
 
     def beside(path: Path) -> str:
@@ -144,7 +148,7 @@ def _job(
     lines = [
         "# Written by `colonnade new`. `colonnade run --check` says what is wrong after a change.",
         "",
-        _key(f'algorithm = "{DEFAULT_ALGORITHM}"', "how to train; `colonnade algorithms` lists all"),
+        _key(f'algorithm = "{_algorithm(blind)}"', "how to train; `colonnade algorithms` lists all"),
         _key('world = "local"', 'in one process; "network": a process each, mutual TLS; "simulated"'),
         _key("seed = 0", "the split into training and test rows, the order of rows"),
         _key("# compare = false", "do not fit the same model on all columns together, to compare with"),
@@ -161,7 +165,14 @@ def _job(
     lines += [_key(f"label = {text(label)}", "the column to predict")] if label is not None else []
     if id_column is not None:
         lines += [_key(f"id = {text(id_column)}", "rows with the same belong together")]
-    return "\n".join([*lines, *OPEN]) + "\n"
+    return "\n".join([*lines, *OPEN, *(BLIND if blind else CLEAR)]) + "\n"
+
+
+def _algorithm(blind: bool) -> str:
+    """The quickest for any data, or the quickest to learn nothing of labels from."""
+    from colonnade.job.presets import DEFAULT_ALGORITHM
+
+    return "vfb2-saga" if blind else DEFAULT_ALGORITHM
 
 
 def _key(text: str, comment: str) -> str:
@@ -179,10 +190,14 @@ OPEN = [
     _key('# separator = ";"', "also decimal, thousands, encoding: found out where they are not given"),
     "",
     "[train]",
-    _key('# l2 = "auto"', "1 / rows; the larger, the smaller the weights"),
+    _key('l2 = "auto"', "1 / rows; the larger, the smaller the weights"),
     _key("# epochs = 300", "the most passes over the rows; training ends once the loss stops falling"),
     _key('# loss = "logistic"', "or squared, softmax, smooth_hinge; else what suits the label"),
     "",
     "[secure]",
     _key('sum = "masked"', "how scores are summed: nobody sees another party's part"),
 ]
+CLEAR = [
+    _key('labels = "clear"', "parties are sent what tells them labels; `colonnade new --blind` hides it")
+]
+BLIND = [_key('labels = "blind"', "nobody but its holder learns the label, or what it follows from")]

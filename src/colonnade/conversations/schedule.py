@@ -102,6 +102,10 @@ class Schedule:
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
+    def rows_of(self, batch: Round) -> Rows:
+        """The rows of a batch."""
+        return self.places(batch.epoch, batch.start, batch.end)
+
     @cached_property
     def largest(self) -> int:
         """The rows of the largest batch; every other has as many, or one less."""

@@ -74,7 +74,9 @@ def assign(
     `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
     first label holder, or the first other party where that has no columns.
     """
-    if is_large(sources := data.files or {"": data.train or ""}, memory_of(data.memory) or MEMORY):
+    sources = data.files or {"": data.train or ""}
+    memory = memory_of(data.memory) or MEMORY
+    if is_large([Path(path) for path in sources.values()], memory, _dialect(data)):
         if class_weight is not None:
             raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
         recipe = _recipe(data, None)

@@ -19,8 +19,9 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Floats, Numbers
+from colonnade.data.dialect import Dialect
 from colonnade.data.labels import Labels, Task, guessed_task
-from colonnade.data.large import BigFile, TestRows, Writer, open_columns, release
+from colonnade.data.large import BigFile, TestRows, Writer, open_columns, opened, release
 from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.prepare import Preparation
 from colonnade.data.split import split_by_count, split_by_name
@@ -52,10 +53,11 @@ class Holding:
 def deal(data: Data, asked: Asked) -> tuple[dict[str, PartyData], Labels]:
     """Every party's columns, prepared and stored, and how the label became numbers."""
     _refuse(data)
-    holdings = _holdings(data, asked.seed)
+    root = _root(data)
+    holdings = _holdings(data, asked, root)
     dealer = _Dealer(data, asked, holdings, TestRows(data.test_fraction, asked.seed))
     labels = dealer.labels()
-    folder = _folder(data, asked, holdings)
+    folder = _folder(root, data, asked, holdings)
     known = folder / "done.json"
     if not known.exists():
         _check_ids(data, holdings)
@@ -175,20 +177,24 @@ def _refuse(data: Data) -> None:
             )
 
 
-def _holdings(data: Data, seed: int) -> dict[str, Holding]:
+def _holdings(data: Data, asked: Asked, root: Path) -> dict[str, Holding]:
     """Who holds which columns of which file."""
-    apart = {data.label, *_ids(data), *(data.drop or ())}
+    apart, seed = {data.label, *_ids(data), *(data.drop or ())}, asked.seed
+    dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
 
-    def opened(path: str | None) -> BigFile | None:
-        return None if path is None else BigFile.open(Path(path))
+    def big(path: str) -> BigFile:
+        return opened(Path(path), root, dialect, (*_ids(data), *asked.recipe.categorical))
+
+    def tested(path: str | None) -> BigFile | None:
+        return None if path is None else big(path)
 
     if data.files is not None:
         tests = data.test_files or {}
-        files = {party: BigFile.open(Path(path)) for party, path in data.files.items()}
+        files = {party: big(path) for party, path in data.files.items()}
         held = {party: tuple(c for c in file.columns if c not in apart) for party, file in files.items()}
-        holdings = {p: Holding(file, held[p], opened(tests.get(p))) for p, file in files.items()}
+        holdings = {p: Holding(file, held[p], tested(tests.get(p))) for p, file in files.items()}
     elif data.train is not None:
-        file, test = BigFile.open(Path(data.train)), opened(data.test)
+        file, test = big(data.train), tested(data.test)
         names = tuple(c for c in file.columns if c not in apart)
         split = (
             split_by_count(names, data.parties or 1, seed)
@@ -215,7 +221,10 @@ def _check_ids(data: Data, holdings: Mapping[str, Holding]) -> None:
     if data.id is None:
         raise DataError("data.files: name the id column (data.id)")
     first, *others = [held.file for held in holdings.values()]
-    rule = "files that are read in stretches must have the same rows in the same order"
+    rule = (
+        "files that are read in stretches must have the same rows in the same order; sort them, or give more "
+        "memory (data.memory)"
+    )
     for file in others:
         if file.rows != first.rows:
             raise DataError(
@@ -230,17 +239,22 @@ def _check_ids(data: Data, holdings: Mapping[str, Holding]) -> None:
                 )
 
 
-def _folder(data: Data, asked: Asked, holdings: Mapping[str, Holding]) -> Path:
-    """Where the prepared columns lie: by what they are made of, or in a folder of this process alone."""
-    if data.store is None:
-        folder = Path(tempfile.mkdtemp(prefix="colonnade-columns-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return folder
+def _root(data: Data) -> Path:
+    """The folder of files that are made here: that of the job, or one that goes with this process."""
+    if data.store is not None:
+        return Path(data.store)
+    root = Path(tempfile.mkdtemp(prefix="colonnade-columns-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    return root
+
+
+def _folder(root: Path, data: Data, asked: Asked, holdings: Mapping[str, Holding]) -> Path:
+    """Where the prepared columns lie, by what they are made of."""
     paths = {each.path for held in holdings.values() for each in (held.file, held.test) if each is not None}
     state = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(paths)]
     held = {party: each.columns for party, each in holdings.items()}
     plain = [state, held, data.label, data.positive, data.test_fraction, asdict(asked)]
-    folder = Path(data.store) / hashlib.sha256(msgspec.json.encode(plain)).hexdigest()[:16]
+    folder = root / hashlib.sha256(msgspec.json.encode(plain)).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 

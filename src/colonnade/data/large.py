@@ -1,18 +1,19 @@
 """Data that is too large to be held: read, prepared and stored a stretch of rows at a time.
 
 Columns are large where they would take, as numbers of 8 bytes, more than an eighth of `data.memory`: in
-memory a run takes up to eight times its columns, for copies as they were read, split and shuffled. Then
-they must lie in Parquet. Every party's preparation is learnt from a sample of its training rows, spread over
-the file; its columns are prepared once, into a file of rows that is mapped into memory when it is used
-(`open_columns`), single precision where the file's own columns are no finer. Whether a row is for the test is
-drawn for each row by itself, from the job's seed, so that all parties draw alike and nobody keeps a list.
+memory a run takes up to eight times its columns, for copies as they were read, split and shuffled. They are
+read from Parquet, and CSV is converted to that first (`large_csv`). Every party's preparation is learnt from
+a sample of its training rows, spread over the file; its columns are prepared once, into a file of rows that
+is mapped into memory when it is used (`open_columns`), single precision where the file's own columns are no
+finer. Whether a row is for the test is drawn for each row by itself, from the job's seed, so that all parties
+draw alike and nobody keeps a list.
 
 Nobody ever holds more than the sample and a stretch: neither a party nor whoever launches the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Numbers
 from colonnade.data.dialect import Dialect
-from colonnade.data.formats import COMPRESSED, Wanted, raw_table
+from colonnade.data.formats import Wanted, raw_table
+from colonnade.data.large_csv import as_parquet, is_csv, numbers_in
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
 
@@ -32,35 +34,45 @@ STRETCH = 2**16
 SAMPLE, GROUPS = 2**19, 16
 """Rows that a preparation is learnt from, and the parts of a file that they come from."""
 
+LEAST = 2**20
+"""Bytes of a CSV file from which on it is looked at whether it is large."""
+
+AS_FOUND = Dialect()
+
 PART = 8
 """Columns are large from this part of a party's memory on."""
 
 
 @dataclass(frozen=True, eq=False)
 class BigFile:
-    """A Parquet file that is read a stretch at a time, some columns of it."""
+    """A Parquet file that is read a stretch at a time, some columns of it.
+
+    `path` is the file as its owner knows it, `source` what is read: the same, or what CSV was converted to.
+    """
 
     path: Path
+    source: Path
     columns: tuple[str, ...]
     rows: int
     fine: frozenset[str]  # columns of more than single precision
     texts: tuple[str, ...]  # columns of text, which are read letter by letter
 
     @staticmethod
-    def open(path: Path) -> BigFile:
+    def open(path: Path, source: Path | None = None) -> BigFile:
         """Look at what a file holds; nothing of its rows is read."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        source = source or path
         try:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(source) as file:
                 rows, schema = file.metadata.num_rows, file.schema_arrow
         except (pa.ArrowException, OSError) as problem:
             raise DataError(f"{path}: not a readable Parquet file ({str(problem).splitlines()[0]})") from None
         kinds = dict(zip(schema.names, schema.types, strict=True))
         texts = tuple(name for name, kind in kinds.items() if _text(kind))
         fine = frozenset(name for name, kind in kinds.items() if name not in texts and not _single(kind))
-        return BigFile(path, tuple(schema.names), rows, fine, texts)
+        return BigFile(path, source, tuple(schema.names), rows, fine, texts)
 
     def wanted(self, label: str | None = None, ids: tuple[str, ...] = ()) -> Wanted:
         """What is wanted of it beside columns; all text as it is, as a stretch cannot tell what it means."""
@@ -72,7 +84,7 @@ class BigFile:
         import pyarrow.parquet as pq
 
         start = 0
-        with pq.ParquetFile(self.path) as file:
+        with pq.ParquetFile(self.source) as file:
             for batch in file.iter_batches(STRETCH, columns=self._read(wanted, columns), use_threads=False):
                 yield start, self._raw(pa.Table.from_batches([batch]), wanted, start)
                 start += batch.num_rows
@@ -82,7 +94,7 @@ class BigFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path) as file:
+        with pq.ParquetFile(self.source) as file:
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             starts = np.cumsum([0, *sizes]).tolist()
             groups = np.unique(np.linspace(0, len(sizes) - 1, GROUPS).astype(int)).tolist()
@@ -119,13 +131,35 @@ class BigFile:
         )
 
 
-def is_large(sources: Mapping[str, str], memory: int) -> bool:
+def is_large(paths: Sequence[Path], memory: int, dialect: Dialect = AS_FOUND) -> bool:
     """Whether files, one or one for each party, have so many numbers that they are read in stretches."""
-    paths = [Path(path) for path in sources.values()]
-    if not all(path.suffix in (".parquet", ".pq") and path.is_file() for path in paths):
+    if not all(path.is_file() and (_is_parquet(path) or is_csv(path)) for path in paths):
         return False
-    files = [BigFile.open(path) for path in paths if path.suffix not in COMPRESSED]
-    return any(8 * file.rows * len(file.columns) > memory // PART for file in files)
+    return any(8 * _numbers(path, dialect) > memory // PART for path in paths)
+
+
+def opened(path: Path, folder: Path, dialect: Dialect = AS_FOUND, verbatim: Sequence[str] = ()) -> BigFile:
+    """A file that is read in stretches; CSV is converted first, into this folder.
+
+    `verbatim` columns of CSV are read as text, letter by letter: ids and categories.
+    """
+    if _is_parquet(path):
+        return BigFile.open(path)
+    if is_csv(path) and path.is_file():
+        return BigFile.open(path, as_parquet(path, folder, dialect, verbatim))
+    raise DataError(f"{path}: is no CSV or Parquet file; no other is read beside one that is this large")
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix in (".parquet", ".pq")
+
+
+def _numbers(path: Path, dialect: Dialect) -> int:
+    """How many numbers a file holds, or about so many."""
+    if is_csv(path):
+        return numbers_in(path, dialect) if path.stat().st_size > LEAST else 0
+    file = BigFile.open(path)
+    return file.rows * len(file.columns)
 
 
 class TestRows:

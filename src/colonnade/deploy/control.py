@@ -191,8 +191,8 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
         gone.cancel()
         _write(writer, _outcome(work))
         await writer.drain()
-    except (OSError, EOFError):
-        pass  # the command went away
+    except (OSError, EOFError, asyncio.CancelledError):
+        pass  # the command went away, or this daemon stops
     finally:
         writer.close()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,9 @@ import msgspec
 
 from colonnade.deploy.chain import START, append, read_chain
 from colonnade.deploy.score_monitor import ScoreMonitor
+from colonnade.shares import now
 
+DAY_S = 86_400.0
 KEPT = 20
 SHOWN = 200  # decisions that are kept in memory
 
@@ -91,13 +94,16 @@ class Journal:
     latest: list[str] = field(default_factory=list)
     runs: list[Ended] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    comparisons: list[Comparison] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)  # of a day, the oldest first
+    trained: dict[tuple[str, str], Comparison] = field(default_factory=dict)  # last by peer and entry
     last: str = START  # the hash of the last line on disk
 
     def __post_init__(self) -> None:
         written, self.last = read_journal(self.path)
         self.decisions = [each for each in written if isinstance(each, Decision)][-SHOWN:]
-        self.comparisons = [each for each in written if isinstance(each, Comparison)]
+        for each in written:
+            if isinstance(each, Comparison):
+                self._remember(each)
 
     def note(self, text: str) -> None:
         """Add an event to the latest, of which only the last few are kept."""
@@ -117,7 +123,16 @@ class Journal:
     def compare(self, comparison: Comparison) -> None:
         """Write down that ids are about to be compared; when this returns it is on disk."""
         self._write(comparison)
+        self._remember(comparison)
+
+    def _remember(self, comparison: Comparison) -> None:
+        """Keep what limits ask about: all that was compared within a day, and each peer's last set of ids."""
+        if comparison.purpose == "train":
+            self.trained[comparison.peer, comparison.entry] = comparison
         self.comparisons.append(comparison)
+        since = now(-DAY_S)
+        stale = sum(1 for _ in takewhile(lambda each: each.when <= since, self.comparisons))
+        del self.comparisons[:stale]
 
     def _write(self, written: Written) -> None:
         self.last = append(self.path, self.last, msgspec.json.encode(written))

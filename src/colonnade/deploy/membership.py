@@ -18,19 +18,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from colonnade.arrays import Digests
-from colonnade.deploy.journal import Comparison, Journal
+from colonnade.deploy.journal import DAY_S, Comparison, Journal
 from colonnade.deploy.rows import commitment
 from colonnade.deploy.settings import Settings
 from colonnade.disk import replace_file
 from colonnade.errors import ChangedIds, Refused
 from colonnade.messages import Roster
 from colonnade.shares import now
-
-DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -62,12 +59,10 @@ class Membership:
         """Write down that ids are compared now; Refused or ChangedIds if that would tell too much."""
         for peer, roster in sorted(rosters.items()):
             self._check_sizes(peer, roster.size, own_ids)
-            earlier = [
-                each for each in self.journal.comparisons if (each.peer, each.entry) == (peer, asked.entry)
-            ]
-            self._check_often(earlier)
+            today = [each for each in self._today(peer) if each.entry == asked.entry]
+            self._check_often(today)
             if asked.purpose == "train":
-                self._check_changed(asked, peer, roster, earlier)
+                self._check_changed(asked, peer, roster, today)
             elif peer == asked.proposer:
                 self._check_scored(peer, roster.size)
         for peer, roster in sorted(rosters.items()):
@@ -94,14 +89,19 @@ class Membership:
                 f"{own_ids} of {self.settings.name}; nothing was compared"
             )
 
-    def _check_often(self, earlier: list[Comparison]) -> None:
+    def _today(self, peer: str) -> list[Comparison]:
+        """The comparisons with a peer's ids within the last 24 hours."""
+        since = now(-DAY_S)
+        return [each for each in self.journal.comparisons if each.peer == peer and each.when > since]
+
+    def _check_often(self, today: list[Comparison]) -> None:
         most = self.settings.limits.comparisons_a_day
-        if len(_today(earlier)) >= most:
+        if len(today) >= most:
             raise Refused(f"limits.comparisons_a_day = {most} of these ids is reached; nothing was compared")
 
-    def _check_changed(self, asked: Asked, peer: str, roster: Roster, earlier: list[Comparison]) -> None:
-        trained = [each for each in earlier if each.purpose == "train"]
-        if not trained or trained[-1].commitment == roster.commitment.hex():
+    def _check_changed(self, asked: Asked, peer: str, roster: Roster, today: list[Comparison]) -> None:
+        before = self.journal.trained.get((peer, asked.entry))
+        if before is None or before.commitment == roster.commitment.hex():
             return
         policy = self.settings.policy
         if not asked.changed or policy.peers.get(peer, policy).changed != "accept":
@@ -111,12 +111,13 @@ class Membership:
                 "job and policy.changed = 'accept' in the settings"
             )
         most = self.settings.limits.id_sets_a_day
-        if len({each.commitment for each in _today(trained)} | {roster.commitment.hex()}) > most:
+        sets = {each.commitment for each in today if each.purpose == "train"}
+        if len(sets | {roster.commitment.hex()}) > most:
             raise Refused(f"limits.id_sets_a_day = {most} of {peer} is reached; nothing was compared")
 
     def _check_scored(self, peer: str, ids: int) -> None:
-        scored = [each for each in self.journal.comparisons if (each.peer, each.purpose) == (peer, "score")]
-        asked, most = sum(each.peer_ids for each in _today(scored)), self.settings.limits.scored_ids_a_day
+        asked = sum(each.peer_ids for each in self._today(peer) if each.purpose == "score")
+        most = self.settings.limits.scored_ids_a_day
         if asked + ids > most:
             raise Refused(
                 f"{peer} asks about {ids} ids after {asked} within a day, limits.scored_ids_a_day = {most}; "
@@ -131,9 +132,3 @@ def announced(settings: Settings, ids: Digests) -> bytes:
         replace_file(path, os.urandom(32))
         path.chmod(0o600)
     return commitment(ids, path.read_bytes())
-
-
-def _today(comparisons: list[Comparison]) -> list[Comparison]:
-    """Those of the last 24 hours."""
-    since = (datetime.now(UTC) - DAY).isoformat(timespec="seconds")
-    return [each for each in comparisons if each.when > since]

@@ -149,7 +149,19 @@ class Pipe(Generic[T]):
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
 
+    async def bid_farewell(self, message: msgspec.Struct) -> None:
+        """Send the last message and wait until the other side, which may be writing still, has hung up.
+
+        Closed with something unread, the socket would break under the other side's next write, and what it
+        had not read yet would be lost: the last message above all.
+        """
+        self.write(message)
+        while await self._reader.read(2**16):
+            pass
+        await self.close()
+
     async def close(self) -> None:
+        """Hang up."""
         self._writer.close()
         with suppress(OSError):
             await self._writer.wait_closed()

@@ -196,9 +196,7 @@ async def _main(fd: int) -> None:
         end = Done(msgspec.json.encode(await Worker(pipe, order).run()))
     except BaseException as error:
         end = Fault.of(first_cause(error))
-    pipe.write(end)
-    await pipe.drain()
-    await pipe.close()
+    await pipe.bid_farewell(end)
 
 
 if __name__ == "__main__":

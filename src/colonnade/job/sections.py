@@ -223,6 +223,7 @@ class Cascade(Section, frozen=True):
     forward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of a client's outputs; 32: as `precision` says
     backward_bits: Literal[1, 2, 4, 8, 32] | None = None  # of the server's replies
     forward_range: Literal["message", "column"] = "message"
+    forward_rounding: Literal["chance", "nearest"] = "chance"  # of a client's outputs in few bits
     forward_memory: bool | None = None  # in few bits: what rounding lost is sent when the row comes back
     forward_top: float | None = None  # only the largest changes: a part (0.1) or a number (400) of a message
     backward_top: float | None = None  # the same of gradient replies

@@ -92,7 +92,7 @@ class Endpoint:
     async def broadcast(self, message: Message) -> None:
         if self._waits.failure is not None:
             raise self._waits.failure
-        await self._post(message, [(peer, None) for peer in self.peers])
+        await self._post(_for_all(message), [(peer, None) for peer in self.peers])
 
     async def spread(self, message: Message, to: Collection[str] | None = None) -> None:
         if self._waits.failure is not None:
@@ -102,7 +102,7 @@ class Endpoint:
             letter = relay.written(message, self.me, self.parties, peers)
             await self._post(message, letter.copies(self.parties))
         else:
-            await self._post(message, [(peer, None) for peer in peers])
+            await self._post(_for_all(message), [(peer, None) for peer in peers])
 
     async def _post(self, message: Message, copies: Iterable[tuple[str, bytes | None]]) -> None:
         """Send a message to several peers, to each in its own bytes where it has any."""
@@ -209,6 +209,13 @@ class Endpoint:
         self._delivery.lost(peer)
         if peer not in self._finished:
             self.fail(error if isinstance(error, ColonnadeError) else NetworkError(str(error)))
+
+
+def _for_all(message: Message) -> Message:
+    """A message that several parties may read."""
+    if message.personal:
+        raise TypeError(f"a {type(message).__name__} is for one party: with what another knows it is read")
+    return message
 
 
 def _forget(sender: str, refusal: RefusedMessage) -> None:

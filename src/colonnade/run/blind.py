@@ -63,6 +63,11 @@ def faults(job: Job, conversation: Conversation[Any]) -> Iterator[JobError]:
         yield JobError(
             f"secure.labels = 'blind': a {job.secure.sum} sum shows pieces of the masks; use sum = 'masked'"
         )
+    if job.network.broadcast != "star":
+        yield JobError(
+            "network.broadcast = 'tree': in a blind run everybody is sent words that it alone may read, and "
+            "nothing passes through others; drop the key, or set secure.labels = 'clear'"
+        )
 
 
 def labels_of(terms: Training, conversation: Conversation[Any], parties: int) -> LabelsName:

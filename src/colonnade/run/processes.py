@@ -37,7 +37,9 @@ from colonnade.run.party import Progress, Share
 from colonnade.run.worker import Instructions, read_share
 from colonnade.run.world import CHECKPOINTS, PARTIES, Launch, run_id
 
-# how long the others may take to notice that one has failed, on top of the job's own deadline
+# how long the others may take to end once they have noticed that one has failed, which takes up to the job's
+# own deadline; who is still connecting then, and cannot notice, is ended
+NOTICE_S = 5.0
 GRACE_S = 10.0
 
 Addresses = dict[str, tuple[str, int]]
@@ -51,14 +53,17 @@ def run_processes(order: Launch) -> dict[str, Share]:
         with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority:
             folders = lay_out(order, out, Path(authority))
         parties = {party: start(folder) for party, folder in folders.items()}
-        stack.callback(stop_all, list(parties.values()))
+        relays = stack.enter_context(ExitStack())
+        stack.callback(
+            stop_all, list(parties.values())
+        )  # before their relays are waited for, which end with them
         for party, process in parties.items():
             if process.stdout is not None:  # started with a pipe
                 arguments = (process.stdout, order.progress)
                 relay = threading.Thread(target=_relay, args=arguments, name=f"progress-{party}")
                 relay.start()
-                stack.callback(relay.join)
-        wait(parties, order.plan.network.deadline_s + GRACE_S)
+                relays.callback(relay.join)
+        wait(parties, order.plan.network.deadline_s + NOTICE_S)
         return collect(folders, parties, read_share)
 
 
@@ -160,23 +165,25 @@ def wait(parties: Mapping[str, Running], grace: float) -> None:
 def collect(
     folders: dict[str, Path], parties: Mapping[str, Running], read: Callable[[Path], T]
 ) -> dict[str, T]:
-    """Read what every party left in its folder; raises the first real cause if a party failed."""
+    """Read what every party left in its folder; raises the first real cause if a party failed.
+
+    A process that ended without a word comes before those that lost it; one that still runs is no cause.
+    """
+    died: list[ColonnadeError] = []
     causes: list[ColonnadeError] = []
     found = {}
     for party, folder in folders.items():
+        code = parties[party].poll()
         if (cause := stored_error(party, folder)) is not None:
             causes.append(cause)
-        elif parties[party].poll() == 0:
+        elif code == 0:
             found[party] = read(folder)
-        else:
+        elif code is not None:
             log = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
             said = f": {log[-1]}" if log else ""
-            code = parties[party].poll()
-            causes.append(
-                PeerLost(f"{party}'s process ended with status {code}{said} ({folder / 'log.txt'})")
-            )
-    if causes:
-        raise first_real(causes)
+            died.append(PeerLost(f"{party}'s process ended with status {code}{said} ({folder / 'log.txt'})"))
+    if died or causes:
+        raise first_real([*died, *causes])
     return found
 
 

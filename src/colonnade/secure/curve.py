@@ -5,8 +5,9 @@ and there are no small subgroups to check for; parsing refuses bytes that are no
 multiplication takes a time that depends a little on the scalar; what a peer can time is a chunk of thousands
 of points, once, under a scalar that lives for one alignment.
 
-Points travel compressed, 33 bytes each, as the rows of one array: no Python object is made for a point. A
-`Comb` adds a random multiple of one point: 22 or 32 additions from a table take a third of a multiplication.
+Points travel with both coordinates, 65 bytes each, as the rows of one array: no Python object is made for a
+point. Half the bytes would do, but finding the other coordinate again takes a quarter of a multiplication. A
+`Comb` adds a random multiple of one point: 22 or 32 additions from a table take a third of one.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from numpy.typing import NDArray
 from colonnade.arrays import Digests
 from colonnade.errors import AlignmentError
 
-Points = NDArray[np.uint8]  # [n, 33]: compressed points
+Points = NDArray[np.uint8]  # [n, 65]: points with both coordinates
 Digits = NDArray[np.uint16]  # [n, windows]: scalars, a digit for each window of a comb
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-POINT = 33
+POINT = 65
 _PARSED = 64  # bytes of a point inside the library
-_COMPRESSED = 258  # the library's name for the format
+_UNCOMPRESSED = 2  # the library's name for the format
 _CONTEXT = GLOBAL_CONTEXT.ctx
 
 
@@ -98,7 +99,7 @@ class Comb:
     def added(self, parsed: Any, digits: Digits) -> Points:
         """Each of the parsed points plus its multiple of the comb's own point.
 
-        A sum of zero has no bytes and becomes 33 random ones, which match nothing: a peer that could provoke
+        A sum of zero has no bytes and becomes 65 random ones, which match nothing: a peer that could provoke
         an error here would learn from it that it guessed an id.
         """
         count = len(digits)
@@ -123,7 +124,9 @@ class Comb:
 
 def negative(point: bytes) -> bytes:
     """The point that adds up to zero with this one."""
-    return bytes([point[0] ^ 1]) + point[1:]
+    parsed = read(np.frombuffer(point, dtype=np.uint8).reshape(1, POINT))
+    lib.secp256k1_ec_pubkey_negate(_CONTEXT, parsed)
+    return _written(parsed, 1).tobytes()
 
 
 def hashed(ids: Digests) -> Any:
@@ -131,9 +134,9 @@ def hashed(ids: Digests) -> Any:
 
     SHA-512 gives 64 uniform bytes, which ElligatorSwift maps to a nearly uniform point.
     """
-    parsed = _room(len(ids))
-    for row, digest in enumerate(ids):
-        uniform = hashlib.sha512(b"colonnade id" + digest.tobytes()).digest()
+    parsed, packed = _room(len(ids)), ids.tobytes()
+    for row in range(len(ids)):
+        uniform = hashlib.sha512(b"colonnade id" + packed[32 * row : 32 * row + 32]).digest()
         lib.secp256k1_ellswift_decode(_CONTEXT, parsed + row, uniform)
     return parsed
 
@@ -152,7 +155,7 @@ def _written(parsed: Any, count: int) -> Points:
     points = np.empty((count, POINT), dtype=np.uint8)
     target, length = ffi.from_buffer(points), ffi.new("size_t *", POINT)
     for row in range(count):
-        lib.secp256k1_ec_pubkey_serialize(_CONTEXT, target + POINT * row, length, parsed + row, _COMPRESSED)
+        lib.secp256k1_ec_pubkey_serialize(_CONTEXT, target + POINT * row, length, parsed + row, _UNCOMPRESSED)
     return points
 
 

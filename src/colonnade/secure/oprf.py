@@ -76,10 +76,13 @@ def public_key(key: bytes) -> bytes:
 
 
 def _hashes(public: bytes, ids: Digests, points: Points) -> Words:
-    hashes = bytearray()
-    for row in np.concatenate([ids, points], axis=1):
-        hashes += hashlib.blake2b(row.tobytes(), key=public, digest_size=16).digest()
-    return np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)
+    rows = np.concatenate([ids, points], axis=1)
+    packed, size, key = rows.tobytes(), rows.shape[1], public[1:]  # the first byte is the same in all points
+    hashes = [
+        hashlib.blake2b(packed[at : at + size], key=key, digest_size=16).digest()
+        for at in range(0, len(packed), size)
+    ]
+    return np.frombuffer(b"".join(hashes), dtype=np.uint64).reshape(-1, 2)
 
 
 @lru_cache(maxsize=3)

@@ -118,10 +118,13 @@ def test_four_bits_cost_little_and_the_seed_repeats_a_run() -> None:
     few: dict[str, Any] = {"forward_bits": 4, "backward_bits": 4, "forward_range": "column"}
     runs = [
         run(setting, "czofo", train=train, model=NETWORKS, cascade=bits).result
-        for bits in (few, few, {"forward_bits": 32, "backward_bits": 32})
-    ]
-    assert runs[0].metrics == runs[1].metrics
-    assert runs[0].metrics["test_accuracy"] > runs[2].metrics["test_accuracy"] - 0.03
+        for bits in (
+            few, few, {"forward_bits": 32, "backward_bits": 32}, {**few, "forward_rounding": "nearest"}
+        )
+    ]  # fmt: skip
+    assert runs[0].metrics == runs[1].metrics != runs[3].metrics
+    for rounded in (runs[0], runs[3]):
+        assert rounded.metrics["test_accuracy"] > runs[2].metrics["test_accuracy"] - 0.03
     assert runs[0].cost.bytes_sent < 0.35 * runs[2].cost.bytes_sent
 
 
@@ -200,6 +203,7 @@ def test_an_epoch_takes_the_bytes_of_the_formula(
         ("czofo", {"cascade": {"backward_top": 0.1}}, "the row comes back, but"),
         ("czofo", {"cascade": {"forward_top": 0.1, "forward_bits": 8}}, "drop forward_bits"),
         ("split", {"cascade": {"forward_memory": True}}, "32 bits leave nothing out"),
+        ("split", {"cascade": {"forward_rounding": "nearest"}}, "only outputs in few bits are rounded"),
         ("czofo", {"cascade": {"forward_memory": True, "forward_bits": 1}}, "errors would not shrink"),
         ("c-vfl", {"cascade": {"forward_memory": True}}, "none of the earlier ones"),
         ("czofo", {"cascade": {"forward_memory": True, "forward_top": 0.1}}, "drop one of the two"),

@@ -92,7 +92,7 @@ async def align(
     async with Crew(len(ids) + sizes[leader]) as crew:
         side = Side(net, ids, secrets, sizes, leader, crew, progress)
         found = await (lead(side, minimum) if leader == net.me else follow(side, minimum))
-        rows, digest = await ordered(crew, ids, found, terms.order)
+        rows, digest = await asyncio.to_thread(ordered, ids, found, terms.order)
     await net.broadcast(Seal(digest))
     for peer, seal in (await net.gather(Seal)).items():
         if seal.digest != digest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +75,3 @@ def rows_of(where: Buckets, bucket: int) -> Rows:
 def keys_of(ids: Digests) -> Words:
     """The first half of every digest, which is the id's key in a table."""
     return np.ascontiguousarray(ids[:, :16]).view(np.uint64)
-
-
-def is_points(values: NDArray[Any], count: int, width: int) -> bool:
-    """Whether these are so many points."""
-    return values.dtype == np.uint8 and values.shape == (count, width)

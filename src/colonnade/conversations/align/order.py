@@ -1,7 +1,6 @@
 """Ids that a party has twice, and the common rows in an order that all parties derive alike.
 
-Digests are compared as words in NumPy and hashed in pieces, so that no Python object is made for an id that
-stays longer than a piece.
+Digests are compared as words in NumPy and enciphered a chunk at a time: no Python object is made for an id.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from colonnade.arrays import Digests, Rows, Words
-from colonnade.conversations.align.crew import Crew
-from colonnade.conversations.align.layout import chunk_at, chunks_for
+from colonnade.conversations.align.layout import chunk_at, chunks_for, keys_of
 
 
 def twice(ids: Digests) -> list[tuple[int, int]]:
@@ -27,12 +26,13 @@ def twice(ids: Digests) -> list[tuple[int, int]]:
     return [(int(rows[k]), int(rows[k + 1])) for k in same]
 
 
-async def ordered(crew: Crew, ids: Digests, found: Rows, key: bytes) -> tuple[Rows, bytes]:
+def ordered(ids: Digests, found: Rows, key: bytes) -> tuple[Rows, bytes]:
     """The rows that were found in their common order, and a digest of that order."""
     names = np.empty((len(found), 2), dtype=np.uint64)
+    secret = hashlib.blake2b(b"colonnade order", key=key[:64], digest_size=32).digest()
     for chunk in range(chunks_for(len(found))):
         part = chunk_at(chunk)
-        names[part] = await crew.run(keyed, ids[found[part]], key[:64])
+        names[part] = keyed(ids[found[part]], secret)
     first, second = names.byteswap().T  # numbers whose order is that of the bytes
     rows: Rows = np.asarray(found, dtype=np.int64)[np.lexsort((second, first))]
     digest = hashlib.sha256(b"colonnade rows" + key)
@@ -42,18 +42,20 @@ async def ordered(crew: Crew, ids: Digests, found: Rows, key: bytes) -> tuple[Ro
 
 
 def keyed(ids: Digests, key: bytes) -> Words:
-    """Sixteen bytes for every id that look random to who has not the key."""
-    hashes = bytearray()
-    for row in ids:
-        hashes += hashlib.blake2b(row.tobytes(), key=key, digest_size=16).digest()
-    return np.frombuffer(hashes, dtype="<u8").astype(np.uint64).reshape(-1, 2)
+    """Sixteen bytes for every id that look random to who has not the 32 bytes of the key.
+
+    The first half of the digest, enciphered: AES is a permutation, so ids differ after it as they did before.
+    """
+    cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305 - no two blocks are alike
+    hidden = cipher.update(keys_of(ids).tobytes())
+    return np.frombuffer(hidden, dtype="<u8").astype(np.uint64).reshape(-1, 2)
 
 
 def share_of_zero(ids: Digests, secrets: list[bytes]) -> Words:
     """s(x) of every id: the exclusive or of what all parties have for the same id is zero."""
     total = np.zeros((len(ids), 2), dtype=np.uint64)
     for secret in secrets:
-        total ^= keyed(ids, hashlib.blake2b(b"colonnade align", key=secret).digest())
+        total ^= keyed(ids, hashlib.blake2b(b"colonnade align", key=secret, digest_size=32).digest())
     return total
 
 

@@ -71,6 +71,22 @@ class Asking:
 _NOTHING = np.zeros(0)
 
 
+def lasting(shrink: float, rounds: int) -> int:
+    """Rounds after which alpha is so small that all coefficients are sent anew: a power of two.
+
+    Every round takes this part of it. In a run of so many rounds without a penalty it is never.
+
+    >>> lasting(0.001, 5000), lasting(0.0, 5000)
+    (1024, 5000)
+    """
+    if not shrink:
+        return rounds
+    if not shrink < 1 - SMALLEST:
+        raise JobError(f"train.step times train.l2 is {shrink:g}; blind training needs it below 0.75")
+    lasts = math.log(SMALLEST) / math.log1p(-shrink)
+    return int(2 ** math.floor(math.log2(min(max(lasts, 1.0), 2.0**40))))
+
+
 class Desk:
     """The label holder's side of a blind run."""
 
@@ -126,7 +142,7 @@ class Desk:
 
     def step(self, batch: Round, total: Words, asked: Asking) -> Words:
         """Take in the scores of a batch: step the own block, and return what is added to p (and q)."""
-        rows = self.schedule.order(batch.epoch)[batch.start : batch.end]
+        rows = self.schedule.rows_of(batch)
         z = self.others(rows, total, asked) + asked.own
         theta = self.holder.theta(z, rows, batch.number)
         rate, memory = self.steps.faded_rate(), self.block.estimator.memory
@@ -217,15 +233,6 @@ class Desk:
     def coefficients(self) -> Floats:
         """What the owners' weights are made of: w = X' of this."""
         return self.factors.alpha * self.C + self.factors.gamma * self.D
-
-    @property
-    def lasts(self) -> int:
-        """Rounds after which alpha is so small that all coefficients are sent anew: a power of two."""
-        shrink = self.steps.rate() * self.context.plan.objective.l2
-        if not shrink < 1 - SMALLEST:
-            raise JobError(f"train.step times train.l2 is {shrink:g}; blind training needs it below 0.75")
-        rounds = math.log(SMALLEST) / math.log1p(-shrink) if shrink else self.schedule.rounds
-        return int(2 ** math.floor(math.log2(min(max(rounds, 1.0), 2.0**40))))
 
     def renew(self, *, final: bool = False) -> Words:
         """Begin p anew with all coefficients, so that alpha is 1 and gamma 0; returns them for all rows.

@@ -122,11 +122,10 @@ class HiddenTraining:
         free = await self._free()
         schedule, together = self.schedule, max(1, LOT // self.schedule.largest)
         for first in range(0, schedule.rounds, schedule.per_epoch):
-            order = schedule.order(schedule.round(first).epoch)
             for start in range(first, first + schedule.per_epoch, together):
                 numbers = range(start, min(start + together, first + schedule.per_epoch))
                 rounds = [schedule.round(number) for number in numbers]
-                lot = await self.products.open([order[each.start : each.end] for each in rounds])
+                lot = await self.products.open([schedule.rows_of(each) for each in rounds])
                 await self._rounds(lot, start, free)
         await self.products.flush()
         w = await self._weights()

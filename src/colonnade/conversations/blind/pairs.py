@@ -21,7 +21,7 @@ import numpy as np
 
 from colonnade.arrays import Rows, Words
 from colonnade.conversations.blind.columns import own_key
-from colonnade.conversations.blind.verbs import NOTHING, ROOM, STRETCH, room_for
+from colonnade.conversations.blind.verbs import NOTHING, ROOM, STRETCH, of_version, room_for
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.errors import ProtocolError, SumError
@@ -79,7 +79,7 @@ class PairProducts:
         both = self.me in (self.A, self.B)
         self._merged = context.streams.shared(peer, MERGED, roles) if both else None
         self._due: tuple[Open, int, dict[int, Veil]] | None = None
-        self._lots = self._asked = 0
+        self._lots = self._asked = self._version = 0
 
     # -- set-up ---------------------------------------------------------------------------------------
 
@@ -184,6 +184,7 @@ class PairProducts:
         if t is not None and self.X is not None:
             self.own += sums_of(self.X[lot.lot[0].batches[batch]], t[None])
         self._due = lot, batch, messages
+        self._version += 1
 
     async def flush(self) -> None:
         """Tell owners of what was added last."""
@@ -205,7 +206,7 @@ class PairProducts:
             weights = said.weights
             if side.scored and lot is not None:
                 weights = lot.asked[place].veil(batch, self.parts[side.roles.owner])
-            await self.net.send(side.roles.owner, Veil(tag, said.moved, weights))
+            await self.net.send(side.roles.owner, Veil(tag, said.moved, weights, self._version))
 
     async def _hear(self, tag: int) -> None:
         """At an owner: take in what was added, and keep the askers' parts of the weights."""
@@ -215,6 +216,7 @@ class PairProducts:
                 continue
             asker = side.roles.asker
             veil = await self.net.recv(Veil, asker, tag, moved=PACKED, weights=PACKED)
+            of_version(asker, veil, self._version)
             with said_by(asker):
                 if self._due is not None:
                     lot, batch, _ = self._due

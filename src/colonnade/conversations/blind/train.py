@@ -21,7 +21,7 @@ import numpy as np
 
 from colonnade.arrays import Arrays, Rows, Words
 from colonnade.conversations.blind import columns
-from colonnade.conversations.blind.desk import Asking, Desk
+from colonnade.conversations.blind.desk import Asking, Desk, lasting
 from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
 from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.tune import BlindTuner
@@ -144,7 +144,7 @@ class BlindTraining:
         """Let all that rounds change be part of checkpoints."""
         gates, desk = self.context.gates, self.desk
         gates.keep(self, "done", "since", "lasts", "lengths", "measured_at", "scores_then")
-        gates.keep(self, "verbs.parts", "verbs._counts")
+        gates.keep(self, "verbs.parts", "verbs.versions", "verbs._counts")
         if desk is None:
             return
         if self.tuner is not None:
@@ -171,7 +171,6 @@ class BlindTraining:
     async def _rounds(self, stop: int) -> None:
         """Make rounds until so many are done; all of them lie in one epoch."""
         schedule = self.schedule
-        order = schedule.order(schedule.round(self.done).epoch)
         vectors = self.both if self.context.plan.settings.estimator == "saga" else self.p
         width, together = vectors.stop, max(1, LOT // schedule.largest)
         flying: deque[Flight] = deque()
@@ -182,7 +181,7 @@ class BlindTraining:
                 await self.renew()
             count = min(together, stop - self.done, self.lasts - self.since)
             batches = [schedule.round(k) for k in range(self.done, self.done + count)]
-            rows = [order[batch.start : batch.end] for batch in batches]
+            rows = [schedule.rows_of(batch) for batch in batches]
             lot = await self.verbs.open("train", rows, scored=width, added=width)
             for k, batch in enumerate(batches):
                 if len(flying) == self.context.plan.pace.ahead:
@@ -225,8 +224,14 @@ class BlindTraining:
         return bool(await self._told(int(over), 2 * self.done))
 
     async def _agree_on_lasting(self) -> None:
-        """For how many rounds coefficients last, as the label holder says."""
-        self.lasts = await self._told(self.desk.lasts if self.desk is not None else 0, 2 * self.done + 1)
+        """For how many rounds coefficients last: everybody knows, or the label holder says."""
+        plan, rounds = self.context.plan, self.schedule.rounds
+        if plan.pace.step != "auto" or not plan.objective.l2:
+            step = 0.0 if plan.pace.step == "auto" else float(plan.pace.step)
+            self.lasts = lasting(step * plan.objective.l2, rounds)
+            return
+        shrink = 0.0 if self.desk is None else self.desk.steps.rate() * plan.objective.l2
+        self.lasts = await self._told(lasting(shrink, rounds), 2 * self.done + 1)
 
     async def _told(self, number: int, about: int) -> int:
         """A number of the label holder's, at everybody."""

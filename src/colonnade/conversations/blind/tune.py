@@ -26,7 +26,7 @@ class BlindTuner:
 
     def __init__(self, training: BlindTraining) -> None:
         self.training = training
-        self.sample = training.schedule.order(0)[:SAMPLE]
+        self.sample = training.schedule.places(0, 0, min(SAMPLE, training.schedule.rows))
         n = len(self.sample)
         self.v: Floats = training.context.rng(1).standard_normal(n)
         self.v /= np.linalg.norm(self.v)

@@ -4,6 +4,10 @@
 vector travels with the next question for scores, so that a round has as many messages as one in clear: a Veil
 from the label holder to every owner, and a piece of the sum back. Dealers deal for a whole lot at once.
 
+All blocks are scored at one version of the weights: every part of a vector has counted its changes, the
+label holder says with its part how many are in it, and an owner that has made another number of them, as the
+public order of verbs tells it, refuses. At mixed versions a total would tell one owner's score from others'.
+
 A party may be owner of one block and dealer of others; the label holder is the asker of all.
 """
 
@@ -20,7 +24,7 @@ import numpy as np
 from colonnade.arrays import Rows, Words
 from colonnade.conversations.context import Context, Measuring
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, Veiled, tag_of
-from colonnade.net.expect import MOST, PACKED, Number, said_by, whole, words
+from colonnade.net.expect import MOST, PACKED, Number, out_of_turn, said_by, whole, words
 from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import Roles
@@ -77,6 +81,7 @@ class Verbs:
         self._askers: dict[str, Asker] = {}
         self._owner: Owner | None = None
         self._dealers: dict[str, Dealer] = {}
+        self.versions = Counter[str]()  # how many changes are in a part, by owner
         self._counts = Counter[str]()
         self._due: Due | None = None
 
@@ -172,7 +177,8 @@ class Verbs:
             due, self._due = self._due, None
             for owner, asked in lot.asked.items():
                 moved = NOTHING if due is None else due.moved[owner]
-                await net.send(owner, Veil(tag, moved, asked.veil(batch, self.parts[owner][vectors])))
+                mine = asked.veil(batch, self.parts[owner][vectors])
+                await net.send(owner, Veil(tag, moved, mine, self.versions[owner]))
                 piece += asked.scores[batch]
             return Asked(secure, piece, tag)
         if lot.owned is not None:
@@ -204,6 +210,7 @@ class Verbs:
                 asked = lot.asked[owner]
                 moved[owner] = asked.moved(batch, t)
                 self.parts[owner][vectors] += asked.sums[batch] + lot.dealt[owner][batch]
+                self.versions[owner] += 1
         self._due = Due(lot, batch, vectors, moved)
 
     async def flush(self) -> None:
@@ -213,15 +220,16 @@ class Verbs:
         tag = self._side_tag()
         if self.asks:
             for owner, moved in self._due.moved.items():
-                await self.net.send(owner, Veil(tag, moved, NOTHING))
+                await self.net.send(owner, Veil(tag, moved, NOTHING, self.versions[owner]))
         elif self._owner is not None:
             self._apply(await self.net.recv(Veil, self.asker, tag, moved=PACKED, weights=words(0, 0)))
         self._due = None
 
     def clear(self, vectors: slice) -> None:
         """Set shared vectors to zero."""
-        for part in self.parts.values():
+        for owner, part in self.parts.items():
             part[vectors] = 0
+            self.versions[owner] += 1
 
     async def unveil(self, vectors: slice, told: Sequence[Words], unit: float) -> tuple[Words, float] | None:
         """Give every owner the label holder's part of its vectors: the whole vectors, and their unit.
@@ -247,6 +255,8 @@ class Verbs:
             with said_by(self.asker):
                 change = self._due.lot.owned.add(self._due.batch, veil.moved)
             self.parts[self.net.me][self._due.vectors] += change
+            self.versions[self.net.me] += 1
+        of_version(self.asker, veil, self.versions[self.net.me])
 
     def next_tag(self, *, measuring: bool = False) -> int:
         """A tag for a sum that has not been used yet; all parties count alike."""
@@ -264,6 +274,13 @@ class Verbs:
 
     async def _charge(self, lot: Lot, width: int) -> None:
         await self.context.charge(len(lot.rows) * width * (lot.scored + lot.added))
+
+
+def of_version(sender: str, veil: Veil, due: int) -> None:
+    """Refuse, by its sender's name, what is about weights of another version than all blocks are at."""
+    if veil.version != due:
+        why = f"it is about weights of version {veil.version}, and all blocks are at version {due}"
+        raise out_of_turn(sender, veil, why)
 
 
 def room_for(rows: int, width: int) -> Words:

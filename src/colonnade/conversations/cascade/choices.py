@@ -60,8 +60,8 @@ def codec_of(context: CascadeContext) -> Codec:
     exact = "float64" if context.plan.settings.reply == "values" else packing.precision
     up: Compressor = Plain(packing.precision)
     if packing.forward_bits != 32:
-        # what a rounded change lacks comes with the next one, so it need not be right on average
-        up = Quantizer(packing.forward_bits, None if packing.forward_memory else rng, packing.forward_range)
+        by_chance = packing.forward_rounding == "chance"  # right on average, which changes need not be
+        up = Quantizer(packing.forward_bits, rng if by_chance else None, packing.forward_range)
         changes = up if packing.forward_memory else None
     return Codec(
         up,

@@ -102,6 +102,10 @@ def _check_reply(job: Job, preset: Preset) -> None:
         raise JobError(
             "cascade.forward_range: only outputs in few bits have a range; set forward_bits = 8, ..."
         )
+    if asked.forward_rounding == "nearest" and _bits(job, preset)[0] == 32:
+        raise JobError(
+            "cascade.forward_rounding: only outputs in few bits are rounded; set forward_bits = 8, ..."
+        )
 
 
 def _check_memory(job: Job, preset: Preset) -> None:
@@ -181,6 +185,7 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
             forward_bits=forward_bits,
             backward_bits=backward_bits,
             forward_range=asked.forward_range,
+            forward_rounding="nearest" if _memory(job, preset) else asked.forward_rounding,
             forward_memory=_memory(job, preset),
             forward_top=asked.forward_top or 0.0,
             backward_top=asked.backward_top or 0.0,

@@ -36,6 +36,7 @@ class Packing(Section, frozen=True):
     forward_bits: Bits
     backward_bits: Bits
     forward_range: Literal["message", "column"]
+    forward_rounding: Literal["chance", "nearest"]
     forward_memory: bool
     forward_top: float
     backward_top: float

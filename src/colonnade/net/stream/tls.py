@@ -166,7 +166,7 @@ class TlsChannel(asyncio.BufferedProtocol):
         self._transport, self._connected = cast(asyncio.Transport, transport), True
         if not self.welcome:
             self.abort()
-            self._outcome(ConnectionError("too many connections"))
+            self._tell_outcome(ConnectionError("too many connections"))
             return
         self._transport.set_write_buffer_limits(WRITE_BUFFER)
         sock = self._transport.get_extra_info("socket")
@@ -206,7 +206,7 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._timer.cancel()
         error = self._error or error or ConnectionError("the connection was closed")
         if not self._secured and not self._closing:
-            self._outcome(ConnectionError("the connection was closed during the handshake"))
+            self._tell_outcome(ConnectionError("the connection was closed during the handshake"))
         if self._receiver is not None:
             self._receiver.gone(error)
 
@@ -221,14 +221,23 @@ class TlsChannel(asyncio.BufferedProtocol):
         except ssl.SSLError as error:
             self._transport.write(self._outgoing.read())  # the alert, which tells the other end why
             self.close()
-            self._outcome(error)
+            self._tell_outcome(error)
         else:
             self._transport.write(self._outgoing.read())
             if self._timer is not None:
                 self._timer.cancel()
             self._secured, self._buffer = True, memoryview(bytearray(READ_BUFFER))
             self.certificate = self._tls.getpeercert(binary_form=True) or b""
-            self._outcome(None)
+            self._tell_outcome(None)
+
+    def _tell_outcome(self, error: ssl.SSLError | OSError | None) -> None:
+        """Say how the handshake ended, once.
+
+        Whoever hears it may hold this channel: forgotten, it does not keep the channel and its buffers alive
+        until the garbage collector comes by, which in a process that lives for weeks is seldom.
+        """
+        outcome, self._outcome = self._outcome, _nothing
+        outcome(error)
 
     def _read(self, receiver: Receiver) -> None:
         """Decrypt what has arrived and hand it over."""
@@ -252,6 +261,10 @@ class TlsChannel(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._transport.abort)
+
+
+def _nothing(error: ssl.SSLError | OSError | None) -> None:
+    """The outcome was told."""
 
 
 def _context(side: int, credentials: Credentials) -> ssl.SSLContext:
