@@ -10,7 +10,7 @@ a party leaves only when its last words have arrived.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from colonnade.errors import MalformedMessage, OversizedMessage, RefusedMessage, UnknownParty
 from colonnade.messages import Message, decode, encode
@@ -51,8 +51,6 @@ class Delivery:
         if isinstance(wire, LocalWire):
             self._near = wire.hub.take
             self._near[me] = self.take
-        self._written: tuple[Message, bytes] | None = None  # what was sent last, and its bytes
-        self._given: tuple[Message, tuple[Message, int]] | None = None  # the same, as it was handed over
         self._retry: asyncio.TimerHandle | None = None
         self._settled: asyncio.Future[None] | None = None
 
@@ -60,19 +58,14 @@ class Delivery:
 
     def post(self, to: str, message: Message, payload: bytes | None = None) -> Awaitable[None] | None:
         """Send a message, or these bytes for it. What comes back, if anything, is to be awaited."""
-        line = self._lines.get(to)
-        if line is None:
-            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
-        if payload is None and (near := self._near.get(to)):
-            given, length = self._handed(message)
-            self._check_size(message, length)
-            size = header_size(line.number(), line.taken) + length
-            self.meter.sent(message, to, size)
-            near(self._me, given, size)
+        line = self._line(to)
+        if payload is None and to in self._near:
+            self._hand_over(to, line, message, handed(message))
             return None
         if payload is None:
-            payload = self._encoded(message)
-        self._check_size(message, len(payload))
+            payload = encode(message)
+        if HEADER_LIMIT + len(payload) > self._size_limit:
+            raise self._too_long(message, len(payload))
         sequence = line.number()
         frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
         self.meter.sent(message, to, len(frame), *self._wire.framing(len(frame)))
@@ -81,25 +74,40 @@ class Delivery:
             self._schedule_retry()
         return self._wire.send(to, frame)
 
-    def _check_size(self, message: Message, length: int) -> None:
-        """Refuse what is too long before it gets a number: the peer would wait for one that never comes."""
+    def post_all(self, peers: Sequence[str], message: Message) -> list[tuple[str, Awaitable[None] | None]]:
+        """Send a message, which is encoded or copied once, to several peers."""
+        near = [peer for peer in peers if peer in self._near]
+        if near:
+            given = handed(message)
+            for peer in near:
+                self._hand_over(peer, self._line(peer), message, given)
+        if len(near) == len(peers):
+            return []
+        payload = encode(message)
+        return [(peer, self.post(peer, message, payload)) for peer in peers if peer not in self._near]
+
+    def _hand_over(self, to: str, line: Line, message: Message, given: tuple[Message, int]) -> None:
+        """Give another party of this process its copy of a message, which would have this size."""
+        copy, length = given
         if HEADER_LIMIT + length > self._size_limit:
-            raise OversizedMessage(
-                f"a {type(message).__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
-                f"{self._size_limit}; use a smaller batch"
-            )
+            raise self._too_long(message, length)
+        line.sent += 1
+        size = length + header_size(line.sent, line.taken)
+        self.meter.sent(message, to, size)
+        self._near[to](self._me, copy, size)
 
-    def _encoded(self, message: Message) -> bytes:
-        """The bytes of a message; what goes to many is written once."""
-        if self._written is None or self._written[0] is not message:
-            self._written = message, encode(message)
-        return self._written[1]
+    def _line(self, to: str) -> Line:
+        line = self._lines.get(to)
+        if line is None:
+            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
+        return line
 
-    def _handed(self, message: Message) -> tuple[Message, int]:
-        """A message for another party of this process, and its size; what goes to many is there once."""
-        if self._given is None or self._given[0] is not message:
-            self._given = message, handed(message)
-        return self._given[1]
+    def _too_long(self, message: Message, length: int) -> OversizedMessage:
+        """The error for what is too long; raised before it gets a number, for which the peer would wait."""
+        return OversizedMessage(
+            f"a {type(message).__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
+            f"{self._size_limit}; use a smaller batch"
+        )
 
     def _header(self, line: Line, to: str, kind: int, sequence: int) -> Header:
         line.report()
@@ -139,7 +147,9 @@ class Delivery:
             if line is None:
                 raise UnknownParty(f"{sender!r} is not part of this run")
             line.taken += 1
-            self.meter.received(size)
+            meter = self.meter
+            meter.received_messages += 1
+            meter.received_bytes += size
             self._take(sender, message, size)
         except RefusedMessage as refusal:
             self.meter.refused[type(refusal).__name__] += 1

@@ -8,7 +8,7 @@ that reason.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine
 from typing import cast
 
 from colonnade.errors import (
@@ -92,21 +92,21 @@ class Endpoint:
     async def broadcast(self, message: Message) -> None:
         if self._waits.failure is not None:
             raise self._waits.failure
-        await self._post(_for_all(message), [(peer, None) for peer in self.peers])
+        await self._rooms(self._delivery.post_all(self.peers, _for_all(message)))
 
     async def spread(self, message: Message, to: Collection[str] | None = None) -> None:
         if self._waits.failure is not None:
             raise self._waits.failure
-        peers = [peer for peer in self.peers if to is None or peer in to]
+        peers = self.peers if to is None else [peer for peer in self.peers if peer in to]
         if self._tree:
-            letter = relay.written(message, self.me, self.parties, peers)
-            await self._post(message, letter.copies(self.parties))
+            copies = relay.written(message, self.me, self.parties, peers).copies(self.parties)
+            rooms = [(peer, self._delivery.post(peer, message, payload)) for peer, payload in copies]
         else:
-            await self._post(_for_all(message), [(peer, None) for peer in peers])
+            rooms = self._delivery.post_all(peers, _for_all(message))
+        await self._rooms(rooms)
 
-    async def _post(self, message: Message, copies: Iterable[tuple[str, bytes | None]]) -> None:
-        """Send a message to several peers, to each in its own bytes where it has any."""
-        rooms = [(peer, self._delivery.post(peer, message, payload)) for peer, payload in copies]
+    async def _rooms(self, rooms: list[tuple[str, Awaitable[None] | None]]) -> None:
+        """Wait until all these lines have room."""
         for peer, room in rooms:
             if room is not None:
                 await self._room(peer, room)
@@ -136,9 +136,8 @@ class Endpoint:
         """Tell every peer why this party stops; unreachable peers find out by themselves."""
         reason = str(error) or type(error).__name__
         message = Abort(error=type(error).__name__, reason=reason[:REASON_LIMIT])
-        for peer in self.peers:
-            # no waiting for room: the last words go before anything else, or not at all
-            self._delivery.post(peer, message)
+        # no waiting for room: the last words go before anything else, or not at all
+        self._delivery.post_all(self.peers, message)
         await self._delivery.settle()
 
     async def close(self) -> None:

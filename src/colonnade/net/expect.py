@@ -58,7 +58,7 @@ class Array:
     def wrong(self, value: object) -> str:
         if not isinstance(value, np.ndarray):
             return f"a {type(value).__name__} where an array was due"
-        if value.dtype is _TYPES.get(self.dtype) and value.shape == self.shape and self._surely_within(value):
+        if value.shape == self.shape and value.dtype is _TYPES.get(self.dtype) and self._surely_within(value):
             return ""  # what nearly all messages are, found out with one look
         if value.dtype != self.dtype or not self._fits(value.shape):
             due = ", ".join("any" if size is None else str(size) for size in self.shape)

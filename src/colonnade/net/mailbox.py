@@ -58,7 +58,8 @@ class Mailbox:
         if kind in self._handlers:
             self._handlers[kind](sender, message)
             return
-        if self._waiting + size + OVERHEAD > self._limit:
+        taken = size + OVERHEAD
+        if self._waiting + taken > self._limit:
             refusal = OversizedMessage(
                 f"{sender} sends more than {self._me} asked for: {self._waiting} bytes wait unread, "
                 f"at most {self._limit} may"
@@ -67,7 +68,7 @@ class Mailbox:
             raise refusal
         if kind.queued:
             self._queues.setdefault(kind, []).append((sender, message))
-            self._count(kind, size)
+            self._sizes[kind] = self._sizes.get(kind, 0) + taken
             self._waits.release(kind, "")
         else:
             key = (kind, getattr(message, "tag", -1))
@@ -75,12 +76,9 @@ class Mailbox:
             if sender in found:
                 raise MalformedMessage(f"{sender} sent {kind.__name__} {key[1]} twice")
             found[sender] = message
-            self._count(key, size)
+            self._sizes[key] = self._sizes.get(key, 0) + taken
             self._waits.release(key, sender)
-
-    def _count(self, key: object, size: int) -> None:
-        self._sizes[key] = self._sizes.get(key, 0) + size + OVERHEAD
-        self._waiting += size + OVERHEAD
+        self._waiting += taken
 
     def _forget(self, key: object) -> None:
         """Count no more what waited under a key, now that all of it is read."""
