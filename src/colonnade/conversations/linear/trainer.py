@@ -86,7 +86,7 @@ class Trainer:
 
         The update count of the weights is noted, so that the delay is known when theta comes.
         """
-        if self.context.plan.network.charge_forward:
+        if self.charges and self.context.plan.network.charge_forward:
             await self.charge(batches)
         shares = self.block.joined_scores(batches)
         window, read_at = self.window, self.steps.delays.read_at
@@ -145,12 +145,10 @@ class Trainer:
 
     def reply(self, batch: Round, z: Floats) -> Floats:
         """What a dominator sends back: theta, and the answers to what rode with the scores."""
-        holder = self.context.label_holder
-
-        def theta_of(z: Floats) -> Floats:
-            return holder.theta(z, self.block.places(batch), batch.number)
-
-        return theta_of(z) if self.joint is None else self.joint.reply(batch, z, theta_of)
+        holder, rows = self.context.label_holder, self.block.places(batch)
+        if self.joint is None:
+            return holder.theta(z, rows, batch.number)
+        return self.joint.reply(batch, z, lambda z: holder.theta(z, rows, batch.number))
 
     # -- pauses -------------------------------------------------------------------------------------
 
