@@ -8,7 +8,7 @@ that reason.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from typing import cast
 
 from colonnade.errors import (
@@ -62,12 +62,12 @@ class Endpoint:
         self.deadline = deadline
         self._tree = broadcast == "tree"
         self._waits = Waits(me, deadline)
-        handlers: dict[type[Message], Handler] = {
+        self._handlers: dict[type[Message], Handler] = {
             Abort: self._leaving,
             Bye: self._leaving,
             Relay: self._relayed,
         }
-        self._mailbox = Mailbox(me, self.peers, self._waits, handlers, waiting_limit)
+        self._mailbox = Mailbox(me, self.peers, self._waits, self._handlers, waiting_limit)
         routes = Routes(me, self.parties, run)
         refuse = self._refuse if strict else _forget
         self._delivery = Delivery(me, routes, wire, self._take, refuse, size_limit=size_limit)
@@ -164,8 +164,23 @@ class Endpoint:
         self._waits.hear(sender)
         self._mailbox.put(sender, message, size)
 
-    def taken(self, kind: type[M]) -> list[tuple[str, M]]:
-        return self._mailbox.taken(kind)
+    def listen(self, kind: type[M], hear: Callable[[str, M], None]) -> None:
+        def heard(sender: str, message: Message) -> None:
+            try:
+                hear(sender, cast(M, message))
+            except ColonnadeError as error:
+                self.fail(error)
+            self._mailbox.nudge(kind)
+
+        self._handlers[kind] = heard
+        for sender, message in self._mailbox.taken(kind):
+            heard(sender, message)
+
+    def arrival(self, kind: type[Message]) -> Coroutine[None, None, None]:
+        return self._mailbox.arrival(kind)
+
+    def nudge(self, kind: type[Message]) -> None:
+        self._mailbox.nudge(kind)
 
     def waits(self, kind: type[Message]) -> bool:
         """True if a message of a queued kind waits to be read."""

@@ -55,8 +55,8 @@ class Mailbox:
     def put(self, sender: str, message: Message, size: int = 0) -> None:
         """Store a message that came as `size` bytes and wake whoever waits for it, or handle it."""
         kind = type(message)
-        if kind in self._handlers:
-            self._handlers[kind](sender, message)
+        if (handler := self._handlers.get(kind)) is not None:
+            handler(sender, message)
             return
         taken = size + OVERHEAD
         if self._waiting + taken > self._limit:
@@ -117,8 +117,17 @@ class Mailbox:
     async def drain(self, kind: type[M], *, patient: bool) -> list[tuple[str, M]]:
         """All messages of a queued kind, at least one, in the order of arrival."""
         while not (queue := self.taken(kind)):
-            await self._waits.until(kind, {""}, kind.__name__, patient=patient)
+            await self.arrival(kind, patient=patient)
         return queue
+
+    async def arrival(self, kind: type[Message], *, patient: bool = False) -> None:
+        """Wait until a message of a queued kind is here or, where it is handled at once, until a nudge."""
+        if not self.holds(kind):
+            await self._waits.until(kind, {""}, kind.__name__, patient=patient)
+
+    def nudge(self, kind: type[Message]) -> None:
+        """End the wait for a message of a queued kind, though none is here."""
+        self._waits.release(kind, "")
 
     def taken(self, kind: type[M]) -> list[tuple[str, M]]:
         """All messages of a queued kind that are here, perhaps none."""

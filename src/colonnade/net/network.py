@@ -99,8 +99,17 @@ class Network(Protocol):
         """
         ...
 
-    def taken(self, kind: type[M]) -> list[tuple[str, M]]:
-        """All messages of a queued kind that wait now, perhaps none."""
+    def listen(self, kind: type[M], hear: Callable[[str, M], None]) -> None:
+        """Hand over every message of a queued kind as soon as it comes; an error that this raises ends the
+        run."""
+        ...
+
+    async def arrival(self, kind: type[Message]) -> None:
+        """Wait until a message of a kind that is listened to comes, or `nudge` is called."""
+        ...
+
+    def nudge(self, kind: type[Message]) -> None:
+        """End the wait for the arrival of a message of this kind, though none has come."""
         ...
 
     def stream(self, kind: type[M], *, patient: bool = False) -> AsyncIterator[list[tuple[str, M]]]:

@@ -179,7 +179,7 @@ class BackwardConversation:
             tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
             share = self.trainer.given.get(number) if share is None else share
             if share is None:
-                if not await self.window.opens(number):
+                if not await self.window.opens(number, self.trainer.staleness):
                     return
                 async with self.worker.busy(Urgency.OWN_ROUND):
                     (share,) = await self.trainer.scores([batch])
@@ -193,12 +193,19 @@ class BackwardConversation:
             share = await self.step_on((batch, theta))
 
     async def step_on(self, own: tuple[Round, Floats]) -> Floats | None:
-        """Step on the theta of an own round; returns the share of the next one, if that may begin now."""
+        """Step on the theta of an own round, or let it wait for the next update.
+
+        Returns the share of the next own round, if that may begin now.
+        """
         if self.in_order:
             await self.update([own])
             return None
+        if self.paces and self.trainer.staleness:
+            self.waiting.append(own)
+            self.net.nudge(Backward)
+            return None
         async with self.worker.busy(Urgency.OWN_ROUND if self.joined else Urgency.THETAS):
-            await self.trainer.update([own, *self._taken()])
+            await self._apply([own, *self._taken()])
             number = own[0].number + len(self.schedule.dominators)
             if not self.window.open_to(number):
                 return None
@@ -207,49 +214,48 @@ class BackwardConversation:
 
     async def collaborate(self) -> None:
         """Step on others' thetas (Algorithm 3, on every party); thetas that wait together are one update."""
+        self.net.listen(Backward, self._hear)
         async with asyncio.TaskGroup() as updates:
             while True:
-                thetas = self._thetas(await self.net.drain(Backward))
+                if not self.waiting:
+                    await self.net.arrival(Backward)
                 if self.joins:
-                    self.waiting += thetas
                     await self.work_off()
                     continue
                 # each waits for its turn, while later ones keep arriving
+                thetas, self.waiting = self.waiting, []
                 for batch, theta in thetas:
                     await self.window.due(batch.number)
                     updates.create_task(self.update([(batch, theta)]))
 
     async def work_off(self) -> None:
         """Step on whatever thetas wait, when there is nothing more urgent to do, and give what that opens."""
-        while self.waiting:
-            if not self.window.is_due(self.waiting[0][0].number):
-                await self.window.due(self.waiting[0][0].number)
-            async with self.worker.busy(Urgency.THETAS):
-                self.serving = True
-                if thetas := self._taken():
-                    await self.trainer.update(thetas)
-            await self.give()
-            self.serving = False
+        async with self.worker.busy(Urgency.THETAS):
+            self.serving = True
+            if thetas := self._taken():
+                await self.trainer.update(thetas)
+        await self.give()
+        self.serving = False
+        if self.waiting:
+            await asyncio.sleep(0)  # `dominate` asks for the worker before this does so again
+        if self.waiting:
+            await self.window.due(self.waiting[0][0].number)
 
     def _taken(self) -> list[tuple[Round, Floats]]:
-        """All thetas of others that have come and are due, which now are the caller's to step on."""
+        """All thetas that wait and are due, which now are the caller's to step on."""
         if not self.joins:
             return []
-        if messages := self.net.taken(Backward):
-            self.waiting += self._thetas(messages)
-        due = [each for each in self.waiting if self.window.is_due(each[0].number)]
         here, self.waiting = self.waiting, []
+        due = [each for each in here if self.window.is_due(each[0].number)]
         if len(due) < len(here):
             self.waiting = [each for each in here if not self.window.is_due(each[0].number)]
         return due
 
-    def _thetas(self, waiting: list[tuple[str, Backward]]) -> list[tuple[Round, Floats]]:
-        """The thetas of some messages, and their rounds; an error if one is not what its sender may send."""
-        thetas = []
-        for sender, message in waiting:
-            thetas.append((self._checked(sender, message), message.theta))
-            self.window.heard(message.tag, message.seen)
-        return thetas
+    def _hear(self, sender: str, message: Backward) -> None:
+        """Let a theta that has come wait for whoever has time to step on it."""
+        batch = self._checked(sender, message)
+        self.window.heard(message.tag, message.seen)
+        self.waiting.append((batch, message.theta))
 
     def _checked(self, sender: str, message: Backward) -> Round:
         """The round of a message; an error if the message is not what its sender may send."""
@@ -282,7 +288,13 @@ class BackwardConversation:
             await self.trainer.update(thetas)
         else:
             async with self.worker.busy(Urgency.THETAS):
-                await self.trainer.update(thetas)
+                await self._apply(thetas)
+
+    async def _apply(self, thetas: list[tuple[Round, Floats]]) -> None:
+        """Step on thetas; `push` asks for the worker before anybody else has it again."""
+        await self.trainer.update(thetas)
+        if self.paces:
+            await asyncio.sleep(0)
 
     @property
     def in_order(self) -> bool:

@@ -106,8 +106,18 @@ class Trainer:
 
     @property
     def staleness(self) -> int:
-        """Rounds beyond the window that this party may score: none, or some while it is behind the others."""
-        return self.context.plan.settings.stale if self.tally.behind else 0
+        """Rounds beyond the window that this party may score at the most.
+
+        Where dominators take turns that is none, or some while it is behind the others. Whoever makes an
+        update of every theta cannot catch up, and must not get further behind.
+        """
+        return self.reach if isinstance(self.window, Tickets) or self.tally.behind else 0
+
+    @cached_property
+    def reach(self) -> int:
+        """What `staleness` may be."""
+        plan = self.context.plan
+        return 0 if isinstance(self.window, Tickets) and not plan.network.join else plan.settings.stale
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
@@ -351,6 +361,7 @@ def trainer_of(
             keeper=context.me == context.evaluator,
             stale=settings.stale,
             lead=settings.lead,
+            own=dominators.index(context.me) if context.me in dominators else None,
         )
     block = block_of(context, schedule)
     sample = schedule.places(0, 0, schedule.block_size)
