@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from colonnade.arrays import Numbers, Rows
 from colonnade.data.dialect import Dialect
 from colonnade.data.formats import Wanted, raw_table
-from colonnade.data.large_csv import as_parquet, is_csv, numbers_in
+from colonnade.data.large_csv import as_parquet, first_rows, is_csv, numbers_in
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
 
@@ -163,6 +163,15 @@ def opened(path: Path, folder: Path, dialect: Dialect = AS_FOUND, verbatim: Sequ
     if is_csv(path) and path.is_file():
         return BigFile.open(path, as_parquet(path, folder, dialect, verbatim))
     raise DataError(f"{path}: is no CSV or Parquet file; no other is read beside one that is this large")
+
+
+def some_rows(path: Path, label: str | None, ids: tuple[str, ...], dialect: Dialect) -> RawTable:
+    """Some rows of a large file, to see what is wrong with it before all are read."""
+    if is_csv(path):
+        return first_rows(path, Wanted(label, ids), dialect)
+    file = BigFile.open(path)
+    columns = [name for name in file.columns if name != label and name not in ids]
+    return file.sample(file.wanted(label, ids), columns, None)
 
 
 def _is_parquet(path: Path) -> bool:

@@ -19,7 +19,8 @@ import msgspec
 
 from colonnade.data import header
 from colonnade.data.dialect import GAPS, Dialect, sniffed
-from colonnade.data.formats import COMPRESSED, open_bytes, plain_name
+from colonnade.data.formats import COMPRESSED, Wanted, open_bytes, parsed, plain_name
+from colonnade.data.table import RawTable
 from colonnade.errors import DataError
 
 HEAD = 2**20
@@ -45,6 +46,14 @@ def numbers_in(path: Path, given: Dialect) -> int:
     plain, dialect = sniffed(_whole_lines(head), given, plain_name(path))
     lines = max(0, plain.count(b"\n") - 1)
     return int(lines * len(header.names_of(plain, str(dialect.separator))) / part)
+
+
+def first_rows(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
+    """The rows of the first block, as they would be read of a smaller file."""
+    with open_bytes(path) as stream:
+        head = stream.read(BLOCK)
+    plain, dialect = sniffed(head[: head.rfind(b"\n") + 1], given, plain_name(path))
+    return parsed(path, plain, wanted, dialect, tuple(dialect.said()))
 
 
 def as_parquet(path: Path, folder: Path, given: Dialect, verbatim: Sequence[str] = ()) -> Path:
