@@ -236,7 +236,7 @@ class BackwardConversation:
         async with self.worker.busy(Urgency.THETAS):
             self.serving = True
             if thetas := self._taken():
-                await self.trainer.update(thetas)
+                await self._apply(thetas)
         await self.give()
         self.serving = False
         if self.waiting:
