@@ -15,10 +15,14 @@ from colonnade.errors import (
     Aborted,
     ColonnadeError,
     DeadlineExceeded,
+    Interrupted,
     MalformedMessage,
     NetworkError,
+    PeerLost,
+    PeerUnreachable,
     ProtocolError,
     RefusedMessage,
+    WorkerLost,
 )
 from colonnade.job import Broadcast
 from colonnade.messages import Abort, Bye, Message, Relay, encode
@@ -34,6 +38,9 @@ from colonnade.net.waiting import Waits
 SIZE_LIMIT = 64 * 2**20
 REASON_LIMIT = 2000
 DEADLINE = 60.0
+CUT_OFF = (PeerUnreachable, PeerLost, DeadlineExceeded, Interrupted, WorkerLost)
+"""What ends a run that could go on: somebody is away, silent, or was killed."""
+AWAY = frozenset(kind.__name__ for kind in CUT_OFF)
 
 
 class Endpoint:
@@ -180,7 +187,7 @@ class Endpoint:
             if message.error == DeadlineExceeded.__name__ and (meanwhile := self._waits.words()):
                 text += f"; meanwhile {meanwhile}"  # who keeps everybody waiting is seen by some only
             self.last_words[sender] = text
-            self.fail(Aborted(text))
+            self.fail((Interrupted if message.error in AWAY else Aborted)(text))
         else:
             self._finished.add(sender)
             self._waits.release("bye", sender)
