@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colonnade.conversations.linear.block import Delays
+from colonnade.conversations.reach import ReachState
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.tickets import TicketsState
 from colonnade.conversations.window import WindowState
@@ -46,8 +47,12 @@ def test_a_value_comes_back_as_it_was(value: Any) -> None:
     assert type(found) is type(value)
 
 
+def reach() -> ReachState:
+    return ReachState([1], [2], [0], [1])
+
+
 def test_arrays_records_and_counters_come_back() -> None:
-    state = TicketsState([4, 9], [WindowState([2], 9, beyond={3})], [[1]], read={5: [1, 2]})
+    state = TicketsState([4, 9], [WindowState([2], 9, beyond={3})], [[1]], reach(), read={5: [1, 2]})
     value: dict[str, Any] = {
         "window": state,
         "delays": Delays(3, Counter({1: 2})),
@@ -71,8 +76,10 @@ def test_a_generator_goes_on_where_it_was() -> None:
 
 def test_a_record_that_others_hold_is_filled_and_an_array_is_replaced() -> None:
     windows = [WindowState([], 5), WindowState([], 5)]
-    state, first = TicketsState([5], windows, [[0]]), windows[0]
-    kept = unpack(pack(TicketsState([3, 5], [WindowState([], 5, base=2), WindowState([], 5)], [[1]])))
+    state, first = TicketsState([5], windows, [[0]], reach()), windows[0]
+    kept = unpack(
+        pack(TicketsState([3, 5], [WindowState([], 5, base=2), WindowState([], 5)], [[1]], reach()))
+    )
     assert fill(state, kept) is state
     assert (state.windows[0] is first, first.base, state.limits) == (True, 2, [3, 5])
     memory = LimitedMemory(3, 0.1)

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,13 @@ class Bench:
     grids: list[Grid] = field(default_factory=list)
     panels: list[Panel] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
+
+    def made(self, pieces: Iterable[str], measure: Callable[[str], None], out: Path) -> list[Path]:
+        """Measure piece by piece and write what there is after each: a full run takes long."""
+        for piece in pieces:
+            measure(piece)
+            self.write(out)
+        return self.write(out)
 
     def write(self, out: Path) -> list[Path]:
         """Write NAME.json with every number, NAME.md with the tables, NAME.png with the lines."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from colonnade_bench.trees import trees
-from colonnade_bench.trees.cost import made_up, per_tree
+from colonnade_bench.trees.cost import made_up, ours
 from colonnade_bench.trees.large import large
 
 
@@ -23,7 +23,7 @@ def test_trees_are_compared_on_the_same_columns(tmp_path: Path, monkeypatch: pyt
 
 
 def test_blind_trees_send_more_than_clear_ones() -> None:
-    clear, blind = (per_tree(made_up(5000, 8), way, 1) for way in ("clear", "blind"))
+    clear, blind = (ours(made_up(5000, 8), way) for way in ("clear", "blind"))
     assert blind.megabytes > 1.5 * clear.megabytes > 0
 
 

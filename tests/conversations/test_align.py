@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.hostile.altering import Altered
+from tests.hostile.peer import Attack, Program, played
 
+from colonnade.arrays import Words
 from colonnade.conversations.align import Alignment, AlignTerms, align, crew, layout
 from colonnade.conversations.align.order import twice
 from colonnade.errors import AlignmentError, ChangedIds, ColonnadeError, DuplicateIds, EmptyIntersection
-from colonnade.messages import Roster
+from colonnade.messages import Found, Message, Roster, encode
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
@@ -189,3 +192,39 @@ def test_ids_that_are_alike_in_their_first_bytes_are_not_the_same() -> None:
     ids = np.zeros((5, 32), dtype=np.uint8)
     ids[:, 31] = [1, 2, 3, 2, 4]
     assert twice(ids) == [(1, 3)]
+
+
+class Padding(Attack):
+    """A leader that names more common ids than it found."""
+
+    def __init__(self, names: Callable[[Words], Words]) -> None:
+        super().__init__(np.random.default_rng(0))
+        self.names = names
+
+    def of(self, message: Message) -> Altered | None:
+        if not isinstance(message, Found):
+            return None
+        names = self.names(message.names)
+        self.done = Altered("padded", [encode(Found(message.tag, len(names), names))])
+        return self.done
+
+
+@pytest.mark.parametrize(
+    "names",
+    [lambda found: np.repeat(found, 5, axis=0), lambda found: np.arange(20, dtype=np.uint64).reshape(-1, 2)],
+)
+def test_a_leader_cannot_name_more_common_ids_than_there_are(names: Callable[[Words], Words]) -> None:
+    """Two of ten ids are common; with more of them it would get past any number that is demanded."""
+    sets = {"ant": [*range(2), *range(100, 108)], "bee": range(40), "cat": range(50)}
+
+    def party(me: str) -> Program:
+        async def program(net: Endpoint) -> Alignment:
+            pairs = {peer: secret(me, peer) for peer in net.peers}
+            return await align(net, digests(list(sets[me])), pairs)
+
+        return program
+
+    ends = played({me: party(me) for me in sets}, "ant", Padding(names), virtual=False)
+    for me in ("bee", "cat"):
+        assert isinstance(ends[me], AlignmentError)
+        assert "ant named common ids that" in str(ends[me])

@@ -140,7 +140,8 @@ def play(
 ) -> Play:
     random = Random(seed)  # noqa: S311 - a game
     parties = [
-        Tickets(m, ahead, rounds, gates, keeper=p == 0, stale=stale, lead=lead) for p in range(m + passive)
+        Tickets(m, ahead, rounds, gates, keeper=p == 0, stale=stale, lead=lead, own=p if p < m else None)
+        for p in range(m + passive)
     ]
     game = Play(parties, m, stale, random)
     weights = [random.choice([1, 4, 30]) for _ in parties]
@@ -152,7 +153,7 @@ def play(
     m=st.integers(2, 4),
     passive=st.integers(0, 2),
     ahead=st.integers(1, 3),
-    stale=st.integers(0, 1),
+    stale=st.integers(0, 3),
     lead=st.sampled_from([1, 2, 5, UNBOUNDED]),
     gates=st.sets(st.integers(1, 39), max_size=3),
     seed=st.integers(0, 2**31),

@@ -13,6 +13,7 @@ from colonnade.data import large, large_csv
 from colonnade.data.large import BigFile, TestRows, is_large
 from colonnade.errors import DataError, JobError
 from colonnade.job import job_from
+from colonnade.run import examine
 from colonnade.run.federate import Finished, federate
 
 ROWS = 5000
@@ -182,3 +183,17 @@ def test_a_column_of_csv_is_what_all_its_rows_are(tmp_path: Path, monkeypatch: p
         large.opened(tmp_path / "bad.csv", tmp_path)
     with pytest.raises(DataError, match=r"rows.svm: is no CSV or Parquet"):
         large.opened(tmp_path / "rows.svm", tmp_path)
+
+
+def test_a_check_does_not_read_large_files_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_large(monkeypatch)
+    monkeypatch.setattr(large, "LEAST", 0)
+    monkeypatch.setattr(large_csv, "BLOCK", 2**16)
+    monkeypatch.setattr(examine, "load", lambda *_, **__: pytest.fail("read whole"))
+    parquet = wrote(tmp_path / "rows.parquet", "float64")
+    for file in (parquet, as_csv(parquet)):
+        data = {"train": str(file), "label": "y", "parties": 2}
+        job = {"algorithm": "vfb2-sgd", "data": data, "secure": {"labels": "clear"}}
+        assert examine.examine(job_from(job)) == []
+        (found,) = examine.examine(job_from(job | {"data": data | {"label": "z"}}))
+        assert "no label column 'z'" in found.what or "no column 'z'" in found.what

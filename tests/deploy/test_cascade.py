@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -223,6 +225,7 @@ def test_a_label_holder_that_is_not_the_server_may_ask(tmp_path: Path) -> None:
 
 SCORES = """
 import pathlib
+import time
 import numpy as np
 
 pathlib.Path(__file__).with_suffix(".ran").touch()
@@ -265,6 +268,55 @@ def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
     here, there = together(consortium, again)
     assert "shop refused: it cannot read or store its share of the model" in here
     assert "models.bend is not what it was when this share was trained" in there
+
+
+STALL = """
+    if pathlib.Path(__file__).with_suffix(".slow").exists():
+        began = time.perf_counter()
+        max(range(2 * 10**7))  # one call, during which no other thread of its process runs
+        pathlib.Path(__file__).with_suffix(".took").write_text(str(time.perf_counter() - began))
+    if pathlib.Path(__file__).with_suffix(".dead").exists():
+        pathlib.os._exit(7)
+"""
+
+
+@pytest.mark.slow
+def test_code_that_stalls_or_dies_while_it_scores_does_not_stop_a_daemon(
+    tmp_path: Path,
+) -> None:
+    consortium = with_function(tmp_path)
+    body, last = SCORES.rsplit("    return", 1)
+    (tmp_path / "shop" / "bend.py").write_text(body + STALL + "    return" + last)
+    terms = job(algorithm="asyrevel-gau", train={"epochs": 3, "batch": 64}, model=BEND)
+    ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:5]
+    asked = control.PredictRequest("repaid", [ids], "applicants")
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[float, str, str]:
+        await trained_and_scored(tmp_path, daemons, terms)
+        await settled(daemons["shop"])
+        (tmp_path / "shop" / "bend.slow").touch()
+        gaps = [0.0]
+
+        async def beat() -> None:
+            while True:
+                at = time.perf_counter()
+                await asyncio.sleep(0.01)
+                gaps.append(time.perf_counter() - at)
+
+        beating = asyncio.ensure_future(beat())
+        await control._predict(daemons["bank"], asked, lambda event: None)
+        beating.cancel()
+        (tmp_path / "shop" / "bend.dead").touch()
+        with pytest.raises(ColonnadeError) as told:
+            await control._predict(daemons["bank"], asked, lambda event: None)
+        await settled(daemons["shop"])
+        return max(gaps), str(told.value), "; ".join(daemons["shop"].journal.latest)
+
+    gap, here, there = together(consortium, program)
+    assert gap < 0.7 * float((tmp_path / "shop" / "bend.took").read_text())
+    assert "shop" in here
+    assert "its process for the run has ended; its operator sees why" in here
+    assert "the process of this party's models ended with status 7" in there
 
 
 def test_no_proposal_makes_a_daemon_run_code_it_does_not_name(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_service(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{port}"
     where, file = f"127.0.0.1:{port}", "token"
     serve = Serve(listen=where, model="repaid", data="applicants", token_file=file, max_ids=50)
-    text = consortium.config("bank").read_text()
+    text = consortium.config("bank").read_text() + "[limits]\nrefreshes_an_hour = 2\n"
     consortium.config("bank").write_text(f'monitor = "127.0.0.1:{pages}"\n' + text)
     applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
 
@@ -62,6 +62,8 @@ def test_service(tmp_path: Path) -> None:
                     await concurrent(session, url, batch)
                 await goes_on_without(session, url, daemons, service)
                 await pages_for_operators(session, pages)
+                await refreshes(session, url)
+                await hides_its_files(session, url, service)
         finally:
             health.close()
             await service.close()
@@ -114,6 +116,24 @@ def test_service(tmp_path: Path) -> None:
         await until(lambda: service.session.reach.away == [] and service.session.ready, 15)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, [])
+
+    async def refreshes(session: Any, url: str) -> None:
+        told = []
+        for _ in range(3):
+            async with session.post(f"{url}/v1/refresh") as answer:
+                told.append((answer.status, await answer.json()))
+        assert [status for status, _ in told] == [202, 202, 429]
+        assert "limits.refreshes_an_hour = 2" in told[-1][1]["error"]
+
+    async def hides_its_files(session: Any, url: str, service: Any) -> None:
+        (weights,) = (tmp_path / "bank" / "runs" / "models").glob("*/weights.npz")
+        weights.unlink()
+        service.session.refresh()  # the share is read again
+        await until(lambda: "operator sees why" in service.session.reason, 15)
+        async with session.get(f"{url}/v1/model") as answer:
+            assert str(tmp_path) not in await answer.text()
+        status, found = await ask(session, url, {"ids": applicants[:1]})
+        assert (status, str(tmp_path) in str(found)) == (503, False)
 
     async def pages_for_operators(session: Any, port: int) -> None:
         async with session.get(f"http://127.0.0.1:{port}/health") as answer:

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from tests.deploy.companies import job
@@ -61,6 +62,16 @@ def test_a_name_means_the_newest(tmp_path: Path) -> None:
     assert [each.run for each in shares.listing(tmp_path)] == ["000000f0", "00000020"]
     with pytest.raises(ShareError, match=r"there is no model churn in .* there is repaid-00000020, repaid-0"):
         shares.find(tmp_path, "churn")
+
+
+def test_a_draft_does_not_count_before_it_is_kept(tmp_path: Path) -> None:
+    """While all parties store theirs, scores go on with the model before."""
+    first = stored(tmp_path, "000000f0")
+    later = msgspec.structs.replace(first, model="repaid-00000020", created="2026-02-01T00:00:00+00:00")
+    draft = shares.draft(tmp_path, later, {"w": np.zeros(3)})
+    assert shares.load(tmp_path, "repaid").manifest.model == "repaid-000000f0"
+    draft.keep()
+    assert shares.load(tmp_path, "repaid").manifest.model == "repaid-00000020"
 
 
 def test_a_share_is_never_overwritten(tmp_path: Path) -> None:

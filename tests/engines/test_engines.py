@@ -118,8 +118,9 @@ from colonnade.job import EngineTerms
 from colonnade.models.linear import SHARD
 rng, n = np.random.default_rng(0), 3 * SHARD + 100
 X, order = rng.standard_normal((n, 7)), rng.permutation(n)
-with engine_of(EngineTerms(kind=sys.argv[1], workers=2)) as engine:
-    for here, there in ((INLINE.rows(X), engine.rows(X)), (INLINE.rows(X, order), engine.rows(X, order))):
+terms = EngineTerms(kind=sys.argv[1], workers=2)
+with engine_of(terms) as one, engine_of(terms) as other:  # as two parties of one process have them
+    for here, there in ((INLINE.rows(X), one.rows(X)), (INLINE.rows(X, order), other.rows(X, order))):
         for start, end in ((0, n), (SHARD - 50, 2 * SHARD + 70)):
             w, theta = rng.standard_normal((7, 2)), rng.standard_normal((end - start, 2))
             for verb, values in (("scores", w), ("gradient", theta)):

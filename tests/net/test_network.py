@@ -263,6 +263,50 @@ def test_a_flood_of_silent_connections_does_not_keep_a_peer_out() -> None:
     asyncio.run(main())
 
 
+FLOOD = """
+import resource, socket, sys, time
+held, at = [], time.monotonic()
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 100
+resource.setrlimit(resource.RLIMIT_NOFILE, (most + 100, most + 100))
+print("begins", flush=True)
+for number in range(2**30):
+    line = socket.socket()
+    line.setblocking(False)
+    try:
+        line.connect(("127.0.0.1", int(sys.argv[1])))
+    except BlockingIOError:
+        pass
+    held.append(line)
+    if len(held) > min(most, 15000):
+        held.pop(0).close()
+    time.sleep(max(0.0, at + number / 1200 - time.monotonic()))
+"""
+
+
+@pytest.mark.slow
+def test_twelve_hundred_strangers_a_second_do_not_keep_a_peer_out() -> None:
+    async def main() -> int:
+        where = addresses(PAIR)
+        ant, bee = wire("tls", "ant", where, connect_s=30.0), wire("tls", "bee", where, connect_s=30.0)
+        ends = [endpoint("ant", PAIR, ant, RealClock()), endpoint("bee", PAIR, bee, RealClock())]
+        listening = asyncio.ensure_future(bee.start())
+        flood = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", FLOOD, str(where["bee"][1]), stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            if flood.stdout is not None:
+                await flood.stdout.readline()
+            await asyncio.sleep(2)
+            await asyncio.wait_for(asyncio.gather(ant.start(), listening), 30)
+            return sum(bee.refused.values())
+        finally:
+            flood.kill()
+            await flood.wait()
+            await asyncio.gather(*(end.close() for end in ends))
+
+    assert asyncio.run(main()) > 1000
+
+
 def test_a_certificate_that_is_taken_away_ends_a_line_that_stands() -> None:
     async def main() -> None:
         where = addresses(PAIR)

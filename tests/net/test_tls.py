@@ -307,7 +307,7 @@ def test_a_party_may_leave_in_the_moment_in_which_a_stranger_comes() -> None:
         host, port = addresses(("bee",))["bee"]
         await engine.listen(host, port, lambda channel: None, lambda reason: None)
         with socket.create_connection((host, port), timeout=5) as stranger:
-            while not engine._handshaking:  # noqa: ASYNC110  the very turn is what this is about
+            while not engine._strangers:  # noqa: ASYNC110  the very turn is what this is about
                 await asyncio.sleep(0)
             await engine.close()
             return await asyncio.to_thread(stranger.recv, 1)

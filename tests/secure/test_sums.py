@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import fsum
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -292,3 +293,24 @@ def test_a_silent_party_is_a_named_error_within_the_deadline(kind: str, q: int) 
             assert parties.nets[0].clock.now() <= 1.25 * parties.nets[0].deadline
 
         with_parties(q, SUMS[kind], program)
+
+
+@pytest.mark.parametrize("kind", PROTECTED)
+def test_a_piece_that_is_none_of_the_sum_ends_it_by_name(kind: str) -> None:
+    """A party sends random words: no pieces within their range have such a total."""
+    pieces, rng = random_pieces(4, (20,)), np.random.default_rng(3)
+
+    async def program(parties: Parties) -> None:
+        hostile, send = parties.nets[2], parties.nets[2].send
+
+        def noise(to: str, message: Message) -> Awaitable[None]:
+            if isinstance(message, Piece | Branch):
+                values = rng.integers(0, 2**64, message.values.shape, dtype=np.uint64)
+                message = msgspec.structs.replace(message, values=values.view(message.values.dtype))
+            return send(to, message)
+
+        hostile.send = noise  # type: ignore[method-assign, assignment]
+        with pytest.raises(ProtocolError, match="adds up to no total: one of them gave no piece of it"):
+            await parties.sum(pieces, 0, tag=0)
+
+    with_parties(4, SUMS[kind], program)

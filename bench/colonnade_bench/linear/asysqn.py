@@ -65,10 +65,7 @@ def run(
     """Measure every part, or some, and write what there is after each."""
     bench = Bench("asysqn", TITLE, quick)
     bench.data["calibration"] = words(calibrated(out))
-    for piece in only or PARTS:
-        _piece(bench, piece, say, out, quick=quick)
-        bench.write(tables or out)
-    return bench.write(tables or out)
+    return bench.made(only or PARTS, lambda piece: _piece(bench, piece, say, out, quick=quick), tables or out)
 
 
 def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> None:
@@ -84,7 +81,7 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             crui(bench, costs, say, estimators=estimators, speeds=speeds, rows=1536 if quick else 4096)
             crui_on(bench, costs, say, estimators=estimators, speeds=speeds, rows=192 if quick else 1536)
         case "processes":
-            crui_of_processes(bench, say, speeds=speeds, batch=9 if quick else 4)
+            crui_of_processes(bench, say, speeds=speeds[::2], batch=9 if quick else 4)
         case "rounds":
             _rounds(bench, which, say, quick=quick)
         case "figure2" | "figure3" | "figure4":

@@ -53,10 +53,7 @@ def run(
 ) -> list[Path]:
     """Measure every part, or some, and write what there is after each."""
     bench = Bench("vfb2", TITLE, quick)
-    for piece in only or PARTS:
-        _piece(bench, piece, say, out, quick=quick)
-        bench.write(tables or out)
-    return bench.write(tables or out)
+    return bench.made(only or PARTS, lambda piece: _piece(bench, piece, say, out, quick=quick), tables or out)
 
 
 def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> None:

@@ -68,9 +68,9 @@ def party(number: int, names: list[str], ports: list[int], folder: str, count: i
     for child in multiprocessing.active_children():
         child.join()
     workers = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = sum(own[:2]) + sum(workers[:2]) - cpu
+    spent = {"cpu_own": sum(own[:2]) - cpu, "cpu_workers": sum(workers[:2])}
     figures = {"rss": own.ru_maxrss, "before": before, "worker": workers.ru_maxrss}
-    out.put({**result, **{name: kilobytes / 1024 for name, kilobytes in figures.items()}, "cpu": cpu})
+    out.put({**result, **{name: kilobytes / 1024 for name, kilobytes in figures.items()}, **spent})
 
 
 def main() -> None:
@@ -101,7 +101,8 @@ def main() -> None:
         "ids": given.ids,
         "common": results[0]["common"],
         "seconds": round(max(each["seconds"] for each in results), 1),
-        "cpu_seconds_all": round(sum(each["cpu"] for each in results), 1),
+        "cpu_seconds_all": round(sum(each["cpu_own"] + each["cpu_workers"] for each in results), 1),
+        "cpu_seconds_workers": round(sum(each["cpu_workers"] for each in results), 1),
         "largest_mb": round(max(each["rss"] for each in results)),
         "largest_growth_mb": round(max(each["rss"] - each["before"] for each in results)),
         "largest_worker_mb": round(max(each["worker"] for each in results)),

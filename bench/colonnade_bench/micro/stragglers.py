@@ -2,12 +2,13 @@
 
     python -m colonnade_bench.micro.stragglers PART ... [--work-ms 4] [--epochs 4] [--json FILE]
                                                [--worlds simulated network] [--sets a9a uci-credit]
+                                               [--algorithms vfb2-svrg] [--counts 1 2 4]
 
 Parts:
 - rounds: 4 parties, 3 of them dominators, one dominator (or the passive party) at speed 0.2: time for the
   same rounds beside the synchronous twin's, every dominator's share of the launches, and the delays;
 - target: time to a sub-optimality of 1e-3, 8 parties, one at 0.4, either a dominator or a passive one;
-- schedules: the same on the virtual clock, by batches in flight and stale ones, also with nobody slow;
+- schedules: the same on the virtual clock, by what is in flight, also with nobody slow and one at 0.2;
 - algorithms: VFB2, AsySQN, AsyREVEL and VFL-CZOFO: how much longer a run takes with a party at 0.4;
 - parties: time for the same columns cut among 1, 2, 4, 8 and 16 parties;
 - accuracy: test accuracy with and without a party at 0.4.
@@ -39,7 +40,12 @@ from colonnade.run.federate import Tables, federate, run_tables
 
 Row = dict[str, Any]
 WORLDS = ("simulated", "network")
-SETS = ("a9a", "uci-credit")  # of the parts that need real data
+# of the parts that need real data; on UCI credit a few rows outweigh all, and small batches need small steps
+TARGETS: dict[str, Row] = {
+    "a9a": {"batch": 256, "epochs": 40, "target": 1e-3, "evaluate_every": 0.25},
+    "uci-credit": {"batch": 1024, "epochs": 150, "target": 1e-3, "evaluate_every": 0.25},
+}
+SETS = tuple(TARGETS)
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class Effort:
     epochs: int
     worlds: Sequence[str] = WORLDS
     sets: Sequence[str] = SETS
+    algorithms: Sequence[str] = ("vfb2-svrg", "asysqn-saga", "czofo")  # of `accuracy`
+    counts: Sequence[int] = (1, 2, 4, 8, 16)  # of `parties`
 
 
 def network(effort: Effort, speeds: Sequence[float], **more: Any) -> Row:
@@ -107,10 +115,16 @@ def seconds(result: Result) -> float:
     return result.cost.seconds if virtual is None else virtual
 
 
-# whether calls are joined, batches in flight, and stale ones of a party that lags
-IN_FLIGHT = (
-    (True, 3, 0), (True, 6, 0), (True, 6, 8), (True, 24, 0), (True, 48, 0), (False, 3, 0), (False, 24, 0),
-)  # fmt: skip
+# whether calls are joined, and what else a job says: nothing, no share beyond the window, a wide window
+IN_FLIGHT: tuple[tuple[bool, Row], ...] = (
+    (True, {}),
+    (True, {"stale": 0}),
+    (True, {"ahead": 6, "stale": 0}),
+    (True, {"ahead": 24, "stale": 0}),
+    (True, {"max_delay": 300}),
+    (False, {}),
+    (False, {"ahead": 24}),
+)
 
 
 def rounds(effort: Effort) -> Iterator[Row]:
@@ -120,38 +134,24 @@ def rounds(effort: Effort) -> Iterator[Row]:
         speeds = [0.2 if k == slow else 1.0 for k in range(4)]
         data = tables(4, 3)
         sync = trained("vfb-sgd", world, data, train, network(effort, speeds))
-        for join, ahead, stale in IN_FLIGHT:
-            choice = {"ahead": ahead, "stale": stale}
+        for join, choice in IN_FLIGHT:
             found = trained("vfb2-sgd", world, data, {**train, **choice}, network(effort, speeds, join=join))
-            launched = found.cost.launched_by_party
+            launched, late = found.cost.launched_by_party, found.staleness
             yield {
                 "world": world,
                 "slow": who,
                 "join": join,
-                "ahead": ahead,
-                "stale": stale,
+                "choice": choice or "defaults",
                 "synchronous s": seconds(sync),
                 "asynchronous s": seconds(found),
                 "over": seconds(sync) / seconds(found),
                 "launched": [round(each / sum(launched.values()), 3) for each in launched.values()],
-                "delay max": found.staleness.max,
-                "tau_1": found.staleness.tau_1,
-                "tau_2": found.staleness.tau_2,
+                "delay mean": late.mean,
+                "delay max": late.max,
+                "tau_1": late.tau_1,
+                "tau_2": late.tau_2,
+                "bound": late.bound,
             }
-        bounded = trained(
-            "vfb2-sgd", world, data, {**train, "ahead": 24, "max_delay": 300}, network(effort, speeds)
-        )
-        yield {
-            "world": world,
-            "slow": who,
-            "join": True,
-            "ahead": 24,
-            "synchronous s": seconds(sync),
-            "asynchronous s": seconds(bounded),
-            "over": seconds(sync) / seconds(bounded),
-            "delay max": bounded.staleness.max,
-            "bound": bounded.staleness.bound,
-        }
 
 
 def target(effort: Effort) -> Iterator[Row]:
@@ -169,7 +169,7 @@ def target(effort: Effort) -> Iterator[Row]:
                 "algorithm": algorithm,
                 "world": world,
                 "data": {"train": name, "parties": 8, "active": 3},
-                "train": {"epochs": 40, "batch": 256, "target": 1e-3, "evaluate_every": 0.25},
+                "train": TARGETS[name],
                 "network": net,
                 **clear(algorithm),
             }
@@ -188,8 +188,8 @@ def target(effort: Effort) -> Iterator[Row]:
             }
 
 
-# batches in flight, and stale ones of a party that lags; the first is the default
-SCHEDULES = ((3, 0), (3, 2), (3, 4), (6, 0), (6, 2), (6, 4), (6, 8))
+# what a job says of batches in flight; the first is the default
+SCHEDULES: tuple[Row, ...] = ({}, {"stale": 0}, {"ahead": 6, "stale": 0}, {"stale": 2})
 # the slow party's speed and place
 SLOW = {
     "nobody": (1.0, 0), "dominator, 0.2": (0.2, 1), "passive, 0.2": (0.2, 7), "dominator, 0.4": (0.4, 1),
@@ -203,13 +203,12 @@ def schedules(effort: Effort) -> Iterator[Row]:
         net = network(effort, [speed if k == place else 1.0 for k in range(8)])
         net.pop("work_ms")
         base = None
-        for algorithm, (ahead, stale) in (("vfb-svrg", (1, 0)), *(("vfb2-svrg", how) for how in SCHEDULES)):
-            choice = {} if algorithm == "vfb-svrg" else {"ahead": ahead, "stale": stale}
+        for algorithm, choice in (("vfb-svrg", {}), *(("vfb2-svrg", how) for how in SCHEDULES)):
             job = {
                 "algorithm": algorithm,
                 "world": "simulated",
                 "data": {"train": name, "parties": 8, "active": 3},
-                "train": {"epochs": 20, "batch": 64, "target": 1e-3, "evaluate_every": 0.25, **choice},
+                "train": {**TARGETS[name], **choice},
                 "network": net,
                 **clear(algorithm),
             }
@@ -218,8 +217,8 @@ def schedules(effort: Effort) -> Iterator[Row]:
             yield {
                 "data": name,
                 "slow": who,
-                "ahead": ahead,
-                "stale": stale,
+                "algorithm": algorithm,
+                "choice": choice or "defaults",
                 "over synchronous": base / seconds(result),
                 "gap": result.metrics["suboptimality"],
                 "epochs": result.cost.epochs,
@@ -263,7 +262,7 @@ def parties(effort: Effort) -> Iterator[Row]:
     """Time for the same columns cut among 1 to 16 parties, two of them dominators."""
     for world, algorithm in product(effort.worlds, ("vfb2-sgd", "vfb-sgd")):
         alone = None
-        for q in (1, 2, 4, 8, 16):
+        for q in effort.counts:
             if world == "network" and q > (os.cpu_count() or 1):
                 continue
             share = replace(effort, work_ms=effort.work_ms * 4 / q)
@@ -295,7 +294,7 @@ ACCURATE: dict[str, Row] = {
 
 def accuracy(effort: Effort) -> Iterator[Row]:
     """Test accuracy with and without a party at 0.4."""
-    for name, world, algorithm in product(effort.sets, effort.worlds, ACCURATE):
+    for name, world, algorithm in product(effort.sets, effort.worlds, effort.algorithms):
         found, sections = [], ACCURATE[algorithm]
         count = sections["data"]["parties"] + ("server" in sections["data"])
         for slow in (1.0, 0.4):
@@ -342,11 +341,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=WORLDS)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--algorithms", nargs="+", choices=ACCURATE, default=list(ACCURATE))
+    parser.add_argument("--counts", nargs="+", type=int, default=Effort.counts)
     parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    effort = Effort(arguments.work_ms, arguments.epochs, arguments.worlds, arguments.sets)
+    given = vars(parser.parse_args())
+    parts, file = given.pop("parts"), given.pop("json")
+    effort = Effort(**given)
     found: dict[str, list[Row]] = {}
-    for part in arguments.parts:
+    for part in parts:
         print(f"# {part}", flush=True)
         found[part] = []
         for row in PARTS[part](effort):
@@ -356,8 +358,8 @@ def main() -> None:
                 for key, value in row.items()
             )
             print("  ".join(words), flush=True)
-            if arguments.json:
-                arguments.json.write_text(json.dumps(found, indent=1))
+            if file:
+                file.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

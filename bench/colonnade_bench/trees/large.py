@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,16 +44,14 @@ def large(rows: int, labels: str) -> Large:
             "trees": {"max_bin": BINS, "max_depth": DEPTH},
         }
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run_tables(structs.replace(job, compare=False), _tables(rows), progress=note)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    done = run_tables(structs.replace(job, compare=False), _tables(rows), progress=note)
+    shares = done.shares.values()
     between = slice(0, TREES)  # the last moment is measured twice
     return Large(
         float(np.diff(when[between]).mean()),
-        processor / TREES,
+        sum(share.cpu_seconds or 0.0 for share in shares) / TREES,
         float(np.diff(sent[between]).mean()),
-        after.ru_maxrss / 1e6,
+        max([share.peak_memory_mb or 0.0 for share in shares]) / 1e3,
     )
 
 

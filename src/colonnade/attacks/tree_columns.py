@@ -69,9 +69,10 @@ def _equations(case: Case) -> Iterator[tuple[Floats, dict[str, list[Floats]]]]:
 
 def _factors(words: Words, frontier: Frontier) -> Floats:
     """g, and then h, of the rows of every slot, 0 for all others."""
-    slots, rows = frontier.asked.slots, frontier.asked.rows
+    asked = frontier.asked
+    slots, rows = asked.slots, asked.rows
     found = np.zeros((2, slots, len(words)))
-    slot = np.repeat(np.arange(slots), frontier.asked.counts)
+    slot = np.repeat(np.arange(slots), asked.counts)
     found[0, slot, rows], found[1, slot, rows] = parted(words[rows])
     return found.reshape(2 * slots, -1)
 

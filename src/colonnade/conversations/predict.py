@@ -13,9 +13,9 @@ trust, and of the policy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,8 +29,27 @@ from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import PairStreams
 
+T = TypeVar("T")
 CHUNK = 2**16  # rows that are scored at once
 _END = np.empty(0, dtype=np.int64)
+
+
+class Workplace(Protocol):
+    """Where what takes long is computed."""
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """The result of some work, which touches nothing that others work on."""
+        ...
+
+
+class Here:
+    """On the spot: whatever else this process has to do waits."""
+
+    async def do(self, work: Callable[[], T]) -> T:
+        return work()
+
+
+HERE = Here()
 
 
 class Scorer(Protocol):
@@ -104,6 +123,7 @@ class Session:
     asker: str
     scorer: Scorer
     streams: PairStreams = NO_STREAMS
+    workplace: Workplace = HERE
     _tags: int = 0
     _requests: int = 0
 

@@ -2,7 +2,8 @@
 
 Every dominator passes over the rows for itself (`schedule.OwnPasses`). Every party sends it shares without
 being asked, as far as the dominator's own window allows: `ahead` rounds beyond those of this dominator that
-are finished here. Nobody waits for another dominator, and a fast one launches more rounds than a slow one.
+are finished here, and up to `stale` more where it uses them (`reach`). Nobody waits for another dominator,
+and a fast one launches more rounds than a slow one.
 
 A sum needs the share of every party. So one party, the keeper, decides how many rounds there are, and
 needs no word for it: a round exists once the keeper has given its share. The keeper gives as many shares as
@@ -29,6 +30,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from colonnade.conversations.reach import MOST, Reach, ReachState
 from colonnade.conversations.window import Conditions, Window, WindowState
 from colonnade.errors import JobError, ProtocolError
 from colonnade.messages import Enough
@@ -77,6 +79,23 @@ def lead_within(dominators: int, ahead: int, stale: int, max_delay: int | None) 
     return (max_delay - none) // (one - none) if one > none else UNBOUNDED
 
 
+def stale_within(dominators: int, ahead: int, max_delay: int | None) -> int:
+    """How many rounds beyond its window a dominator may get, so that `max_delay` is kept.
+
+    A dominator that is k times as fast as another needs k shares ahead and k between two thetas of the other:
+    the bound is used up for both alike.
+
+    >>> stale_within(3, 1, 10), stale_within(3, 1, 300), stale_within(3, 1, None) == MOST
+    (0, 6, True)
+    """
+    if max_delay is None:
+        return MOST
+    stale = 0
+    while stale < MOST and (bound(dominators, ahead, stale + 1, ahead + stale + 1) or 0) <= max_delay:
+        stale += 1
+    return stale
+
+
 @dataclass
 class TicketsState:
     """How far a party is with every dominator's rounds, and where the run pauses or ends."""
@@ -84,6 +103,7 @@ class TicketsState:
     limits: list[int]  # rounds of all dominators until every pause, and until the end
     windows: list[WindowState]
     marks: list[list[int]]  # for every dominator: the rounds of each that were begun at its last theta
+    reach: ReachState
     leg: int = 0  # pauses so far
     closed: list[list[int]] = field(default_factory=list)  # for every leg: the rounds of each until its end
     told: int = 0  # legs whose end the keeper has told all
@@ -111,13 +131,15 @@ class Tickets:
         keeper: bool = False,
         stale: int = 0,
         lead: int = UNBOUNDED,
+        own: int | None = None,
     ) -> None:
         self.own_ahead, self.keeper, self.lead = ahead, keeper, lead
         self.delay_bound = bound(dominators, ahead, stale, lead)
         self.windows = [Window(ahead, UNBOUNDED) for _ in range(dominators)]
         marks = [[0] * dominators for _ in range(dominators)]
         limits = [*sorted(set(gates)), rounds]
-        self.state = TicketsState(limits, [window.state for window in self.windows], marks)
+        self.reach = Reach(dominators, ahead, own)
+        self.state = TicketsState(limits, [window.state for window in self.windows], marks, self.reach.state)
         self._conditions = Conditions()
 
     # -- how far it is ------------------------------------------------------------------------------
@@ -183,8 +205,8 @@ class Tickets:
 
     def open_to(self, number: int, extra: int = 0) -> bool:
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
-        own, window, _ = self._of(number)
-        if not self._may_begin(number, extra) or not window.open_to(own, extra):
+        own, window, index = self._of(number)
+        if not self._may_begin(number, extra) or not window.open_to(own, self._beyond(index, extra)):
             return False
         self._close_if_full()
         return True
@@ -196,6 +218,7 @@ class Tickets:
     def heard(self, number: int, seen: Sequence[int]) -> None:
         """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
         self.state.seen[number] = seen
+        self.reach.hear(number % len(self.windows))
 
     def finish(self, numbers: Iterable[int]) -> None:
         """Mark rounds as finished."""
@@ -206,6 +229,7 @@ class Tickets:
             window.finish((own,))
             if self.lead < UNBOUNDED:
                 self.state.marks[index] = [each.begun for each in self.windows]
+        self.reach.look_back([window.begun for window in self.windows])
         self._conditions.wake()
 
     def _measure(self, number: int, done: Sequence[int]) -> None:
@@ -221,9 +245,18 @@ class Tickets:
 
     def _may_begin(self, number: int, extra: int) -> bool:
         own, index = divmod(number, len(self.windows))
-        return self.windows[index].may_begin(own, extra) and (not self.keeper or self._has_ticket(index))
+        beyond = self._beyond(index, extra)
+        if not self.windows[index].may_begin(own, beyond):
+            return False
+        if index == self.reach.own and not self.reach.may_launch(self.windows[index].base):
+            return False
+        return not self.keeper or self._has_ticket(index, self.own_ahead + beyond)
 
-    def _has_ticket(self, index: int) -> bool:
+    def _beyond(self, index: int, extra: int) -> int:
+        """How many rounds beyond its window a dominator gets: as many as it uses, and `extra` at most."""
+        return min(extra, self.reach.beyond(index, self.windows[index].base)) if extra else 0
+
+    def _has_ticket(self, index: int, most: int) -> bool:
         """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta.
 
         A slow dominator has fewer in hand than a fast one, or at a pause all would wait for it to use them.
@@ -232,7 +265,7 @@ class Tickets:
         if state.leg < len(state.closed):
             return False
         in_hand = window.begun - window.finished
-        if in_hand and in_hand * max(self.done) > self.own_ahead * window.finished:
+        if in_hand and in_hand * max(self.done) > most * window.finished:
             return False
         if self.lead >= UNBOUNDED:
             return True

@@ -16,7 +16,7 @@ from colonnade.data.formats import Wanted
 from colonnade.data.idx import read_idx
 from colonnade.data.keys import identified, parts_of
 from colonnade.data.libsvm import read_libsvm
-from colonnade.data.table import RawTable, count
+from colonnade.data.table import Column, RawTable, count
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key
 
@@ -100,18 +100,22 @@ def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) 
             return read_libsvm(path, n_features)
 
 
+def label_gaps(raw: RawTable, y: Column) -> NDArray[np.bool_]:
+    """Which rows have no label; infinite ones are refused."""
+    if y.dtype == object:
+        return np.asarray(y == "")
+    numbers = y.astype(np.float64)
+    if np.isinf(numbers).any():
+        row = raw.row_number(int(np.isinf(numbers).argmax()))
+        raise DataError(f"{raw.name}: the label of row {row} is infinite; correct it")
+    return np.isnan(numbers)
+
+
 def _labelled(raw: RawTable) -> RawTable:
-    """The rows that have a label, where labels were read; infinite ones are refused."""
+    """The rows that have a label, where labels were read."""
     if raw.y is None:
         return raw
-    if raw.y.dtype == object:
-        gaps = raw.y == ""
-    else:
-        numbers = raw.y.astype(np.float64)
-        gaps = np.isnan(numbers)
-        if np.isinf(numbers).any():
-            row = raw.row_number(int(np.isinf(numbers).argmax()))
-            raise DataError(f"{raw.name}: the label of row {row} is infinite; correct it")
+    gaps = label_gaps(raw, raw.y)
     if gaps.all():
         raise DataError(f"{raw.name}: no row has a label")
     if not gaps.any():

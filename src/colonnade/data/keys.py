@@ -78,7 +78,7 @@ def identified(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> RawT
     lost = raw.rows - len(kept)
     raw = raw.take(kept) if lost else raw
     raw = replace(raw, reading=raw.reading.and_left_out(lost, NO_ID))
-    return _once(replace(raw, ids=_normal(raw, keys, names)))
+    return _once(replace(raw, ids=normal(raw, keys, names)))
 
 
 def parts_of(ids: NDArray[np.str_], columns: int) -> list[NDArray[np.str_]]:
@@ -93,7 +93,7 @@ def shown(id_text: str) -> str:
     return id_text.replace(ID_MARK, " + ")
 
 
-def _normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[np.str_]:
+def normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[np.str_]:
     """Every id in its normal form; an error counts those that have none."""
     forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
     ids = np.empty(0, dtype=np.str_) if raw.ids is None else raw.ids

@@ -21,10 +21,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.arrays import Numbers
+from colonnade.arrays import Numbers, Rows
 from colonnade.data.dialect import Dialect
 from colonnade.data.formats import Wanted, raw_table
-from colonnade.data.large_csv import as_parquet, is_csv, numbers_in
+from colonnade.data.large_csv import as_parquet, first_rows, is_csv, numbers_in
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
 
@@ -80,14 +80,18 @@ class BigFile:
 
     def stretches(self, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, RawTable]]:
         """These columns, with the label and ids that are wanted; and in which row each stretch begins."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        for start, table in self._stretches(wanted, columns):
+            yield start, self._raw(table, wanted, np.arange(start, start + table.num_rows))
 
-        start = 0
-        with pq.ParquetFile(self.source) as file:
-            for batch in file.iter_batches(STRETCH, columns=self._read(wanted, columns), use_threads=False):
-                yield start, self._raw(pa.Table.from_batches([batch]), wanted, start)
-                start += batch.num_rows
+    def picked(self, wanted: Wanted, columns: Sequence[str], rows: Rows) -> RawTable:
+        """Some rows of it, which are sorted; everything is read to find them."""
+        import pyarrow as pa
+
+        parts = []
+        for start, table in self._stretches(wanted, columns):
+            first, last = np.searchsorted(rows, [start, start + table.num_rows])
+            parts.append(table.take(rows[first:last] - start))
+        return self._raw(pa.concat_tables(parts), wanted, rows)
 
     def sample(self, wanted: Wanted, columns: Sequence[str], tests: TestRows | None) -> RawTable:
         """Training rows from all over the file, about `SAMPLE` at most, to learn from."""
@@ -98,14 +102,25 @@ class BigFile:
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             starts = np.cumsum([0, *sizes]).tolist()
             groups = np.unique(np.linspace(0, len(sizes) - 1, GROUPS).astype(int)).tolist()
-            parts = []
+            parts, places = [], []
             for group in groups:
                 part = file.read_row_group(group, columns=self._read(wanted, columns), use_threads=False)
                 rows = np.arange(0, part.num_rows, -(-part.num_rows * len(groups) // SAMPLE))
                 if tests is not None:
                     rows = rows[~tests.mask(starts[group], starts[group + 1])[rows]]
                 parts.append(part.take(rows))
-        return self._raw(pa.concat_tables(parts), wanted, 0)
+                places.append(starts[group] + rows)
+        return self._raw(pa.concat_tables(parts), wanted, np.concatenate(places))
+
+    def _stretches(self, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        start = 0
+        with pq.ParquetFile(self.source) as file:
+            for batch in file.iter_batches(STRETCH, columns=self._read(wanted, columns), use_threads=False):
+                yield start, pa.Table.from_batches([batch])
+                start += batch.num_rows
 
     def _read(self, wanted: Wanted, columns: Sequence[str]) -> list[str]:
         """The names of all that is read, in the order of the file; an error if one is not there."""
@@ -115,7 +130,7 @@ class BigFile:
                 raise DataError(f"{self.path}: no column '{name}'; {suggest(name, self.columns)}")
         return [name for name in self.columns if name in set(named)]
 
-    def _raw(self, table: Any, wanted: Wanted, start: int) -> RawTable:
+    def _raw(self, table: Any, wanted: Wanted, origin: Rows) -> RawTable:
         """A part of the file as a table that knows which rows of it these are."""
         if table.num_rows == 0:
             raise DataError(f"{self.path}: the file has no rows")
@@ -126,7 +141,7 @@ class BigFile:
             raw.values,
             raw.ids,
             raw.y,
-            origin=np.arange(start, start + raw.rows),
+            origin=origin,
             reading=raw.reading,
         )
 
@@ -148,6 +163,15 @@ def opened(path: Path, folder: Path, dialect: Dialect = AS_FOUND, verbatim: Sequ
     if is_csv(path) and path.is_file():
         return BigFile.open(path, as_parquet(path, folder, dialect, verbatim))
     raise DataError(f"{path}: is no CSV or Parquet file; no other is read beside one that is this large")
+
+
+def some_rows(path: Path, label: str | None, ids: tuple[str, ...], dialect: Dialect) -> RawTable:
+    """Some rows of a large file, to see what is wrong with it before all are read."""
+    if is_csv(path):
+        return first_rows(path, Wanted(label, ids), dialect)
+    file = BigFile.open(path)
+    columns = [name for name in file.columns if name != label and name not in ids]
+    return file.sample(file.wanted(label, ids), columns, None)
 
 
 def _is_parquet(path: Path) -> bool:

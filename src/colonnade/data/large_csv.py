@@ -8,6 +8,7 @@ Whole numbers become numbers at once, since a decimal mark may follow anywhere.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ import msgspec
 
 from colonnade.data import header
 from colonnade.data.dialect import GAPS, Dialect, sniffed
-from colonnade.data.formats import COMPRESSED, open_bytes, plain_name
+from colonnade.data.formats import COMPRESSED, Wanted, open_bytes, parsed, plain_name
+from colonnade.data.table import RawTable
 from colonnade.errors import DataError
 
 HEAD = 2**20
@@ -46,21 +48,37 @@ def numbers_in(path: Path, given: Dialect) -> int:
     return int(lines * len(header.names_of(plain, str(dialect.separator))) / part)
 
 
+def first_rows(path: Path, wanted: Wanted, given: Dialect) -> RawTable:
+    """The rows of the first block, as they would be read of a smaller file."""
+    with open_bytes(path) as stream:
+        head = stream.read(BLOCK)
+    plain, dialect = sniffed(head[: head.rfind(b"\n") + 1], given, plain_name(path))
+    return parsed(path, plain, wanted, dialect, tuple(dialect.said()))
+
+
 def as_parquet(path: Path, folder: Path, given: Dialect, verbatim: Sequence[str] = ()) -> Path:
     """The file as Parquet, in this folder; one that was converted before is found again.
 
     `verbatim` columns are read as text, letter by letter: ids and categories.
     """
     state = path.stat()
-    made_of = [str(path.resolve()), state.st_size, state.st_mtime_ns, sorted(verbatim), repr(given)]
-    digest = hashlib.sha256(msgspec.json.encode(made_of)).hexdigest()[:16]
-    target = folder / f"{digest}.parquet"
+    whose = _digest([str(path.resolve()), sorted(verbatim), repr(given)])
+    target = folder / f"{whose}-{_digest([state.st_size, state.st_mtime_ns])}.parquet"
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        unfinished = target.with_suffix(".part")
-        _convert(path, unfinished, given, verbatim)
-        unfinished.replace(target)
+        unfinished = target.with_suffix(f".{os.getpid()}.part")
+        try:
+            _convert(path, unfinished, given, verbatim)
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        for old in set(folder.glob(f"{whose}-*.parquet")) - {target}:  # of the file as it was before
+            old.unlink()
     return target
+
+
+def _digest(made_of: list[object]) -> str:
+    return hashlib.sha256(msgspec.json.encode(made_of)).hexdigest()[:16]
 
 
 def _convert(path: Path, target: Path, given: Dialect, verbatim: Sequence[str]) -> None:

@@ -27,9 +27,11 @@ from colonnade.deploy.journal import Decision
 from colonnade.deploy.rows import digests
 from colonnade.deploy.session import Event, Tell
 from colonnade.deploy.settings import Settings
+from colonnade.deploy.shares import StoredShare
 from colonnade.deploy.terms import Terms
 from colonnade.deploy.views import ProposalView
 from colonnade.errors import ColonnadeError, JobError, PeerUnreachable
+from colonnade.job import Key
 
 LIMIT = 2**28
 CHUNK = 2**15  # rows that are asked for at once
@@ -248,12 +250,13 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
 
 async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Prediction:
     """Score the rows with these ids together with the other parties."""
-    share = daemon.serving.load(request.model)
+    share = await asyncio.to_thread(daemon.serving.load, request.model)
     trained = share.manifest.terms
     keys = daemon.settings.data[request.data or trained.parties[daemon.me].data].keys
     if len(request.ids) != len(keys):
         raise JobError(f"{len(request.ids)} id columns were given, {', '.join(keys)} are needed")
-    wanted = digests([np.array(column) for column in request.ids], trained.align.keys, keys)
+    # many ids, and many scores, are work for a thread: others are answered meanwhile
+    wanted = await asyncio.to_thread(_digests, request.ids, trained.align.keys, keys)
 
     async def use(ready: scoring.Ready) -> tuple[Digests, Floats, tuple[str, ...]]:
         asked = [
@@ -266,12 +269,19 @@ async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Predi
     away = sorted(set(trained.parties) - set(present))
     daemon.journal.scored_rows += len(ids)
     z = scoring.with_mean_parts(share.manifest, z, away)
+    rows = await asyncio.to_thread(_found, share, wanted, ids, z)
+    return {"model": share.manifest.model, "degraded": away, "rows": rows}
+
+
+def _digests(ids: list[list[str]], rules: tuple[Key, ...], keys: tuple[str, ...]) -> Digests:
+    """The digests of ids, one list for every id column."""
+    return digests([np.array(column) for column in ids], rules, keys)
+
+
+def _found(share: StoredShare, wanted: Digests, ids: Digests, z: Floats) -> list[scoring.ScoredRow | None]:
+    """The scored row of every id that was asked for, None where not all parties know it."""
     found = dict(zip([row.tobytes() for row in ids], scoring.outputs(share, z), strict=True))
-    return {
-        "model": share.manifest.model,
-        "degraded": away,
-        "rows": [found.get(row.tobytes()) for row in wanted],
-    }
+    return [found.get(row.tobytes()) for row in wanted]
 
 
 def status(daemon: Daemon) -> DaemonStatus:

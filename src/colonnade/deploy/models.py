@@ -39,6 +39,11 @@ def asked_of(party: str, terms: Terms) -> dict[str, OwnModel | HeadModel]:
     return asked | {HEAD: terms.model.server} if party == terms.server else asked
 
 
+def is_own_code(settings: Settings, terms: Terms) -> bool:
+    """Whether a model that a job asks of this party is code that its settings name."""
+    return any(model.kind in CODE for model in asked_of(settings.name, terms).values())
+
+
 def code_of(settings: Settings, model: OwnModel | HeadModel) -> Code | None:
     """The code that a model's name stands for here; None for a model that comes with Colonnade.
 

@@ -5,8 +5,11 @@ Where the job asks for weight of evidence, the parties find it together between 
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +22,8 @@ from colonnade.data.table import RawTable, Table
 from colonnade.data.weights import training_weights
 from colonnade.data.woe import Weighed, make_bins
 from colonnade.deploy import models
-from colonnade.deploy.rows import PartyRows, load_rows, split_rows
+from colonnade.deploy.large_rows import Part, StoredTables, fresh_folder
+from colonnade.deploy.rows import COLUMNS, PartyRows, load_rows, split_rows
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.terms import Contract, Terms
@@ -44,7 +48,10 @@ def read_rows(settings: Settings, contract: Contract) -> PartyRows:
         weight=member.weight,
         exposure=member.exposure,
         bare=contract.is_bare(me),
+        memory=settings.memory_bytes,
     )
+    if own.large is not None:
+        _refuse_large(terms, member.data)
     # types and gaps are found now, before anybody waits for anybody
     if terms.prepare.woe:
         make_bins(own.table, _categorical(own.table, terms), terms.woe)
@@ -96,66 +103,79 @@ def labels_for(raw: RawTable, contract: Contract) -> Labels:
     return labels
 
 
+def _refuse_large(terms: Terms, name: str) -> None:
+    """Refuse what is only done with columns that fit the memory."""
+    asked = {"prepare.woe": terms.prepare.woe, "train.class_weight": terms.train.class_weight}
+    for key, value in asked.items():
+        if value:
+            raise DataError(
+                f"data.{name}: is read in stretches, which {key} cannot be; leave it out of the job, or give "
+                "more memory in this party's settings"
+            )
+
+
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """This party's common rows, what each is for (training, validation, test), and how to prepare them."""
+    """This party's common rows: how many are for what, how they are prepared, and the table of each part."""
 
-    raw: RawTable
-    train: Rows
-    validation: Rows
-    test: Rows
+    columns: tuple[str, ...]
+    counts: dict[str, int]
     preparation: Preparation
     labels: Labels | None
-
-    def table(self, rows: Rows) -> Table:
-        """Some of the common rows as numbers, with their labels and weights where this party holds them."""
-        part = self.raw.take(rows)
-        y = None
-        if self.labels is not None and part.y is not None:
-            y = self.labels.transform(part.y, name=self.raw.name, origin=part.origin)
-        table = self.preparation.transform(replace(part, y=None, ids=None), y)
-        return replace(table, weight=part.weight)
-
-    def to_train(self, class_weight: ClassWeight) -> Table:
-        """The rows to train on, weighted by their classes as well."""
-        table = self.table(self.train)
-        if self.labels is None:
-            return table
-        return replace(table, weight=training_weights(self.raw.take(self.train), self.labels, class_weight))
+    table: Callable[[Part], Table]
 
     def base_rate(self) -> float | None:
         """The part of the training rows whose label is positive, where there are two classes known here."""
-        y = self.table(self.train).y
-        return float(np.mean(y > 0)) if y is not None and self.labels and self.labels.positive else None
-
-    def counts(self) -> dict[str, int]:
-        """How many rows are common, and how many of them are for what."""
-        return {
-            "common": self.raw.rows,
-            "train": len(self.train),
-            "validation": len(self.validation),
-            "test": len(self.test),
-        }
+        y = self.table("train").y if self.labels and self.labels.positive else None
+        return None if y is None else float(np.mean(y > 0))
 
 
 async def prepared(session: RunSession, contract: Contract, rows: Rows) -> Aligned:
     """Split the common rows, and learn the preparation from those to train on; what it does is logged."""
-    terms, me = contract.terms, session.me
-    ids, raw = session.own_rows.ids[rows], session.own_rows.table.take(rows)
-    train, validation, test = split_rows(ids, terms.split, terms.seed)
+    terms, own = contract.terms, session.own_rows
+    train, validation, test = split_rows(own.ids[rows], terms.split, terms.seed)
     if not len(train) or not len(test):
-        raise DataError(f"{len(ids)} common rows leave none to train or none to test on; see split")
-    known = raw.take(train)
-    labels = labels_for(known, contract) if me in terms.active else None
+        raise DataError(f"{len(rows)} common rows leave none to train or none to test on; see split")
+    parts: dict[Part, Rows] = {"train": rows[train], "validation": rows[validation], "test": rows[test]}
+    counts = {"common": len(rows)} | {str(part): len(chosen) for part, chosen in parts.items()}
+    known = own.table.take(rows[train]) if own.large is None else own.large.picked(rows[train])
+    labels = labels_for(known, contract) if session.me in terms.active else None
     if labels is not None and known.y is not None:
-        known = replace(known, y=labels.transform(known.y, name=raw.name, origin=known.origin))
+        known = replace(known, y=labels.transform(known.y, name=known.name, origin=known.origin))
     woe = await _weighed(session, terms, known) if terms.prepare.woe else ()
-    made = preparation_for(known, contract, intercept=me == contract.intercept_at, woe=woe)
+    made = preparation_for(known, contract, intercept=session.me == contract.intercept_at, woe=woe)
     for said in made.done():
         log.info("run %08x: %s", session.run, said)
     for said in made.warnings:
         log.warning("run %08x: %s", session.run, said)
-    return Aligned(raw, train, validation, test, made, labels)
+    if own.large is not None:
+        stored = StoredTables(fresh_folder(session.settings.state / COLUMNS, session.run))
+        await asyncio.to_thread(stored.write, own.large, parts, made, labels)
+        return Aligned(
+            known.columns, counts, made, labels, partial(stored.table, party=session.me, made=made)
+        )
+    table = partial(_table, own.table, parts, made, labels, terms.train.class_weight)
+    return Aligned(known.columns, counts, made, labels, table)
+
+
+def _table(
+    raw: RawTable,
+    parts: Mapping[Part, Rows],
+    made: Preparation,
+    labels: Labels | None,
+    class_weight: ClassWeight,
+    part: Part,
+) -> Table:
+    """The rows of a part as numbers, with labels and weights where this party holds them.
+
+    Rows to train on are weighted by their classes as well.
+    """
+    chosen = raw.take(parts[part])
+    if labels is None or chosen.y is None:
+        return replace(made.transform(replace(chosen, y=None, ids=None), None), weight=chosen.weight)
+    y = labels.transform(chosen.y, name=raw.name, origin=chosen.origin)
+    weight = training_weights(chosen, labels, class_weight) if part == "train" else chosen.weight
+    return replace(made.transform(replace(chosen, y=None, ids=None), y), weight=weight)
 
 
 async def _weighed(session: RunSession, terms: Terms, train: RawTable) -> tuple[Weighed, ...]:

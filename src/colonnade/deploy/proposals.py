@@ -75,7 +75,7 @@ async def _training(settings: Settings, peers: Peers, peer: str, contract: Contr
 async def _share(settings: Settings, peers: Peers, peer: str, asked: Scoring) -> StoredShare:
     """This party's share of the model that is asked for, if the peer may ask for it."""
     policy.check_scoring(settings, peer, asked)
-    share = shares.load(settings.state / "models", asked.model)
+    share = await asyncio.to_thread(shares.load, settings.state / "models", asked.model)
     trained = share.manifest.terms
     if peer not in trained.active or not set(asked.parties) <= set(trained.parties):
         raise Refused(f"{peer} holds no label of {asked.model}, or asks with others than its parties")

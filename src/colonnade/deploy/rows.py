@@ -8,7 +8,7 @@ operator, and are never sent to a peer as they are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,20 +19,29 @@ from colonnade.arrays import Digests, Rows
 from colonnade.data.dialect import Dialect
 from colonnade.data.files import load
 from colonnade.data.keys import normaliser, parts_of
+from colonnade.data.large import is_large, opened
 from colonnade.data.table import RawTable
 from colonnade.data.weights import take_exposure, take_weights
+from colonnade.deploy.digests import hashed
+from colonnade.deploy.large_rows import LargeRows
 from colonnade.deploy.settings import Entry, Settings
 from colonnade.deploy.terms import Split
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key
 
+COLUMNS = "columns"  # the folder of columns that are too large to be held, among a party's runs
+
 
 @dataclass(frozen=True, eq=False)
 class PartyRows:
-    """One party's rows for a run: its raw columns, with labels where it holds them, and digests of ids."""
+    """One party's rows for a run: its raw columns, with labels where it holds them, and digests of ids.
+
+    Where they are too many to be held, `table` has some of them and `large` reads them all in stretches.
+    """
 
     table: RawTable
     ids: Digests
+    large: LargeRows | None = None
 
 
 def load_rows(
@@ -46,11 +55,13 @@ def load_rows(
     weight: bool = False,
     exposure: bool = False,
     bare: bool = False,
+    memory: int | None = None,
 ) -> PartyRows:
     """Read an entry of the catalogue, and keep the columns asked for, or all that are offered.
 
-    A file without such columns is an error unless it may be `bare`, as that of a server which holds the label
-    alone, or of a neutral helper.
+    With `memory` it is read in stretches where its columns are too large for that. A file without columns
+    that are asked for is an error unless it may be `bare`, as that of a server which holds the label alone,
+    or of a neutral helper.
     """
     entry = settings.data[name]
     if len(entry.keys) != len(keys):
@@ -58,26 +69,43 @@ def load_rows(
             f"data.{name}: the id has {len(entry.keys)} columns ({', '.join(entry.keys)}), the job compares "
             f"{len(keys)}; see align.keys"
         )
-    raw, ids = read_with_ids(settings.path(entry.file), entry, keys, categorical, label=label, bare=bare)
+    path, dialect = settings.path(entry.file), _dialect(entry)
+    if memory is not None and not bare and is_large([path], memory, dialect):
+        if weight or exposure:
+            raise DataError(
+                f"data.{name}: is read in stretches, which a weight or exposure column cannot be; leave it "
+                "out of the job, or give more memory in this party's settings"
+            )
+        file = opened(path, settings.state / COLUMNS, dialect, (*entry.keys, *categorical))
+        offered = _offered(settings, name, file.columns, columns, bare=bare)
+        own = LargeRows.open(file, entry.label if label else None, offered, entry.keys, tuple(keys))
+        return PartyRows(own[0].sample(), own[1], own[0])
+    raw, ids = read_with_ids(path, entry, keys, categorical, label=label, bare=bare)
     if weight:
         raw = take_weights(raw, _named(entry.weight, "weight", "weighs rows", name))
     if exposure:
         raw = take_exposure(raw, _named(entry.exposure, "exposure", "counts over time", name))
+    return PartyRows(raw.select(_offered(settings, name, raw.columns, columns, bare=bare)), ids)
+
+
+def _offered(
+    settings: Settings, name: str, there: Sequence[str], asked: Sequence[str] | None, *, bare: bool
+) -> tuple[str, ...]:
+    """The columns of an entry that a job gets: those it asks for, or all that are offered."""
+    entry = settings.data[name]
     apart = (entry.label, entry.weight, entry.exposure)
     never = {*settings.policy.never, *entry.keys, *(column for column in apart if column)}
-    named = columns if columns is not None else entry.columns
-    wanted = named if named is not None else [c for c in raw.columns if c not in never]
-    missing = [c for c in wanted if c not in raw.columns or c in never]
+    named = asked if asked is not None else entry.columns
+    wanted = named if named is not None else [c for c in there if c not in never]
+    missing = [c for c in wanted if c not in there or c in never]
     if missing:
-        raise DataError(
-            f"data.{name}: no column '{missing[0]}' is offered; {suggest(missing[0], raw.columns)}"
-        )
+        raise DataError(f"data.{name}: no column '{missing[0]}' is offered; {suggest(missing[0], there)}")
     if not wanted and not bare:
         raise DataError(
             f"data.{name}: no columns; only the server of a cascade (tig, vafl, ...) needs none, or "
             "a secure.helper with columns = [] in the job"
         )
-    return PartyRows(raw.select(list(wanted)), ids)
+    return tuple(wanted)
 
 
 def _named(column: str | None, key: str, does: str, name: str) -> str:
@@ -104,11 +132,16 @@ def read_with_ids(
         keys=keys,
         categorical=categorical,
         bare=bare,
-        dialect=Dialect(entry.separator, entry.decimal, entry.thousands, entry.encoding),
+        dialect=_dialect(entry),
     )
     if raw.ids is None:
         raise DataError(f"{path}: no id column '{entry.keys[0]}' was read")
-    return raw, _hashed(parts_of(raw.ids, len(keys)))
+    return raw, hashed(parts_of(raw.ids, len(keys)))
+
+
+def _dialect(entry: Entry) -> Dialect:
+    """How the entry says that its file is written."""
+    return Dialect(entry.separator, entry.decimal, entry.thousands, entry.encoding)
 
 
 def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Sequence[str]) -> Digests:
@@ -118,19 +151,7 @@ def digests(parts: Sequence[NDArray[np.str_]], keys: Sequence[Key], names: Seque
     """
     forms = [normaliser(key, name) for key, name in zip(keys, names, strict=True)]
     columns = zip(forms, parts, strict=True)
-    return _hashed([[form(str(text), row) for row, text in enumerate(part)] for form, part in columns])
-
-
-def _hashed(parts: Sequence[Iterable[str]]) -> Digests:
-    """One SHA-256 per row over the columns of its id, which are in normal form."""
-    packed = bytearray()
-    for values in zip(*parts, strict=True):
-        hashed = hashlib.sha256()
-        for value in values:
-            text = str(value).encode()
-            hashed.update(len(text).to_bytes(4, "big") + text)
-        packed += hashed.digest()
-    return np.frombuffer(packed, dtype=np.uint8).reshape(-1, 32)
+    return hashed([[form(str(text), row) for row, text in enumerate(part)] for form, part in columns])
 
 
 def rules_of(keys: Sequence[Key]) -> str:
@@ -147,10 +168,10 @@ def commitment(ids: Digests, salt: bytes) -> bytes:
 def split_rows(ids: Digests, split: Split, seed: int) -> tuple[Rows, Rows, Rows]:
     """Which of these rows are for training, validation and test; that depends on id and seed alone."""
     key = seed.to_bytes(8, "big")
-    hashed = bytearray()
-    for row in ids:
-        hashed += hashlib.blake2b(row.tobytes(), key=key, digest_size=8).digest()
-    at = np.frombuffer(hashed, dtype=">u8") / 2.0**64
+    drawn, packed = bytearray(), ids.tobytes()
+    for start in range(0, len(packed), 32):
+        drawn += hashlib.blake2b(packed[start : start + 32], key=key, digest_size=8).digest()
+    at = np.frombuffer(drawn, dtype=">u8") / 2.0**64
     test = at < split.test
     validation = ~test & (at < split.test + split.validation)
     return np.flatnonzero(~test & ~validation), np.flatnonzero(validation), np.flatnonzero(test)

@@ -8,7 +8,8 @@ others learn which of their ids were asked for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar
 
@@ -18,8 +19,9 @@ from colonnade.arrays import Arrays, Digests, Floats, Matrix, Rows
 from colonnade.conversations.align import AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, Scorer, Session
+from colonnade.deploy.lodged import Lodging
 from colonnade.deploy.membership import Asked
-from colonnade.deploy.models import check_unchanged, restored_models
+from colonnade.deploy.models import check_unchanged, is_own_code, restored_models
 from colonnade.deploy.rows import PartyRows, load_rows, rules_of
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
@@ -45,10 +47,29 @@ class ScoredRow(TypedDict, total=False):
     label: str
 
 
-def scorer(settings: Settings, contract: Contract, plan: Plan[Any], arrays: Arrays, X: Matrix) -> Scorer:
-    """This party's share of a model, applied to its columns of some rows."""
+class Thread:
+    """Work is done in a thread: a daemon answers others meanwhile."""
+
+    async def do(self, work: Callable[[], T]) -> T:
+        return await asyncio.to_thread(work)
+
+
+def scorer(
+    settings: Settings,
+    contract: Contract,
+    plan: Plan[Any],
+    arrays: Arrays,
+    X: Matrix,
+    lodging: Lodging | None = None,
+) -> Scorer:
+    """This party's share of a model, applied to its columns of some rows.
+
+    Models that are code of this party's own compute in the `lodging`, if there is one, else here.
+    """
     models = GivenModels()
-    if contract.asks_for_models:
+    if lodging is not None:
+        models = lodging.models()
+    elif contract.asks_for_models:
         models = restored_models(settings, contract.terms, plan, arrays, int(X.shape[1]))
     return contract.conversation.share.scorer(Holding(plan, settings.name, arrays, X, models))
 
@@ -89,10 +110,10 @@ def asking(
     """The asker's program of a session: open it, return what `use` makes of it, and end it."""
 
     async def program(session: RunSession) -> T:
-        scoring, rows = await _ready(session, share, terms)
-        result = await use(Ready(scoring, session.own_rows.ids[rows]))
-        await scoring.end()
-        await session.party.leave(session.train)
+        async with _ready(session, share, terms) as (scoring, rows):
+            result = await use(Ready(scoring, session.own_rows.ids[rows]))
+            await scoring.end()
+            await session.party.leave(session.train)
         return result
 
     return program
@@ -102,16 +123,19 @@ def answering(share: StoredShare, terms: Scoring) -> Callable[[RunSession], Awai
     """Everybody else's program of a session: answer the asker, and return how many rows were asked for."""
 
     async def program(session: RunSession) -> int:
-        scoring, _ = await _ready(session, share, terms)
-        asked = await scoring.answer()
-        await session.party.leave(session.train)
+        async with _ready(session, share, terms) as (scoring, _):
+            asked = await scoring.answer()
+            await session.party.leave(session.train)
         return asked
 
     return program
 
 
-async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tuple[Session, Rows]:
-    """Find the common rows and apply the share to them; returns the session and this party's common rows."""
+@asynccontextmanager
+async def _ready(
+    session: RunSession, share: StoredShare, terms: Scoring
+) -> AsyncIterator[tuple[Session, Rows]]:
+    """Find the common rows and apply the share to them; gives the session and this party's common rows."""
     contract, trained, digest = share.contract, share.manifest.terms, terms.digest()
     ids = session.own_rows.ids
     asked = Asked(
@@ -138,11 +162,18 @@ async def _ready(session: RunSession, share: StoredShare, terms: Scoring) -> tup
     rows = session.own_rows.table.take(found.rows)
     table = await asyncio.to_thread(share.preparation.transform, rows)
     plan = contract.plan(session.me, table.width, share.manifest.rows["train"])
-    part = await asyncio.to_thread(scorer, session.settings, contract, plan, share.arrays, table.X)
-    secrets = await session.party.join(session.train, digest)
-    secure = session.party.secure_sum(session.train, secrets, trained.secure.sum)
-    streams = PairStreams(session.me, secrets)
-    return Session(session.train, secure, terms.asker, part, streams), found.rows
+    settings, lodging = session.settings, None
+    if contract.asks_for_models and is_own_code(settings, trained):
+        lodging = Lodging(settings, share.manifest.model, table.width)
+    try:
+        part = await asyncio.to_thread(scorer, settings, contract, plan, share.arrays, table.X, lodging)
+        secrets = await session.party.join(session.train, digest)
+        secure = session.party.secure_sum(session.train, secrets, trained.secure.sum)
+        streams = PairStreams(session.me, secrets)
+        yield Session(session.train, secure, terms.asker, part, streams, Thread()), found.rows
+    finally:
+        if lodging is not None:
+            lodging.close()
 
 
 def outputs(share: StoredShare, z: Floats) -> list[ScoredRow]:

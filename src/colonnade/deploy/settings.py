@@ -16,7 +16,17 @@ import msgspec
 
 from colonnade.conversations.conversation import Leak
 from colonnade.errors import JobError
-from colonnade.job import HERE, Device, EngineTerms, Section, read_toml, readable, refuse_unknown
+from colonnade.job import (
+    HERE,
+    MEMORY,
+    Device,
+    EngineTerms,
+    Section,
+    memory_of,
+    read_toml,
+    readable,
+    refuse_unknown,
+)
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 
@@ -139,6 +149,7 @@ class Settings(Section, frozen=True, kw_only=True):
     timeline: bool = False  # write down when this party computes, sends and waits in trainings
     device: Device = "cpu"  # where networks compute here; auto: on this machine's GPU, if torch sees one
     engine: EngineTerms = HERE  # who computes here on rows of linear models and trees
+    memory: str = "4GB"  # what a training may use here; larger columns are prepared and used in pieces
     peers: dict[str, str]
     data: dict[str, Entry] = msgspec.field(default_factory=dict)
     models: dict[str, Code] = msgspec.field(default_factory=dict)
@@ -150,6 +161,11 @@ class Settings(Section, frozen=True, kw_only=True):
     def path(self, name: str) -> Path:
         """The path of a file that the settings name."""
         return Path(self.folder) / name
+
+    @property
+    def memory_bytes(self) -> int:
+        """What a training may use of this machine's memory."""
+        return memory_of(self.memory) or MEMORY
 
     @property
     def state(self) -> Path:
@@ -216,6 +232,8 @@ def _check(settings: Settings, where: str) -> None:
         raise JobError(f"{where}: monitor: {settings.monitor}; it is not encrypted, so it stays on 127.0.0.1")
     if settings.monitor_token_file is not None and settings.monitor is None:
         raise JobError(f"{where}: monitor_token_file: there is no monitor; say where, as monitor = HOST:PORT")
+    if memory_of(settings.memory) is None:
+        raise JobError(f"{where}: memory: {settings.memory!r} is no size of memory; write '2GB' or '512MB'")
     for name, entry in settings.data.items():
         never = set(settings.policy.never) & set(entry.columns or ())
         if never:

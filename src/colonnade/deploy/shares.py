@@ -137,6 +137,8 @@ def _read_all(models: Path) -> tuple[list[Manifest], dict[str, ShareError]]:
     """All manifests, the oldest first, and what is wrong with those that cannot be read, by their folders."""
     found, damaged = [], {}
     for path in sorted(models.glob("*/manifest.json")):
+        if path.parent.name.startswith("."):
+            continue  # a draft, which does not count yet
         try:
             found.append(shares.read_manifest(path, Manifest))
         except ShareError as error:

@@ -59,7 +59,7 @@ def training(
         aligned_after = session.align.clock.now()
         rows = await prepared(session, contract, found.rows)
         session.tell(Event("training", 0, terms.train.epochs))
-        train_table, test_table = rows.to_train(terms.train.class_weight), rows.table(rows.test)
+        train_table, test_table = rows.table("train"), rows.table("test")
         check_limits(settings.limits, contract, session.me, train_table.width)
         plan = contract.plan(session.me, train_table.width, train_table.rows)
         given, code = GivenModels(), {}
@@ -75,6 +75,7 @@ def training(
             given,
             report,
             digest=terms.digest(),
+            memory=settings.memory_bytes,
             engine=settings.engine,
         )
         share = await _recorded_training(session, work)
@@ -121,10 +122,10 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
         kind=contract.conversation.share.name,
         terms=terms,
         digest=terms.digest(),
-        columns=list(rows.raw.columns),
+        columns=list(rows.columns),
         preparation=rows.preparation.to_dict(),
         labels=rows.labels.to_dict() if rows.labels else None,
-        rows=rows.counts(),
+        rows=rows.counts,
         alignment="",
         created=shares.now(),
         versions=shares.versions(),
@@ -181,8 +182,8 @@ async def _close(
     net, terms = session.close, contract.terms
     secrets = await session.party.join(net, terms.digest())
     metrics: dict[str, float] = {}
-    if len(rows.validation):
-        table = rows.table(rows.validation)
+    if rows.counts["validation"]:
+        table = rows.table("validation")
         part = scorer(session.settings, contract, plan, weights, table.X)
         secure = session.party.secure_sum(net, secrets, terms.secure.sum)
         streams = PairStreams(session.me, secrets)
@@ -192,7 +193,7 @@ async def _close(
             metrics = {key.replace("test_", "validation_"): value for key, value in found.items()}
     means: dict[str, list[float]] = {}
     if terms.use.degraded:
-        part = scorer(session.settings, contract, plan, weights, rows.table(rows.train).X)
+        part = scorer(session.settings, contract, plan, weights, rows.table("train").X)
         if not isinstance(part, SummedPart):
             raise JobError("use.degraded: these scores are no sum over parties")
         means = await _mean_parts(session, terms, np.atleast_1d(part.part.mean(axis=0)))

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import socket
 import sys
 from collections.abc import Awaitable, Mapping
-from contextlib import suppress
 
 import msgspec
 from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Digests
+from colonnade.deploy.confined import confine
 from colonnade.deploy.logs import log_to_stderr
 from colonnade.deploy.membership import Asked, announced
 from colonnade.deploy.pipe import (
@@ -41,7 +40,7 @@ from colonnade.deploy.pipe import (
 )
 from colonnade.deploy.prepared import read_rows
 from colonnade.deploy.session import STRETCHES, TRAIN, RunSession, for_peers
-from colonnade.deploy.settings import Limits, Settings
+from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest
 from colonnade.deploy.terms import Contract, Proposal, check_terms
 from colonnade.deploy.training import training
@@ -55,9 +54,6 @@ from colonnade.net.network import Restored as RestoredCall
 from colonnade.net.recorder import Recorder
 from colonnade.net.stream.framing import stream_framing
 from colonnade.run.party import Party, first_cause
-
-YIELDS = 5
-"""How much this process gives way to others: as `nice` counts."""
 
 
 class PipeWire:
@@ -172,16 +168,6 @@ class Worker:
         self._verdict = asyncio.get_running_loop().create_future()
         self._say(Compare(asked, own_ids, dict(rosters)))
         await self._verdict
-
-
-def confine(limits: Limits) -> None:
-    """Let this process have no more memory and processor time than the settings allow, and give way."""
-    os.nice(YIELDS)
-    memory, seconds = int(limits.run_memory_mb * 2**20), int(limits.run_cpu_s)
-    for kind, most in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_CPU, seconds)):
-        with suppress(ValueError, OSError):  # a system that is stricter already stays so
-            _, hard = resource.getrlimit(kind)
-            resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 async def _main(fd: int) -> None:

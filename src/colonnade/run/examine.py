@@ -19,11 +19,12 @@ from colonnade.data.categories import gaps_in
 from colonnade.data.datasets import known_dataset
 from colonnade.data.dialect import Dialect
 from colonnade.data.files import load
+from colonnade.data.large import is_large, some_rows
 from colonnade.data.party_data import PartyData
 from colonnade.data.problems import Problem
 from colonnade.data.table import RawTable, count
 from colonnade.errors import ColonnadeError, suggest
-from colonnade.job import Data, Job
+from colonnade.job import MEMORY, Data, Job, memory_of
 from colonnade.job.writing import value_text
 from colonnade.run import rules
 from colonnade.run.blind import settled
@@ -135,8 +136,11 @@ def _sources(job: Job) -> dict[str, str]:
 
 
 def _load(path: str, data: Data, label: str | None) -> RawTable:
-    """One file as a run would read it."""
+    """One file as a run would read it; of one that is too large to be held, some rows."""
     dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
+    if is_large([Path(path)], memory_of(data.memory) or MEMORY, dialect):
+        ids = (data.id,) if isinstance(data.id, str) else tuple(data.id or ())
+        return some_rows(Path(path), label, ids, dialect)
     return load(Path(path), bare=True, dialect=dialect, id=data.id, keys=data.keys, label=label)
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.arrays import Rows, Words
 from colonnade.errors import SumError
@@ -34,6 +35,9 @@ COLUMNS = "columns"  # M, which veils columns: for P and T
 SCORED = "scored"  # v, which hides weights: for A and T
 ADDED = "added"  # a, which hides what is added: for A and T
 DEALT = "dealt"  # r, which hides what T deals: for P and T
+
+
+NARROW, CACHED = 16, 2**15  # columns, and words, up to which a product of matrices is quicker than a sum
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,14 @@ class Lot:
 
 def scores_of(X: Words, vectors: Words) -> Words:
     """The products of rows and vectors: [vectors, rows]."""
-    found: Words = np.einsum("ij,kj->ki", X, vectors)
+    found: Words = vectors @ X.T if X.shape[1] <= NARROW else np.einsum("ij,kj->ki", X, vectors)
     return found
 
 
 def sums_of(X: Words, weights: Words) -> Words:
     """The sums of rows, weighted: [vectors, columns]."""
-    found: Words = np.einsum("ij,ki->kj", X, weights)
+    few = X.shape[1] <= NARROW and X.size <= CACHED
+    found: Words = weights @ X if few else np.einsum("ij,ki->kj", X, weights)
     return found
 
 
@@ -80,13 +85,40 @@ def taken(X: Words, rows: Rows) -> Words:
     return X.take(rows, axis=0, mode="clip")
 
 
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """P's columns: numbers that are small take half the memory, and half the time to be gathered from it."""
+
+    values: Words | NDArray[np.int32]
+
+    @staticmethod
+    def of(X: Words) -> Columns:
+        """Columns given as words."""
+        numbers = X.view(np.int64)
+        small = numbers.astype(np.int32)
+        return Columns(small if np.array_equal(small, numbers) else X)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def width(self) -> int:
+        return int(self.values.shape[1])
+
+    def taken(self, rows: Rows) -> Words:
+        """Some rows, as words."""
+        found = self.values.take(rows, axis=0, mode="clip")
+        return found.astype(np.int64, copy=False).view(np.uint64)
+
+
 class Owner:
     """P: the columns of one block, as words, by table."""
 
     def __init__(self, streams: PairStreams, roles: Roles, tables: dict[str, Words]) -> None:
-        self._streams, self._roles, self._tables = streams, roles, tables
+        self._streams, self._roles = streams, roles
+        self._tables = {name: Columns.of(X) for name, X in tables.items()}
         self._dealt = streams.shared(roles.dealer, DEALT, roles)
-        self.width = next(iter(tables.values())).shape[1]
+        self.width = next(iter(self._tables.values())).width
 
     def veiled(self, table: str, size: int) -> Iterator[tuple[int, Words]]:
         """The veiled columns of a table in stretches of so many rows, each with its first row."""
@@ -97,14 +129,14 @@ class Owner:
     def veiled_rows(self, table: str, rows: Rows) -> Words:
         """The veiled columns of some rows."""
         masks = self._streams.shared(self._roles.dealer, COLUMNS, self._roles, table)
-        veiled: Words = taken(self._tables[table], rows) - masks.table(rows, self.width)
+        veiled: Words = self._tables[table].taken(rows) - masks.table(rows, self.width)
         return veiled
 
     def take(self, lot: Lot) -> OwnerLot:
-        """The lot's rows, and its words that only P and T know."""
+        """The lot's words that only P and T know."""
         hidden = self._dealt.once(lot.tag, len(lot.batches) * lot.added * self.width) if lot.added else _NONE
         shape = (len(lot.batches), lot.added, self.width)
-        return OwnerLot(lot, taken(self._tables[lot.table], lot.rows), hidden.reshape(shape))
+        return OwnerLot(lot, self._tables[lot.table], hidden.reshape(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,19 +144,24 @@ class OwnerLot:
     """P's side of a lot."""
 
     lot: Lot
-    X: Words
+    X: Columns
     hidden: Words
+    _taken: dict[int, Words] = field(default_factory=dict)  # rows of batches that are scored, not yet added
 
     def scores(self, batch: int, vectors: Words) -> Words:
         """What P adds to the sum of scores: of its part plus what A sent."""
-        _check(vectors, (self.lot.scored, self.X.shape[1]))
-        return scores_of(self.X[self.lot.cuts[batch]], vectors)
+        _check(vectors, (self.lot.scored, self.X.width))
+        rows = self.X.taken(self.lot.batches[batch])
+        if self.lot.added:
+            self._taken[batch] = rows
+        return scores_of(rows, vectors)
 
     def add(self, batch: int, moved: Words) -> Words:
         """What P adds to its part of the vectors, from t - a."""
-        cut = self.lot.cuts[batch]
-        _check(moved, (self.lot.added, cut.stop - cut.start))
-        change: Words = sums_of(self.X[cut], moved) - self.hidden[batch]
+        _check(moved, (self.lot.added, len(self.lot.batches[batch])))
+        rows = self._taken.pop(batch, None)
+        rows = self.X.taken(self.lot.batches[batch]) if rows is None else rows
+        change: Words = sums_of(rows, moved) - self.hidden[batch]
         return change
 
 

@@ -48,6 +48,7 @@ class Stream:
         # ECB over explicit counter blocks is counter mode, without a new cipher context per tag
         self._encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
         self._used = UsedTags()
+        self._counters: Words = np.empty((0, 0, 2), dtype=np.uint64)  # of the last table, which most are like
 
     def words(self, tag: int, count: int) -> Words:
         """The first words of a tag; they may be made again, so they must not hide two different values."""
@@ -72,14 +73,15 @@ class Stream:
 
     def table(self, tags: Words | Rows, count: int) -> Words:
         """The first `count` words of every tag, a row for each."""
-        width = count + count % 2
-        blocks = np.empty((len(tags), width // 2, 2), dtype=np.uint64)
-        blocks[:, :, 0] = np.asarray(tags).astype(np.uint64)[:, None]
-        blocks[:, :, 1] = np.arange(width // 2, dtype=np.uint64)
+        blocks = self._counters
+        if blocks.shape[:2] != (len(tags), -(-count // 2)):
+            self._counters = blocks = np.empty((len(tags), -(-count // 2), 2), dtype=np.uint64)
+            blocks[:, :, 1] = np.arange(blocks.shape[1], dtype=np.uint64)
+        blocks[:, :, 0] = np.asarray(tags)[:, None]
         # an encryptor wants room for nearly a block more than it writes
         stream = np.empty(blocks.size + 2, dtype=np.uint64)
         self._encryptor.update_into(blocks.reshape(-1).view(np.uint8).data, stream.view(np.uint8).data)
-        made: Words = stream[:-2].reshape(len(tags), width)[:, :count]
+        made: Words = stream[:-2].reshape(len(tags), -1)[:, :count]
         return made
 
     def once(self, tag: int, count: int) -> Words:

@@ -48,7 +48,7 @@ class Grid:
     def columns(self) -> int:
         return len(self.ordered)
 
-    @property
+    @cached_property
     def total(self) -> int:
         """How many bins there are in all."""
         return int(self.width.sum())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -47,24 +46,34 @@ class Asked:
 
 @dataclass
 class Frontier:
-    """The open nodes of one tree. `sampled` are the rows that it learns from; all rows are followed."""
+    """The open nodes of one tree. `sampled` are the rows that it learns from; all rows are followed.
+
+    `summed` are the sampled rows of every node, or child of one, whose words are to be summed.
+    """
 
     sampled: Flags
     rows: Rows = field(init=False)  # of the open nodes, node after node
     counts: Counts = field(init=False)  # how many each has
-    asked: Asked = field(init=False)
+    summed: Counts = field(init=False)
     pairs: Pairs | None = None
 
     def __post_init__(self) -> None:
         self.rows = np.arange(len(self.sampled))
         self.counts = np.array([len(self.sampled)])
         self._all = bool(self.sampled.all())
-        self.asked = self._sampled(self.rows, self.counts)
+        self.summed = self._learnt(self.rows, self.counts)
+        self._parts: tuple[Rows, ...] = (self.rows,)  # the rows of what is summed
 
     @property
     def open(self) -> int:
         """How many nodes are open."""
         return len(self.counts)
+
+    @property
+    def asked(self) -> Asked:
+        """The rows whose words are to be summed; put together for who sums row by row."""
+        rows = np.concatenate([self.rows[:0], *self._parts])
+        return Asked(rows if self._all else rows[self.sampled[rows]], self.summed)
 
     def parts(self, values: NDArray[S], nodes: Flags) -> Iterator[tuple[int, NDArray[S]]]:
         """The number of each of these nodes, and its part of the values of all open nodes' rows."""
@@ -79,15 +88,18 @@ class Frontier:
         if not split.all():
             rows, sides = _picked(rows, counts, split), _picked(sides, counts, split)
             counts = counts[split]
-        ends = np.cumsum(counts).tolist()
-        went = np.array([np.count_nonzero(sides[a:b]) for a, b in pairwise([0, *ends])], dtype=np.int64)
-        order = np.concatenate([np.flatnonzero(sides), np.flatnonzero(~sides)])  # faster than masks
-        return rows.take(order), np.concatenate([went, counts - went])
+        went_left, went_right = np.flatnonzero(sides), np.flatnonzero(~sides)  # faster than masks
+        found = np.empty_like(rows)
+        rows.take(went_left, out=found[: len(went_left)], mode="clip")  # a mode that needs no copy
+        rows.take(went_right, out=found[len(went_left) :], mode="clip")
+        went = np.searchsorted(went_left, np.cumsum(counts))
+        went[1:] -= went[:-1].copy()
+        return found, np.concatenate([went, counts - went])
 
     def divide(self, split: Flags, left: Flags, stays: Flags) -> tuple[Rows, Counts]:
         """Split nodes and go on with the children that stay open; returns the rows of all children."""
         rows, counts = self.children(split, left)
-        learnt = self._sampled(rows, counts).counts
+        learnt = self._learnt(rows, counts)
         halves, stay = learnt.reshape(2, -1), stays.reshape(2, -1)
         wanted, small = stay.any(axis=0), halves[0] <= halves[1]
         number = np.where(stays, np.cumsum(stays) - 1, -1).reshape(2, -1)
@@ -95,8 +107,9 @@ class Frontier:
         places = np.arange(stays.size).reshape(2, -1)
         summed = np.where(small, places[0], places[1])[wanted]
         ends = np.cumsum(counts)
-        parts = [rows[ends[child] - counts[child] : ends[child]] for child in summed.tolist()]
-        self.asked = self._sampled(np.concatenate([rows[:0], *parts]), counts[summed])
+        starts = (ends - counts)[summed].tolist()
+        self._parts = tuple(rows[a:b] for a, b in zip(starts, ends[summed].tolist(), strict=True))
+        self.summed = learnt[summed]
         self.rows, self.counts = rows, counts
         if not stays.all():
             self.rows, self.counts = _picked(rows, counts, stays), counts[stays]
@@ -114,13 +127,12 @@ class Frontier:
                 found[place[there]] = histograms[there]
         return found
 
-    def _sampled(self, rows: Rows, counts: Counts) -> Asked:
-        """Those of some rows that the tree learns from."""
+    def _learnt(self, rows: Rows, counts: Counts) -> Counts:
+        """How many rows of each of some groups the tree learns from."""
         if self._all or not len(counts):
-            return Asked(rows, counts)
-        learnt = self.sampled[rows]
-        group = np.repeat(np.arange(len(counts)), counts)[learnt]
-        return Asked(rows[learnt], np.bincount(group, minlength=len(counts)))
+            return counts
+        group = np.repeat(np.arange(len(counts)), counts)[self.sampled[rows]]
+        return np.bincount(group, minlength=len(counts))
 
 
 def parts_of(values: NDArray[S], counts: Counts, groups: Flags) -> Iterator[tuple[int, NDArray[S]]]:

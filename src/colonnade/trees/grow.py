@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from colonnade.arrays import Rows, Words
+from colonnade.arrays import Floats, Rows, Words
 from colonnade.job import Trees
 from colonnade.trees.bins import Counts, Flags, Grid
 from colonnade.trees.frontier import Frontier
@@ -82,14 +82,15 @@ class _Nodes:
     gain: list[float] = field(default_factory=list)
     cover: list[float] = field(default_factory=list)
 
-    def add(self, value: float, cover: float) -> int:
-        """Add a leaf; it may be split later. Returns its number."""
-        for name, number in (("party", LEAF), ("split", LEAF), ("left", LEAF), ("right", LEAF)):
-            getattr(self, name).append(number)
-        self.value.append(value)
-        self.gain.append(0.0)
-        self.cover.append(cover)
-        return len(self.value) - 1
+    def add(self, values: Floats, covers: Floats) -> list[int]:
+        """Add leaves, which may be split later. Returns their numbers."""
+        first, count = len(self.value), len(values)
+        for numbers in (self.party, self.split, self.left, self.right):
+            numbers += [LEAF] * count
+        self.value += values.tolist()
+        self.gain += [0.0] * count
+        self.cover += covers.tolist()
+        return list(range(first, first + count))
 
     def tree(self) -> Tree:
         """All nodes as arrays."""
@@ -197,8 +198,7 @@ class Growth:
     def _added(self, sums: Words, bounds: Bounds | None) -> list[int]:
         """Add nodes with these sums."""
         values = self.rules.learning_rate * self.judge.weight(sums, bounds)
-        covers = self.judge.cover(sums)
-        return [self._nodes.add(float(v), float(c)) for v, c in zip(values, covers, strict=True)]
+        return self._nodes.add(values, self.judge.cover(sums))
 
 
 def _spread(where: Flags, values: Counts, rest: int) -> Counts:

@@ -52,8 +52,10 @@ def add_columns(codes: Codes, starts: Places, rows: Rows, slot: Places, words: W
     A column's bins begin at its start, and those of a row's group at the row's slot.
     """
     found = np.zeros(bins, dtype=np.uint64)
-    for column, start in enumerate(starts):
-        add_up(found, codes[column].take(rows) + (slot + start if start else slot), words)
+    every = len(rows) == codes.shape[1] and bool((rows[1:] > rows[:-1]).all())  # as in the root of a tree
+    for column, start in enumerate(starts.tolist()):
+        code = codes[column] if every else codes[column].take(rows)
+        add_up(found[start:], code + slot, words)
     return found
 
 

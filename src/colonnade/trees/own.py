@@ -38,6 +38,8 @@ class OwnColumns:
         self.grid = replace(self.cuts.grid, rises=rises) if names else self.cuts.grid
         self.all = Histogrammer(self.cuts.codes(X), self.grid, adder)
         self.chosen = self.all
+        # a split of all numbers from all gaps has no edge above it
+        self._edges = [[*edges.tolist(), np.inf] for edges in self.cuts.edges]
         self.splits = OwnSplits()
 
     def begin(self, tree: int) -> Counts:
@@ -55,16 +57,14 @@ class OwnColumns:
         mine = level.party == self.party
         self._check(level, mine)
         sides = [np.zeros(0, dtype=bool)]
-        for node, rows in frontier.parts(frontier.rows, mine):
-            column, last = int(level.column[node]), int(level.bin[node])
-            gaps_left, gap = bool(level.gaps_left[node]), self.grid.ordered[column]
-            # a split of all numbers from all gaps has no edge above it
-            edges = np.append(self.cuts.edges[column], np.inf)
-            self.splits.add(column, float(edges[last]), gaps_left)
+        parts = frontier.parts(frontier.rows, mine)
+        how = (each[mine].tolist() for each in (level.column, level.bin, level.gaps_left))
+        for (_, rows), column, last, gaps_left in zip(parts, *how, strict=True):
+            self.splits.add(column, self._edges[column][last], gaps_left)
             code = self.all.codes[column].take(rows)
             left = code <= last
             if gaps_left and self.grid.gaps[column]:
-                left |= code == gap
+                left |= code == self.grid.ordered[column]
             sides.append(left)
         return np.concatenate(sides)
 

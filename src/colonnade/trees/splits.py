@@ -23,6 +23,7 @@ from colonnade.trees.bins import Counts, Flags, Grid
 from colonnade.trees.gradients import Units, parted
 
 LEAST_GAIN = 1e-6
+_SMALLEST = 5e-324  # above 0
 Bounds = tuple[Floats, Floats]
 """The least and the largest score of every node's leaves."""
 
@@ -57,27 +58,29 @@ class Judge:
         self, histograms: Words, totals: Words, grid: Grid, allowed: Flags, bounds: Bounds | None = None
     ) -> Best:
         """The best split of every node, [nodes, bins], among the columns that are allowed."""
-        rises = grid.rises[grid.column]
-        up_to, with_gaps = _up_to(histograms, grid), grid.gaps[grid.column]
+        nodes = np.arange(len(totals))
+        if not grid.total:
+            return Best(np.full(len(nodes), -np.inf), 0 * nodes, nodes < 0, totals)
+        rises, with_gaps = grid.rises[grid.column], grid.gaps[grid.column]
+        up_to = _up_to(histograms, grid)
         place = np.arange(grid.total) - grid.start[grid.column]
         last = place == grid.ordered[grid.column] - 1
         usable = allowed[grid.column] & (place < grid.ordered[grid.column])
         # where a column has gaps, its last ordered bin splits all numbers from all gaps
         right = self._gains(up_to, totals, usable & (~last | with_gaps), rises, bounds)
-        left, gaps = np.full_like(right, -np.inf), np.zeros_like(up_to)
+        left, gaps = right, up_to
         if with_gaps.any():
+            gaps = np.zeros_like(up_to)
             gaps[:, with_gaps] = histograms[:, (grid.start + grid.ordered)[grid.column[with_gaps]]]
             left = self._gains(up_to + gaps, totals, usable & ~last & with_gaps, rises, bounds)
-        # where gaps make no difference, a gap in a new row goes with the heavier side
-        heavier = 2 * parted(up_to)[1] > parted(totals)[1][:, None]
-        gaps_left = (left > right) | (((left == right) | ~with_gaps) & heavier)
         gain = np.maximum(left, right)
-        picked = gain.argmax(axis=1) if grid.total else np.zeros(len(gain), dtype=np.int64)
-        if not grid.total:
-            return Best(np.full(len(gain), -np.inf), picked, picked > 0, totals)
-        nodes = np.arange(len(gain))
-        left_sum = np.where(gaps_left & with_gaps, up_to + gaps, up_to)
-        return Best(gain[nodes, picked], picked, gaps_left[nodes, picked], left_sum[nodes, picked])
+        picked = gain.argmax(axis=1)
+        at, has_gaps = (nodes, picked), with_gaps[picked]
+        # where gaps make no difference, a gap in a new row goes with the heavier side
+        heavier = 2 * parted(up_to[at])[1] > parted(totals)[1]
+        gaps_left = (left[at] > right[at]) | (((left[at] == right[at]) | ~has_gaps) & heavier)
+        left_sum = np.where(gaps_left & has_gaps, up_to[at] + gaps[at], up_to[at])
+        return Best(gain[at], picked, gaps_left, left_sum)
 
     def _gains(
         self, left: Words, totals: Words, usable: Flags, rises: Counts, bounds: Bounds | None
@@ -86,8 +89,8 @@ class Judge:
         g, h = self._sums(left)
         all_g, all_h = (part[:, None] for part in self._sums(totals))
         other_g, other_h = all_g - g, all_h - h
-        least = self.rules.min_child_weight
-        fine = usable & (h >= least) & (other_h >= least) & (h > 0) & (other_h > 0)
+        least = max(self.rules.min_child_weight, _SMALLEST)
+        fine = usable & (h >= least) & (other_h >= least)
         if bounds is None:
             gain = self._worth(g, h) + self._worth(other_g, other_h) - self._worth(all_g, all_h)
         else:
@@ -116,7 +119,8 @@ class Judge:
         return g * self.units.g, h * self.units.h
 
     def _bend(self, h: Floats) -> Floats:
-        bend: Floats = np.where(h + self.rules.reg_lambda > 0, h + self.rules.reg_lambda, 1.0)
+        bend: Floats = h + self.rules.reg_lambda
+        np.putmask(bend, bend <= 0, 1.0)
         return bend
 
 

@@ -183,20 +183,24 @@ def test_every_round_is_applied_once_at_every_party_within_the_delay_bound(
     assert max(late.tau_1 or 0, late.tau_2 or 0) <= least
 
 
-@pytest.mark.parametrize(("slow", "ahead"), [(0, 48), (1, 48), (2, 48)])
-def test_dominators_launch_rounds_in_proportion_to_their_speed(slow: int, ahead: int) -> None:
+@pytest.mark.parametrize(
+    ("slow", "choice"), [(0, {}), (1, {}), (2, {}), (1, {"ahead": 48}), (1, {"max_delay": 500})]
+)
+def test_dominators_launch_rounds_in_proportion_to_their_speed(slow: int, choice: dict[str, int]) -> None:
     setting = random_tables(active=3, rows=960)
     speeds = [0.2 if i == slow else 1.0 for i in range(4)]
     network = {"speeds": speeds, "charge_forward": False}
-    train = {"ahead": ahead, "epochs": 20, "step": 0.01, "evaluate_every": 0}
+    train = {"epochs": 20, "step": 0.01, "evaluate_every": 0}
     done, sync = (run(setting, name, network=network, train=t) for name, t in
-                  (("vfb2-sgd", train), ("vfb-sgd", {**train, "ahead": 1})))  # fmt: skip
+                  (("vfb2-sgd", {**train, **choice}), ("vfb-sgd", train)))  # fmt: skip
     launched = done.result.cost.launched_by_party
     for i, party in enumerate(setting.active):
         assert launched[party] / 1200 == pytest.approx(speeds[i] / 2.2, rel=0.1)
     assert sync.result.cost.launched_by_party == dict.fromkeys(setting.active, 400)
     times = [each.result.cost.virtual_seconds or 0.0 for each in (sync, done)]
     assert times[0] > 2.8 * times[1]
+    late = done.result.staleness
+    assert late.max <= choice.get("max_delay", 200)
 
 
 def test_without_joining_the_slowest_party_s_throughput_is_the_limit() -> None:

@@ -22,9 +22,11 @@ def test_weights_go_back_to_those_of_the_best_mark_and_steps_become_shorter() ->
     caution.mark(20, w)
     assert caution.heed(-10.0, w)
     np.testing.assert_array_equal(w, [1.0, 1.0])
-    assert caution.factor == 0.125
-    assert caution.heed(-10.0, w)
-    assert caution.factor == 0.0
+    found = [caution.factor]
+    for word in (30.0, 40.0, 50.0, 60.0, -60.0, 70.0, -70.0, 80.0):
+        caution.heed(word, w)
+        found.append(caution.factor)
+    assert found == [0.125, 0.25, 0.5, 1.0, 1.0, 0.125, 0.125, 0.0, 0.0]
 
 
 def test_two_marks_before_a_word_is_heard_go_back_to_the_better_one() -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from colonnade.arrays import Rows, Words
 from colonnade.conversations.blind.columns import own_key
-from colonnade.conversations.blind.verbs import NOTHING, ROOM, STRETCH, of_version, room_for
+from colonnade.conversations.blind.verbs import NOTHING, ROOM, STRETCH, of_version, received
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.errors import ProtocolError, SumError
@@ -106,12 +106,7 @@ class PairProducts:
 
     async def _receive(self, side: Side, tag: int, width: int) -> None:
         """Keep an owner's veiled columns; at an asker."""
-        rows = self.context.train.rows
-        veiled = room_for(rows, width)
-        for start in range(0, rows, STRETCH):
-            due = words(min(STRETCH, rows - start), width)
-            message = await self.net.recv(Veiled, side.roles.owner, tag + start // STRETCH, values=due)
-            veiled[start : start + STRETCH] = message.values
+        veiled = await received(self.net, side.roles.owner, tag, self.context.train.rows, width)
         side.asker = Asker(self.context.streams, side.roles, {"train": veiled})
         if side.scored:
             self.parts[side.roles.owner] = np.zeros((1, width), dtype=np.uint64)

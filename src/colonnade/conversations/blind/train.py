@@ -245,8 +245,9 @@ class BlindTraining:
     async def _lengths(self) -> None:
         """Find how long the owners' rows are, all owners together: at the label holder."""
         tables, tag = self.verbs.tables, self.verbs.next_tag()
-        worst = max((columns.lengths(X)[0] for X in tables.values()), default=0.0)
-        whole = columns.lengths(tables["train"])[1] / self.schedule.rows if tables else 0.0
+        lengths = {table: columns.lengths(X) for table, X in tables.items()}
+        worst = max((float(each[0]) for each in lengths.values()), default=0.0)
+        whole = lengths["train"][1] / self.schedule.rows if tables else 0.0
         piece = np.ceil(np.array([worst, whole]) * 2.0**8).astype(np.uint64)
         if self.desk is None:
             await self.context.sum.give(piece, root=self.context.evaluator, tag=tag)

@@ -24,6 +24,7 @@ import numpy as np
 from colonnade.arrays import Rows, Words
 from colonnade.conversations.context import Context, Measuring
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, Veiled, tag_of
+from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import MOST, PACKED, Number, out_of_turn, said_by, whole, words
 from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot
 from colonnade.secure.protocol import SecureSum
@@ -125,13 +126,9 @@ class Verbs:
         for roles in self.roles if self.asks else ():
             veiled, number = {}, 0
             for table, rows in self._sizes.items():
-                width = self.parts[roles.owner].shape[1]
-                veiled[table] = room_for(rows, width)
-                for start in range(0, rows, STRETCH):
-                    due, tag = words(min(STRETCH, rows - start), width), tag_of(Topic.BLIND, number)
-                    message = await self.net.recv(Veiled, roles.owner, tag, values=due)
-                    veiled[table][start : start + STRETCH] = message.values
-                    number += 1
+                width, first = self.parts[roles.owner].shape[1], tag_of(Topic.BLIND, number)
+                veiled[table] = await received(self.net, roles.owner, first, rows, width)
+                number += -(-rows // STRETCH)
             self._askers[roles.owner] = Asker(self.context.streams, roles, veiled)
 
     # -- verbs --------------------------------------------------------------------------------------
@@ -283,7 +280,12 @@ def of_version(sender: str, veil: Veil, due: int) -> None:
         raise out_of_turn(sender, veil, why)
 
 
-def room_for(rows: int, width: int) -> Words:
-    """Room for the veiled columns of one owner: a file that is mapped into memory, and gone with the run."""
-    with tempfile.TemporaryFile() as file:  # the map keeps it until it is gone itself
-        return np.asarray(np.memmap(file, dtype=np.uint64, mode="w+", shape=(rows, width)))
+async def received(net: Endpoint, owner: str, tag: int, rows: int, width: int) -> Words:
+    """An owner's veiled columns, in messages from a tag on: a file that is mapped into memory."""
+    with tempfile.TemporaryFile() as file:  # the map keeps it, and it is gone with the run
+        for start in range(0, rows, STRETCH):
+            due = words(min(STRETCH, rows - start), width)
+            message = await net.recv(Veiled, owner, tag + start // STRETCH, values=due)
+            file.write(message.values.data)  # quicker than into the map, page by page
+        file.flush()
+        return np.asarray(np.memmap(file, dtype=np.uint64, mode="r", shape=(rows, width)))

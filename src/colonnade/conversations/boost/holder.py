@@ -165,14 +165,14 @@ class Holder:
         """The sums of every slot over all parties' bins, in the order of parties."""
         net, frontier, found = self.context.net, growth.frontier, {}
         if self.me in turn:
-            await self.context.charge(len(frontier.asked.rows) * self.own.chosen.grid.columns)
+            await self.context.charge(int(frontier.summed.sum()) * self.own.chosen.grid.columns)
             found[self.me] = self.own.sums(words, frontier)
         for party, name in self._others(turn):
             message = await net.recv(
                 Histograms,
                 name,
                 tag,
-                sums=words_due(frontier.asked.slots, growth.columns.bins[party]),
+                sums=words_due(len(frontier.summed), growth.columns.bins[party]),
                 spots=PACKED,
                 sent=Number(0, 2**53),
             )
@@ -181,7 +181,7 @@ class Holder:
             with said_by(name):
                 found[party] = reader.sums(await complete(net, name, message, reader.spots))
         absent = {
-            party: np.zeros((frontier.asked.slots, bins), dtype=np.uint64)
+            party: np.zeros((len(frontier.summed), bins), dtype=np.uint64)
             for party, bins in enumerate(growth.columns.bins)
             if party not in found
         }

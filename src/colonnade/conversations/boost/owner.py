@@ -124,7 +124,7 @@ class Owner:
             await self.teller.begin(tree, message, own.sampling.rows_of(tree))
         frontier, depth, last = Frontier(own.sampling.rows_of(tree)), 0, False
         while not last:
-            await self.context.charge(len(frontier.asked.rows) * own.chosen.grid.columns)
+            await self.context.charge(int(frontier.summed.sum()) * own.chosen.grid.columns)
             tag = tag_for(tree, depth)
             sums, sent = self.teller.sums(frontier), self.evaluation.sent_bytes()
             await send_long(net, self.root, Histograms(tag, sums, self.teller.spots(), sent))

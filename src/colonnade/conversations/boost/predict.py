@@ -45,7 +45,7 @@ class SplitsScorer:
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
         net, tag = session.net, session.next_tag()
-        await send_outcomes(net, self.holder, tag, self.splits, self.X[rows])
+        await send_outcomes(net, self.holder, tag, self.splits, self.X[rows], session.workplace)
         if session.asker != net.me:
             return None
         due = floats(len(rows), self.classes) if self.classes else floats(len(rows))
@@ -67,12 +67,13 @@ class ForestScorer:
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
         net, tag, parties = session.net, session.next_tag(), self.plan.parties
-        left: dict[int, Flags] = {parties.index(net.me): self.splits.left(self.X[rows])}
+        own = await session.workplace.do(lambda: self.splits.left(self.X[rows]))
+        left: dict[int, Flags] = {parties.index(net.me): own}
         for party, name in enumerate(parties):
             if name != net.me:
                 count = self.forest.splits_of(party)
                 left[party] = await receive_outcomes(net, name, tag, count, len(rows))
-        z = _shaped(self.plan, self.forest.scores(left, len(rows)))
+        z = _shaped(self.plan, await session.workplace.do(lambda: self.forest.scores(left, len(rows))))
         if session.asker == net.me:
             return z
         await net.send(session.asker, Announce(tag, z))

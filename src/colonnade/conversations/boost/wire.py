@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from colonnade.arrays import Matrix, Numbers, Words
+from colonnade.conversations.predict import HERE, Workplace
 from colonnade.errors import JobError, MalformedMessage, ProtocolError
 from colonnade.job import Trees
 from colonnade.messages import (
@@ -167,10 +169,18 @@ def _are_trees(message: Grown) -> bool:
     )
 
 
-async def send_outcomes(net: Network, to: str, tag: int, splits: Splits, X: Matrix) -> None:
+async def send_outcomes(
+    net: Network, to: str, tag: int, splits: Splits, X: Matrix, workplace: Workplace = HERE
+) -> None:
     """Tell which rows of X go left in every split, in several messages if there are many."""
     for part, rows in enumerate(_stretches(splits.count, int(X.shape[0]))):
-        await net.send(to, Outcomes(_part_tag(tag, part), bits_of(splits.left(X[rows]).ravel())))
+        left = await workplace.do(partial(_packed, splits, X[rows]))
+        await net.send(to, Outcomes(_part_tag(tag, part), left))
+
+
+def _packed(splits: Splits, X: Matrix) -> Numbers:
+    """A bit for every split and row: whether the row goes left."""
+    return bits_of(splits.left(X).ravel())
 
 
 async def receive_outcomes(net: Network, sender: str, tag: int, splits: int, rows: int) -> Flags:

@@ -75,7 +75,10 @@ class CascadeServer:
             else await receive_rows(net, party, plain, tag, 0, (len(rows), width))
             for party, width in self.widths.items()
         ]
-        z: Floats = self.head.scores(self.head.w[None], np.concatenate(C, axis=1))[0].astype(np.float64)
+        head, both = self.head, np.concatenate(C, axis=1)
+        z: Floats = (await session.workplace.do(lambda: head.scores(head.w[None], both)))[0].astype(
+            np.float64
+        )
         if session.asker == net.me:
             return z
         await net.send(session.asker, Announce(tag, z))

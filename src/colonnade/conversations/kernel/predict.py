@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from colonnade.arrays import Arrays, Floats, Matrix, Rows
+from colonnade.arrays import Arrays, Floats, Matrix, Rows, Words
 from colonnade.conversations.kernel.phases import pack, unpack
-from colonnade.conversations.predict import Holding, Session
+from colonnade.conversations.predict import HERE, Holding, Session, Workplace
 from colonnade.job import Job
 from colonnade.messages import Announce
 from colonnade.models.random_features import RandomFeatures, phi
@@ -58,7 +59,13 @@ class KernelShare:
 
 
 async def score_share(
-    share: KernelShare, X: Matrix, *, net: Network, secure: SecureSum, next_tag: Callable[[], int]
+    share: KernelShare,
+    X: Matrix,
+    *,
+    net: Network,
+    secure: SecureSum,
+    next_tag: Callable[[], int],
+    workplace: Workplace = HERE,
 ) -> Floats:
     """f_l of the rows of X, zero at a party without coefficients; all parties call this together."""
     n = int(X.shape[0])
@@ -69,11 +76,11 @@ async def score_share(
     for start in range(0, n, size):
         rows = X[start : start + size]
         for owner, part in share.features.items():
-            tag, angles = next_tag(), part.project(rows)
-            piece = pack(angles, BITS)
-            if owner == net.me and share.alpha is not None:
-                total = unpack(await secure.collect(piece, tag=tag), angles.shape, BITS)
-                f[start : start + size] = phi(total) @ share.alpha
+            tag, shape = next_tag(), (int(rows.shape[0]), part.count)
+            piece = await workplace.do(partial(_packed, part, rows))
+            if owner == net.me and (alpha := share.alpha) is not None:
+                total = await secure.collect(piece, tag=tag)
+                f[start : start + size] = await workplace.do(partial(_scores, total, shape, alpha))
                 await net.broadcast(Announce(tag, np.empty(0)))
             else:
                 await secure.give(piece, root=owner, tag=tag)
@@ -82,6 +89,17 @@ async def score_share(
             await net.recv(Announce, *waiting.pop(0), values=NOTHING)
     for owner, tag in waiting:
         await net.recv(Announce, owner, tag, values=NOTHING)
+    return f
+
+
+def _packed(features: RandomFeatures, rows: Matrix) -> Words:
+    """This party's part of the projections of rows, as words."""
+    return pack(features.project(rows), BITS)
+
+
+def _scores(total: Words, shape: tuple[int, int], alpha: Floats) -> Floats:
+    """f of rows from the totals of their projections."""
+    f: Floats = phi(unpack(total, shape, BITS)) @ alpha
     return f
 
 
@@ -98,7 +116,12 @@ class KernelScorer:
 
     async def score(self, session: Session, rows: Rows) -> Floats | None:
         f = await score_share(
-            self.share, self.X[rows], net=session.net, secure=session.secure, next_tag=session.next_tag
+            self.share,
+            self.X[rows],
+            net=session.net,
+            secure=session.secure,
+            next_tag=session.next_tag,
+            workplace=session.workplace,
         )
         return await session.total(f)
 

@@ -154,7 +154,7 @@ class BackwardConversation:
             tag, batch = tag_of(Topic.TRAIN, number), self.schedule.round(number)
             share = self.trainer.given.get(number) if share is None else share
             if share is None:
-                if not await self.window.opens(number):
+                if not await self.window.opens(number, self.trainer.staleness):
                     return
                 async with self.worker.busy(Urgency.OWN_ROUND):
                     (share,) = await self.trainer.scores([batch])
@@ -168,9 +168,15 @@ class BackwardConversation:
             share = await self.step_on((batch, theta))
 
     async def step_on(self, own: tuple[Round, Floats]) -> Floats | None:
-        """Step on the theta of an own round; returns the share of the next one, if that may begin now."""
+        """Step on the theta of an own round, or let it wait for the next update.
+
+        Returns the share of the next own round, if that may begin now.
+        """
         if self.in_order:
             await self.update([own])
+            return None
+        if self.paces and self.trainer.staleness:
+            self._put([own])
             return None
         async with self.worker.busy(Urgency.OWN_ROUND if self.joined else Urgency.THETAS):
             await self._apply([own, *self._taken()])
@@ -189,8 +195,7 @@ class BackwardConversation:
                 for batch, _ in thetas:
                     await self.window.due(batch.number)
                 if self.joined and not self.in_order:
-                    self.waiting += thetas
-                    self.arrived.set()
+                    self._put(thetas)
                     continue
                 # each waits for its turn, while later ones keep arriving
                 for theta in thetas:
@@ -204,6 +209,11 @@ class BackwardConversation:
                 self.arrived.clear()
                 if thetas := self._taken():
                     await self._apply(thetas)
+
+    def _put(self, thetas: list[tuple[Round, Floats]]) -> None:
+        """Let thetas wait for whoever has time to step on them."""
+        self.waiting += thetas
+        self.arrived.set()
 
     def _taken(self) -> list[tuple[Round, Floats]]:
         """All thetas that wait, which now are the caller's to step on."""
@@ -260,6 +270,8 @@ class BackwardConversation:
     async def _apply(self, thetas: list[tuple[Round, Floats]]) -> None:
         await self.trainer.update(thetas)
         self.unapplied.difference_update(batch.number for batch, _ in thetas)
+        if self.paces:
+            await asyncio.sleep(0)  # `push` asks for the worker before anybody else has it again
 
     @property
     def in_order(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from colonnade.optim.estimators import Estimator, Sgd
 from colonnade.regularizers import Penalty
 
 Thetas = Sequence[tuple[Round, Floats]]
+
+FIRST_LOOK = 16
+"""Updates of an epoch after which delays that grow are seen first; then after twice as many, and so on."""
 
 
 class Block:
@@ -159,7 +163,9 @@ class Delays:
     expected: int  # in the first epoch an assumption, later what the epoch before had
     counts: Counter[int] = field(default_factory=Counter)
     read_at: dict[int, int] = field(default_factory=dict)
-    this_epoch: Counter[int] = field(default_factory=Counter)
+    updates: int = 0  # of this epoch
+    squares: int = 0  # of their delays, summed
+    look: int = FIRST_LOOK  # after so many updates of this epoch
 
     def read(self, number: int, finished: int) -> None:
         """Note that the weights are read for a round, after this many updates."""
@@ -169,26 +175,29 @@ class Delays:
         """Note that the round's theta is applied, after this many updates."""
         delay = finished - self.read_at.pop(number)
         self.counts[delay] += 1
-        self.this_epoch[delay] += 1
+        self.updates += 1
+        self.squares += delay * delay
+        if self.updates >= self.look:
+            self.expected = max(self.expected, self.usual())
+            self.look *= 2
 
     def recent(self) -> int:
-        """The delay that nine of ten of the last epoch did not exceed; in the first, the expected one."""
+        """The usual delay of the last epoch, or of this one so far if that is longer."""
         return self.expected
+
+    def usual(self) -> int:
+        """The delay that a step must survive in this epoch: the root of the mean square.
+
+        Of all that have the same mean, delays that are all alike bear the smallest step; where few are long
+        the mean hides them, and a quantile sees all or nothing of them.
+
+        >>> delays = Delays(expected=2, updates=10, squares=9 * 1 + 1 * 31)
+        >>> delays.usual()
+        2
+        """
+        return math.ceil(math.sqrt(self.squares / self.updates)) if self.updates else 0
 
     def turn(self) -> None:
         """Begin another epoch."""
-        self.expected, self.this_epoch = _usual(self.this_epoch), Counter()
-
-
-def _usual(counts: Counter[int]) -> int:
-    """The delay that nine of ten do not exceed. A step must survive what is common, not what is rare.
-
-    >>> _usual(Counter({0: 5, 2: 4, 7: 1})), _usual(Counter())
-    (2, 0)
-    """
-    left = 0.1 * counts.total()
-    for value in sorted(counts, reverse=True):
-        left -= counts[value]
-        if left < -1e-9:
-            return value
-    return 0
+        self.expected = self.usual()
+        self.updates, self.squares, self.look = 0, 0, FIRST_LOOK

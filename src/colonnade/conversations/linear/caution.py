@@ -3,9 +3,11 @@
 H is made from few rows, and on some data it is wrong where it matters: a batch with a row unlike all that H
 has seen, or rare positives. The evaluator measures the loss of all rows at every mark. If it has risen, every
 party takes its weights back to those of the best mark, forgets the pairs since then, and from there on H adds
-an eighth as much to first-order steps; the second time it adds nothing any more, and first order is left. The
-evaluator's word rides with its next answer to a step, so that all parties act on it at the same step; as long
-as the loss falls nothing changes. A run ends with the weights of its best mark.
+an eighth as much to first-order steps. With every new best mark it adds twice as much again, since what was
+wrong early need not stay so; but the second time the eighth is for good, and the third time H adds nothing
+any more and first order is left. The evaluator's word rides with its next answer to a step, so that all
+parties act on it at the same step; as long as the loss falls nothing changes. A run ends with the weights of
+its best mark.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from dataclasses import dataclass, field
 
 from colonnade.arrays import Floats
 
-LEFT = (1.0, 0.125, 0.0)  # the part of what H adds that is left after going back so many times
+LEFT = (1.0, 0.125, 0.125, 0.0)  # the part of what H adds that is left after going back so many times
+MOST = (1.0, 1.0, 0.125, 0.0)  # the part that it can become again
 RISE, JUMP = 1e-3, 0.1  # as parts of the loss: less than a rise is noise, and a jump is none
 
 
@@ -66,11 +69,7 @@ class Caution:
     marked: dict[int, Floats] = field(default_factory=dict)
     marks: int = 0
     went_back: int = 0
-
-    @property
-    def factor(self) -> float:
-        """The part that is left of what H adds to first-order steps."""
-        return LEFT[min(self.went_back, len(LEFT) - 1)]
+    factor: float = 1.0  # the part that is left of what H adds to first-order steps
 
     def mark(self, number: int, w: Floats) -> None:
         """Keep the weights of a mark until the evaluator has said what it thinks of them."""
@@ -83,7 +82,10 @@ class Caution:
             number = abs(int(word))
             self.best = self.marked.get(number, self.best)
             self.marked = {mark: kept for mark, kept in self.marked.items() if mark > number}
+        if word > 0:
+            self.factor = min(2 * self.factor, MOST[self.went_back])
         if word < 0:
             w[:] = self.best
-            self.went_back += 1
+            self.went_back = min(self.went_back + 1, len(LEFT) - 1)
+            self.factor = LEFT[self.went_back]
         return word < 0

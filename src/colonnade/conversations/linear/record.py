@@ -20,7 +20,7 @@ from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import LinearSettings, Pairs
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, Scorer, SummedPart
-from colonnade.conversations.tickets import UNBOUNDED, each_ahead, lead_within
+from colonnade.conversations.tickets import UNBOUNDED, each_ahead, lead_within, stale_within
 from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
 from colonnade.job import Job
@@ -143,7 +143,14 @@ def takes_turns(job: Job, ahead: int, label_holders: int) -> bool:
 def backward_lead(job: Job, ahead: int, label_holders: int) -> int:
     """How many rounds a dominator may launch between two of another, so that `max_delay` is kept."""
     own = each_ahead(ahead, label_holders)
-    return lead_within(label_holders, own, job.train.stale or 0, job.train.max_delay)
+    return lead_within(label_holders, own, backward_stale(job, ahead, label_holders), job.train.max_delay)
+
+
+def backward_stale(job: Job, ahead: int, label_holders: int) -> int:
+    """How many rounds beyond its window a dominator may get: what the job says, or all that it uses."""
+    if job.train.stale is not None or not job.network.join:
+        return job.train.stale or 0
+    return stale_within(label_holders, each_ahead(ahead, label_holders), job.train.max_delay)
 
 
 def pull_ahead(job: Job, label_holders: int) -> int:
@@ -212,7 +219,11 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
     holders = len(facts.label_holders)
     if pace.schedule == "sync" or takes_turns(job, pace.ahead, holders):
         return chosen
-    return msgspec.structs.replace(chosen, lead=backward_lead(job, pace.ahead, holders))
+    return msgspec.structs.replace(
+        chosen,
+        lead=backward_lead(job, pace.ahead, holders),
+        stale=backward_stale(job, pace.ahead, holders),
+    )
 
 
 def choose_pull(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:

@@ -104,8 +104,13 @@ class Trainer:
 
     @property
     def staleness(self) -> int:
-        """Rounds beyond the window that this party may score: none, or some while it is behind the others."""
-        return self.context.plan.settings.stale if self.tally.behind else 0
+        """Rounds beyond the window that this party may score at the most.
+
+        Where dominators take turns that is none, or some while it is behind the others. Whoever makes an
+        update of every theta cannot catch up, and must not get further behind.
+        """
+        ahead = self.context.plan.network.join if isinstance(self.window, Tickets) else self.tally.behind
+        return self.context.plan.settings.stale if ahead else 0
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
@@ -345,6 +350,7 @@ def trainer_of(
             keeper=context.me == context.evaluator,
             stale=settings.stale,
             lead=settings.lead,
+            own=dominators.index(context.me) if context.me in dominators else None,
         )
     block = block_of(context, schedule)
     sample = schedule.places(0, 0, schedule.block_size)

@@ -29,13 +29,13 @@ from aiohttp.typedefs import Handler
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.http.door import listen
 from colonnade.deploy.http.openapi import document
-from colonnade.deploy.http.standing import ANSWER_S, StandingSession
+from colonnade.deploy.http.standing import ANSWER_S, StandingSession, for_clients
 from colonnade.deploy.quotas import Quota
 from colonnade.deploy.rows import digests
 from colonnade.deploy.settings import Serve
 from colonnade.deploy.terms import Terms
 from colonnade.deploy.tokens import read_token
-from colonnade.errors import CertificateError, ColonnadeError, DataError, Refused, ShareError
+from colonnade.errors import CertificateError, ColonnadeError, DataError, Refused
 
 log = logging.getLogger("colonnade.service")
 
@@ -114,7 +114,7 @@ class Service:
         except web.HTTPException as error:
             return _problem(error.status, error.reason)
         except ColonnadeError as error:
-            return _problem(503, _for_strangers(error))
+            return _problem(503, for_clients(error))
         except TimeoutError:
             return _problem(503, f"no answer within {ANSWER_S:g} s; try again")
         except Exception:  # whatever a request brings about, the service goes on
@@ -185,13 +185,6 @@ class Service:
     async def _openapi(self, request: web.Request) -> web.Response:
         """Answer GET /openapi.json."""
         return web.json_response(document(self._serve))
-
-
-def _for_strangers(error: ColonnadeError) -> str:
-    """An error as a client may see it: without what it says of this party's files."""
-    return (
-        "the model cannot be used now; its operator sees why" if isinstance(error, ShareError) else str(error)
-    )
 
 
 def _problem(status: int, text: str) -> web.Response:

@@ -41,6 +41,12 @@ class Reach:
     away: list[str] = field(default_factory=list)
 
 
+def for_clients(error: ColonnadeError) -> str:
+    """An error as a client may see it: without what it says of this party's files."""
+    hidden = "the model cannot be used now; its operator sees why"
+    return hidden if isinstance(error, ShareError) else str(error)
+
+
 class StandingSession:
     """One scoring session after the other with the other parties, for as long as the service runs."""
 
@@ -104,7 +110,7 @@ class StandingSession:
                 await self._monitor(model)
                 await self._daemon.score(share, None, self._use, data=self._serve.data, service=True)
             except ColonnadeError as error:
-                self.reason = str(error)
+                self.reason = for_clients(error)
                 log.warning("no session: %s", error)
                 await asyncio.sleep(RETRY_S)
             except Exception:  # whatever it is, the service says so and tries again

@@ -167,11 +167,12 @@ class Mux:
         """Look again and again whether the peers' certificates hold: they expire, and pins are taken away."""
         while not self._closing:
             await asyncio.sleep(self.recheck_s)
-            try:
-                credentials = self.credentials if self.renewed is None else self.renewed()
-            except ColonnadeError as error:
-                log.warning("the certificates cannot be read: %s; lines stay as they are", error)
-                continue
+            credentials = self.credentials
+            if self.renewed is not None:
+                try:
+                    credentials = self.renewed()
+                except ColonnadeError as error:  # perhaps one has expired: those that were read say whose
+                    log.warning("the certificates cannot be read again: %s", error)
             for line in self.lines.values():
                 if line.wire is not None:
                     line.wire.recheck(credentials)

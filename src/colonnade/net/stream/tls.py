@@ -18,11 +18,12 @@ from typing import cast
 from colonnade.errors import CertificateError
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import CLOSE_S, Channel, Receiver, cannot_listen
+from colonnade.net.stream.crowd import Crowd
 from colonnade.net.stream.framing import RECORD
 
 HANDSHAKE_S = 10.0
 HANDSHAKE_BUFFER, READ_BUFFER, WRITE_BUFFER = 2**13, 2**17, 2**18
-STRANGERS = 512  # handshakes at one time; the oldest is turned away for who comes on top of these
+STRANGERS = 512  # handshakes at one time; somebody is turned away for who comes on top of these
 
 # a machine that vanished without a word is noticed after about 25 s, whether or not anything is sent
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 25_000}
@@ -39,7 +40,7 @@ class TlsEngine:
         self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials)
         self._server.num_tickets = 0
         self._listener: asyncio.Server | None = None
-        self._handshaking: dict[TlsChannel, None] = {}  # the oldest first
+        self._strangers: Crowd[TlsChannel] = Crowd(STRANGERS)
 
     async def dial(self, peer: str, host: str, port: int) -> Channel:
         loop = asyncio.get_running_loop()
@@ -70,20 +71,17 @@ class TlsEngine:
     ) -> None:
         def channel() -> TlsChannel:
             def outcome(error: ssl.SSLError | OSError | None) -> None:
-                self._handshaking.pop(incoming, None)
+                self._strangers.leave(incoming)
                 if error is None:
                     accepted(incoming)
                 else:
                     refused(_words(error))
 
             incoming = TlsChannel(self._server, outcome, lambda error: error, server=True)
-            if len(self._handshaking) >= STRANGERS:
-                # whoever takes longest makes room: a flood of the silent must not keep out those who speak
-                slowest = next(iter(self._handshaking))
-                del self._handshaking[slowest]
-                slowest.abort()
+            incoming.crowd = self._strangers
+            if (turned_away := self._strangers.enter(incoming)) is not None:
+                turned_away.abort()
                 refused("too many connections")
-            self._handshaking[incoming] = None
             return incoming
 
         try:
@@ -94,7 +92,7 @@ class TlsEngine:
     async def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
-        for stranger in list(self._handshaking):
+        for stranger in self._strangers.everybody():
             stranger.abort()
         # a socket is closed one turn of the loop after its abort, and was heard of one after it was accepted
         await asyncio.sleep(0)
@@ -119,6 +117,7 @@ class TlsChannel(asyncio.BufferedProtocol):
     ) -> None:
         self.certificate = b""
         self.welcome = True
+        self.crowd: Crowd[TlsChannel] | None = None  # of those who have not shown yet who they are
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server)
         self._buffer = memoryview(bytearray(HANDSHAKE_BUFFER))  # strangers get little
@@ -186,6 +185,8 @@ class TlsChannel(asyncio.BufferedProtocol):
             return
         self._incoming.write(self._buffer[:nbytes])
         if not self._secured:
+            if self.crowd is not None:
+                self.crowd.spoke(self)
             self._handshake()
         elif self._receiver is not None:
             self._read(self._receiver)

@@ -1,0 +1,139 @@
+"""Lines that stand for weeks: certificates are looked at again, and nothing waits in vain for a cut one."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.deploy.companies import connected, job, lay_out, settle, settled, together, until
+from tests.deploy.consortium import Consortium
+from tests.net.proxy import Proxy
+
+from colonnade.deploy import control
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.settings import Settings, read_settings
+from colonnade.errors import JobError
+from colonnade.net.stream import certificates
+from colonnade.net.stream.certificates import issue
+from colonnade.net.stream.port import free_ports
+
+PAIR = ("bank", "shop")
+
+
+def taken_away(consortium: Consortium, monkeypatch: pytest.MonkeyPatch) -> None:
+    (consortium.folder("bank") / "certificates" / "shop.crt").unlink()
+
+
+def expired(consortium: Consortium, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(UTC) + timedelta(days=3)
+
+    monkeypatch.setattr(certificates, "datetime", Later)
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [(taken_away, "no certificate of shop is pinned at bank"), (expired, "presented to bank expired on")],
+)
+def test_a_standing_line_ends_with_the_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: Callable[..., None], reason: str
+) -> None:
+    consortium = lay_out(tmp_path, PAIR)
+    authority = tmp_path / "authority"
+    for file in ("shop.crt", "shop.key"):
+        (authority / file).unlink()
+    issue(authority, "shop", days=2)
+    for name in PAIR:
+        for file in ("shop.crt", "shop.key")[: 2 if name == "shop" else 1]:
+            shutil.copy2(authority / file, consortium.folder(name) / "certificates" / file)
+
+    async def main() -> str:
+        daemons = {name: Daemon(read_settings(consortium.config(name))) for name in PAIR}
+        daemons["bank"].mux.recheck_s = 0.1
+        try:
+            for daemon in daemons.values():
+                await daemon.open()
+            await connected(daemons)
+            happens(consortium, monkeypatch)
+            line = daemons["bank"].mux.lines["shop"]
+            await until(lambda: reason in line.reason, 5)
+            return line.reason
+        finally:
+            for daemon in daemons.values():
+                await daemon.close()
+
+    assert reason in asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_proposal_outlives_a_line_that_is_down_for_longer_than_ten_seconds(tmp_path: Path) -> None:
+    """The line is cut while the shop's operator thinks about it; everything is as it is by default."""
+    consortium = lay_out(tmp_path, PAIR)
+    settle(
+        consortium, "shop", 'accept = ["labels", "scores", "two-parties"]\nmin_rows = 20\napproval = "ask"\n'
+    )
+    (port,) = free_ports(1)
+    for name in PAIR:
+        text = consortium.config(name).read_text().replace("reconnect_s = 3.0\n", "")
+        if name == "bank":
+            text = text.replace(f"127.0.0.1:{consortium.ports['shop']}", f"127.0.0.1:{port}")
+        consortium.config(name).write_text(text)
+
+    async def main() -> Any:
+        proxy = Proxy(consortium.ports["shop"])
+        await proxy.open(port)
+        daemons = {name: Daemon(read_settings(consortium.config(name))) for name in PAIR}
+        try:
+            for daemon in daemons.values():
+                await daemon.open()
+            await connected(daemons)
+            proposed = asyncio.ensure_future(daemons["bank"].train(job(PAIR)))
+            await until(lambda: bool(daemons["shop"].approvals.held), 10)
+            await proxy.close()
+            await asyncio.sleep(12)
+            proxy = Proxy(consortium.ports["shop"])
+            await proxy.open(port)
+            (held,) = daemons["shop"].approvals.held.values()
+            request = control.DecideRequest(held.number, approve=True)
+            await control._act(daemons["shop"], request, lambda event: None, "anna")
+            manifest = await asyncio.wait_for(proposed, 30)
+            await settled(daemons["shop"])
+            return manifest
+        finally:
+            for daemon in daemons.values():
+                await daemon.close()
+            await proxy.close()
+
+    assert asyncio.run(main()).metrics["test_auc"] > 0.8
+
+
+def test_commands_reach_the_daemon_by_a_socket_where_nobody_else_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the path is too long for a socket it lies in a folder of temporary files, which all can list."""
+    public = tmp_path / "tmp"
+    public.mkdir(mode=0o777)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(public))
+    consortium = lay_out(tmp_path, PAIR)
+    config = consortium.config("bank")
+    config.write_text(f'runs = "{"x" * 120}"\n' + config.read_text())
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        settings: Settings = daemons["bank"].settings
+        server = await control.serve(daemons["bank"])
+        server.close()
+        folder = settings.socket.parent
+        assert folder != public
+        assert (folder.stat().st_mode & 0o777, settings.socket.stat().st_mode & 0o777) == (0o700, 0o600)
+        folder.chmod(0o777)
+        with pytest.raises(JobError, match="others may write there"):
+            await control.serve(daemons["bank"])
+
+    together(consortium, program)
