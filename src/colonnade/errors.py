@@ -78,6 +78,10 @@ class Aborted(NetworkError):
     """Another party ended the run and said why."""
 
 
+class Interrupted(Aborted):
+    """Another party ended the run since somebody is away or silent: it can go on once all are there again."""
+
+
 class RefusedMessage(NetworkError):
     """A message was refused; the party counts it and goes on."""
 
@@ -142,6 +146,10 @@ class ChangedIds(AlignmentError):
 
 class WorkerError(ColonnadeError):
     """The process in which a party trains ended by itself, or over one of the party's limits."""
+
+
+class WorkerLost(WorkerError):
+    """The process in which a party trains was killed, and said nothing."""
 
 
 class Refused(ColonnadeError):

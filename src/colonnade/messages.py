@@ -338,6 +338,55 @@ class HaveShare(Message, frozen=True, tag=60):
     refusal: str | None
 
 
+class CutOff(Message, frozen=True, tag=65):
+    """Beside the runs: a run was cut off at the sender, in this session.
+
+    With session 0 the sender asks what became of the run: it was started anew.
+    """
+
+    queued: ClassVar[bool] = True
+    run: int
+    session: int
+    reason: str
+
+
+class Rejoin(Message, frozen=True, tag=66):
+    """Beside the runs, from the proposer: go on with a run, in a new session with new keys."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    session: int
+    digest: str
+
+
+class Rejoined(Message, frozen=True, tag=67):
+    """The answer: the sender listens and has the common rows or not; or why it cannot go on now."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    session: int
+    aligned: bool
+    refusal: str | None
+
+
+class GoOn(Message, frozen=True, tag=68):
+    """Beside the runs, from the proposer: all listen; common rows are those of before, or found anew."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    session: int
+    aligned: bool
+
+
+class Settled(Message, frozen=True, tag=69):
+    """Beside the runs: a run is over at the sender, which has kept its share, or has none and says why."""
+
+    queued: ClassVar[bool] = True
+    run: int
+    kept: bool
+    reason: str
+
+
 class Sealing(Message, frozen=True, tag=61):
     """The label holder's key for this conversation, and how many rows it will seal the labels of."""
 
@@ -507,7 +556,7 @@ AnyMessage = (
     | Piece | Branch | Backward | Announce | Stop | Enough | Abort | Bye | Decay | Relay
     | Upload | Reply | Embeddings | Measure
     | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
-    | Pending | AskShare | HaveShare
+    | Pending | AskShare | HaveShare | CutOff | Rejoin | Rejoined | GoOn | Settled
     | Sealing | SealedLabels | Tally | Evidence
     | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled | Rest
     | Veiled | Veil | Dealt | Unveil

@@ -54,6 +54,7 @@ def job(names: tuple[str, ...] = NAMES, **changes: Any) -> Terms:
         "parties": {name: {"data": "customers", "label": name == "bank"} for name in names},
         "train": {"epochs": 6, "batch": 32, "l2": 1e-3},
         "network": {"deadline_s": 20.0},
+        "checkpoint": {"wait_s": 0.0},  # a party that dies ends the run at once, unless a test says otherwise
         **changes,
     }
     terms = msgspec.convert(plain, Terms)

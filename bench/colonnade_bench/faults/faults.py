@@ -18,7 +18,8 @@ from typing import Any
 
 from colonnade.errors import ColonnadeError
 from colonnade_bench.faults.kills import CASES, kill_runs
-from colonnade_bench.faults.price import price
+from colonnade_bench.faults.price import CASES as PRICED
+from colonnade_bench.faults.price import price_of
 from colonnade_bench.faults.seeds import Verdict, run_seeds
 
 PARTS = {"seeds": "simulated faults", "kill": "kill -9 of real processes", "price": "what checkpoints cost"}
@@ -40,13 +41,15 @@ def run(
     chosen = set(only) or {part for part, asked in (("seeds", seeds), ("kill", kill)) if asked} or set(PARTS)
     out.mkdir(parents=True, exist_ok=True)
     file = out / "faults.json"
-    found: dict[str, Any] = {part: [] for part in ("seeds", "kill") if part in chosen}
+    found: dict[str, Any] = {part: [] for part in PARTS if part in chosen}
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         # what waits most begins first, and what computes fills the rest
         work = [pool.submit(_killed, k, kill or (3 if quick else 50)) for k in _cases(chosen)]
         last = (seeds or (50 if quick else 1000)) if "seeds" in chosen else 0
         starts = range(0, last, SITTING)
         work += [pool.submit(_seeds, start, min(start + SITTING, last)) for start in starts]
+        if "price" in chosen:
+            work += [pool.submit(_price, case, quick) for case in range(len(PRICED))]
         for done in as_completed(work):
             lines, part, results = done.result()
             found[part] += results
@@ -55,9 +58,6 @@ def run(
             file.write_text(json.dumps(found, indent=1), encoding="utf-8")
     if found.get("seeds"):
         say(_in_all([Verdict(**each) for each in found["seeds"]]))
-    if "price" in chosen:
-        found["price"] = price(say, quick=quick)
-    file.write_text(json.dumps(found, indent=1), encoding="utf-8")
     return [file]
 
 
@@ -82,6 +82,13 @@ def _seeds(start: int, end: int) -> Found:
     lines: list[str] = []
     found = run_seeds(range(start, end), lines.append)
     return lines, "seeds", [asdict(verdict) for verdict in found]
+
+
+def _price(case: int, quick: bool) -> Found:
+    """What checkpoints cost in one case, in a process of its own."""
+    lines: list[str] = []
+    name, found = price_of(case, lines.append, quick=quick)
+    return lines, "price", [{"case": name, **found}]
 
 
 def _in_all(verdicts: list[Verdict]) -> str:

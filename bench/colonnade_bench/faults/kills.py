@@ -5,8 +5,8 @@ expected, and a copy of its checkpoints is where the others begin: in a real wor
 random features have secrets of their own, and only runs that share them can end alike.
 
 The moment of a kill is drawn from the life of the party's process, from its first instruction to its last,
-as long as that was in runs that nobody disturbed. A process that was faster this time ends before its kill;
-such a run is counted and another takes its place.
+as long as that was when nobody disturbed it. A process that was faster this time ends before its kill; such a
+run is counted, another takes its place, and its life is what the next moments are drawn from.
 """
 
 from __future__ import annotations
@@ -196,8 +196,10 @@ def _killed(victim: Victim, party: str, moment: float, out: Path) -> Killed:
         except ColonnadeError as error:
             result.error, shares = f"{type(error).__name__}: {error}", {}
     ended = time.monotonic()
-    if struck:
-        result.struck, result.ended_s = True, ended - struck[0]
+    if struck.at:
+        result.struck, result.ended_s = True, ended - struck.at
+    elif struck.seen:
+        victim.life_s[party] = struck.seen - struck.began  # faster than it was
     if not shares:
         try:
             shares = launch(again)
@@ -225,22 +227,30 @@ def _difference(victim: Victim, shares: dict[str, Share]) -> str:
     return ""
 
 
+@dataclass
+class Murder:
+    """When a process was first seen, last seen, and killed; 0 if it was not."""
+
+    began: float = 0.0
+    seen: float = 0.0
+    at: float = 0.0
+
+
 @contextmanager
-def _murderer(folder: Path, after: float) -> Iterator[list[float]]:
-    """Kill -9 the process of a party so many seconds after it began; the list has the time when that was."""
-    struck: list[float] = []
-    began: list[float] = []
+def _murderer(folder: Path, after: float) -> Iterator[Murder]:
+    """Kill -9 the process of a party so many seconds after it began."""
+    murder = Murder()
 
     def look() -> bool:
-        process = _process_of(folder)
-        began.extend([time.monotonic()] if process and not began else [])
-        if not began or time.monotonic() - began[0] < after:
+        process, now = _process_of(folder), time.monotonic()
+        if process:
+            murder.seen, murder.began = now, murder.began or now
+        if not process or now - murder.began < after:
             return False
         with suppress(OSError):
-            if process:
-                os.kill(process, signal.SIGKILL)
-                struck.append(time.monotonic())
+            os.kill(process, signal.SIGKILL)
+            murder.at = time.monotonic()
         return True
 
     with _watched(look):
-        yield struck
+        yield murder

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from colonnade.errors import ColonnadeError
+from colonnade.errors import ColonnadeError, PeerUnreachable
 
 if TYPE_CHECKING:
     from colonnade.deploy.control import Request
     from colonnade.deploy.session import Event
     from colonnade.deploy.settings import Settings
+    from colonnade.deploy.terms import Terms
+
+RETRY_S = 0.5
 
 
 class DaemonError(ColonnadeError):
@@ -35,3 +39,30 @@ def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = la
         return None
 
     return asyncio.run(main())
+
+
+def ask_to_train(settings: Settings, terms: Terms, tell: Callable[[Event], None], *, timeline: bool) -> Any:
+    """The daemon's result of a training; if the daemon dies meanwhile its return is waited for."""
+    from colonnade.deploy.control import FollowRequest, TrainRequest
+    from colonnade.deploy.session import Event
+
+    begun: list[str] = []
+
+    def heard(event: Event) -> None:
+        begun.extend([event.run] if event.run else [])
+        tell(event)
+
+    request: Request = TrainRequest(terms, timeline)
+    until = None
+    while True:
+        try:
+            return ask(settings, request, heard)
+        except PeerUnreachable:
+            now = time.monotonic()
+            until = now + terms.checkpoint.wait_s if until is None else until
+            if not begun or now > until:
+                raise
+            if not isinstance(request, FollowRequest):
+                tell(Event(f"the daemon of {settings.name} is away; waiting for it"))
+            request = FollowRequest(begun[-1])
+            time.sleep(RETRY_S)

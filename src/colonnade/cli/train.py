@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: bool) -> None:
     """Propose JOB.toml to its parties and train, if all of them accept.
 
-    This party's daemon must run. Ctrl-C ends the run at all parties.
+    This party's daemon must run. Ctrl-C ends the run at all parties. If a daemon dies the run goes on
+    once it is back, and so does this command.
 
     \b
     Example:
@@ -39,15 +40,14 @@ def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: b
     if digest:
         click.echo(json.dumps({"digest": terms.digest()}) if as_json else terms.digest())
         return
-    from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import TrainRequest
+    from colonnade.cli.daemon import ask_to_train
     from colonnade.deploy.settings import read_settings
 
     settings = read_settings(config)
     if not as_json:
         click.echo(f"{terms.name} ({terms.algorithm}) with {', '.join(sorted(terms.parties))}", err=True)
     with followed(quiet=as_json) as tell:
-        found = ask(settings, TrainRequest(terms, timeline), tell)
+        found = ask_to_train(settings, terms, tell, timeline=timeline)
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

@@ -170,8 +170,9 @@ class Gates:
     async def settle(self) -> None:
         """Wait until what is being written is on disk."""
         if self._writing is not None:
-            await self._writing
-            self._writing = None
+            await asyncio.wait([self._writing])  # whoever waits may be cancelled; what is written is not
+            written, self._writing = self._writing, None
+            written.result()
 
     async def _store(self, position: int, picture: bytes) -> None:
         state = {

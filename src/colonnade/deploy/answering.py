@@ -185,10 +185,10 @@ class Answering:
         if message.digest != run.terms.digest():
             run.session.stop(f"{peer} says go to another job than {self.runs.settings.name} accepted")
         run.followed.listeners.append(run.log)
-        run.task = asyncio.ensure_future(self._play_for_peer(run))
+        run.task = asyncio.ensure_future(self.play_alone(run))
 
-    async def _play_for_peer(self, run: Run) -> None:
-        """Play this party's part in somebody else's run; failures are logged and not raised."""
+    async def play_alone(self, run: Run) -> None:
+        """Play this party's part in a run that nobody here waits for; failures are logged and not raised."""
         program: Callable[[RunSession], Awaitable[object]]
         match run.work:
             case Contract():
@@ -196,6 +196,7 @@ class Answering:
             case ScoringWork():
                 program = scoring.answering(run.work.share, run.work.terms)
         try:
+            await self.runs.remember(run)
             await self.runs.play(run, program)
         except ColonnadeError:
             pass  # logged and noted; there is nobody here to raise it to
@@ -215,4 +216,4 @@ class Answering:
         if run.state == "proposed":
             await self.runs.forget(run, "withdrawn", f"withdrawn by {peer}: {message.reason}")
         else:
-            run.session.stop(f"{peer} ended the run: {message.reason}")
+            self.runs.end(run, f"{peer} ended the run: {message.reason}")

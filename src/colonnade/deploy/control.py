@@ -21,16 +21,16 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Digests, Floats
-from colonnade.deploy import operators, scoring, training, views
+from colonnade.deploy import operators, scoring, shares, training, views
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Decision
 from colonnade.deploy.rows import digests
 from colonnade.deploy.session import Event, Tell
 from colonnade.deploy.settings import Settings
-from colonnade.deploy.shares import StoredShare
+from colonnade.deploy.shares import Manifest, StoredShare
 from colonnade.deploy.terms import Terms
 from colonnade.deploy.views import ProposalView
-from colonnade.errors import ColonnadeError, JobError, PeerUnreachable
+from colonnade.errors import Aborted, ColonnadeError, JobError, PeerUnreachable
 from colonnade.job import Key
 
 LIMIT = 2**28
@@ -42,6 +42,12 @@ class TrainRequest(msgspec.Struct, tag="Train"):
 
     terms: Terms
     timeline: bool = False
+
+
+class FollowRequest(msgspec.Struct, tag="Follow"):
+    """Follow a training that this party has proposed to its end: the daemon was started anew meanwhile."""
+
+    run: str
 
 
 class PredictRequest(msgspec.Struct, tag="Predict"):
@@ -93,7 +99,7 @@ class LoginRequest(msgspec.Struct, tag="Login"):
 
 
 Request = (
-    TrainRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
+    TrainRequest | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
     | PromoteRequest | RollbackRequest | StopRequest | LoginRequest
 )  # fmt: skip
 
@@ -228,6 +234,8 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
     match request:
         case TrainRequest(terms=terms, timeline=timeline):
             return training.describe(await daemon.train(terms, tell, timeline=timeline))
+        case FollowRequest(run=run):
+            return training.describe(await _follow(daemon, run, tell))
         case PredictRequest():
             return await _predict(daemon, request, tell)
         case StatusRequest():
@@ -246,6 +254,20 @@ async def _act(daemon: Daemon, request: Request, tell: Tell, who: str) -> Answer
             return operators.stop(daemon, run, who)
         case LoginRequest():
             return daemon.invite(who)
+
+
+async def _follow(daemon: Daemon, number: str, tell: Tell) -> Manifest:
+    """Show a training that goes on to its end; the manifest of its share, or the error that it ended with."""
+    run = next((run for run in daemon.runs.values() if run.number == number), None)
+    if run is not None and run.task is not None and run.proposer == daemon.me:
+        run.asked_by = tell
+        run.followed.listeners.append(tell)
+        await asyncio.wait([run.task])
+    for manifest in shares.listing(daemon.serving.models):
+        if manifest.run == number:
+            return manifest
+    reasons = [ended.reason for ended in daemon.journal.runs if ended.run == number]
+    raise Aborted(reasons[-1] if reasons else f"run {number} did not go on; the daemon's log says why")
 
 
 async def _predict(daemon: Daemon, request: PredictRequest, tell: Tell) -> Prediction:
@@ -293,7 +315,7 @@ def status(daemon: Daemon) -> DaemonStatus:
             peer.name: {"up": peer.up, "since": peer.since, "version": peer.version, "reason": peer.reason}
             for peer in views.peers(daemon)
         },
-        "runs": {run.number: run.state for run in daemon.runs.values()},
+        "runs": {run.number: run.shown for run in daemon.runs.values()},
         "waiting": [held.number for held in daemon.approvals.held.values()],
         "latest": daemon.journal.latest,
         "journal": daemon.journal.last,

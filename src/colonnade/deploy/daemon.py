@@ -3,8 +3,8 @@
 A run begins with a proposal. Everybody checks it against its own policy and data and answers yes, or why
 not; where its policy says so its operator is asked first, and the proposer is told that it waits. When all
 have said yes to the same digest the proposer tells them to begin, and each plays its part. A refusal ends it
-before anything about the data was exchanged, and both ends log the reason. A party that stops a run, or loses
-its line, ends it at all parties with that reason.
+before anything about the data was exchanged, and both ends log the reason. A party that stops a run ends it
+at all parties with that reason; one that goes away is waited for, where the job says so (`resuming`).
 
 What it proposes is in `proposing`, what it is asked in `answering`, and the runs themselves in `runs`.
 Beside the runs daemons tell each other versions, proposals, answers, how far training is, and which shares
@@ -16,9 +16,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from colonnade import __version__
+from colonnade.deploy import unfinished
 from colonnade.deploy.answering import Answering
 from colonnade.deploy.approvals import Approvals
 from colonnade.deploy.holdings import Holdings
@@ -30,11 +32,29 @@ from colonnade.deploy.run import Run
 from colonnade.deploy.runs import Runs
 from colonnade.deploy.serving import Serving
 from colonnade.deploy.settings import Settings, address
-from colonnade.errors import JobError
-from colonnade.messages import Answer, AskShare, Begin, Cancel, HaveShare, Message, Pending, Progress, Propose
+from colonnade.deploy.unfinished import Unfinished
+from colonnade.errors import ColonnadeError, JobError
+from colonnade.messages import (
+    Answer,
+    AskShare,
+    Begin,
+    Cancel,
+    CutOff,
+    GoOn,
+    HaveShare,
+    Message,
+    Pending,
+    Progress,
+    Propose,
+    Rejoin,
+    Rejoined,
+    Settled,
+)
 from colonnade.net.stream.mux import Mux
 
 log = logging.getLogger("colonnade.party")
+
+CLOSE_S = 5.0  # how long runs have to end
 
 
 def _no_page(who: str) -> str:
@@ -67,7 +87,13 @@ class Daemon:
         self.proposing = Proposing(self.books)
         self.train, self.score = self.proposing.train, self.proposing.score  # what it does for its own people
         self.answering = Answering(self.books)
+        resuming = self.books.resuming
         handlers |= {
+            CutOff: resuming.cut_off,
+            Rejoin: resuming.rejoin,
+            Rejoined: resuming.rejoined,
+            GoOn: resuming.go_on,
+            Settled: resuming.settled,
             Propose: self.answering.proposed,
             Begin: self.answering.begun,
             Cancel: self.answering.cancelled,
@@ -98,14 +124,33 @@ class Daemon:
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self.peers.open()
         log.info("%s listens on %s", self.me, self.settings.listen)
+        for record in unfinished.read_all(self.settings):
+            self._go_on(record)
+
+    def _go_on(self, record: Unfinished) -> None:
+        """Go on with a run that was not over when this daemon ended, if the policy still allows it."""
+        try:
+            run = self.books.restore(record)
+        except ColonnadeError as error:
+            log.warning("run %08x of %s does not go on: %s", record.run, record.proposer, error)
+            self.journal.note(f"run {record.run:08x} does not go on: {error}")
+            unfinished.remove(self.settings, record.run)
+            return
+        run.followed.listeners.append(run.log)
+        run.task = asyncio.ensure_future(self.answering.play_alone(run))
 
     async def close(self) -> None:
-        """End every run at all its parties, then hang up."""
+        """End every run at all its parties, or this session of one that is to go on later, and hang up."""
+        self.books.resuming.closing = True
         for run in list(self.runs.values()):
-            run.session.stop(f"{self.me} was stopped by its operator")
-        tasks = [run.task for run in self.runs.values() if run.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=5)
+            if run.lasts and run.state == "running":
+                run.session.cut(f"{self.me} was stopped by its operator")
+            else:
+                self.books.end(run, f"{self.me} was stopped by its operator")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                while self.runs:  # noqa: ASYNC110  a run has no event of its own for its end
+                    await asyncio.sleep(0.02)
         await self.peers.close()
 
     async def _pending(self, peer: str, message: Pending) -> None:

@@ -2,7 +2,8 @@
 
 A decision is something that this party or one of its operators said yes or no to: who, when, about
 which job or model, with its digest. A comparison is that of this party's ids with those of its peers: for
-what, with whom, and how many ids each brought; it is written down before the first id is compared. Both are
+what, with whom, and how many ids each brought; it is written down before the first id is compared. So is
+what cut a training off, and when it went on. All are
 lines of a file that only grows and in which every line vouches for those before it (`chain.py`).
 """
 
@@ -66,7 +67,16 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
     commitment: str
 
 
-Written = Decision | Comparison
+class Interruption(msgspec.Struct, frozen=True, kw_only=True, tag="interruption"):
+    """A training was cut off, or has gone on after that."""
+
+    when: str
+    run: str
+    what: str
+    reason: str
+
+
+Written = Decision | Comparison | Interruption
 """What a journal keeps for good."""
 
 
@@ -133,6 +143,10 @@ class Journal:
         since = now(-DAY_S)
         stale = sum(1 for _ in takewhile(lambda each: each.when <= since, self.comparisons))
         del self.comparisons[:stale]
+
+    def interrupt(self, interruption: Interruption) -> None:
+        """Write down that a training was cut off or goes on; when this returns it is on disk."""
+        self._write(interruption)
 
     def _write(self, written: Written) -> None:
         self.last = append(self.path, self.last, msgspec.json.encode(written))

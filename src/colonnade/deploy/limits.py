@@ -25,6 +25,7 @@ def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) 
         "epochs": terms.train.epochs,
         "classes": terms.train.classes or 0,
         "deadline_s": terms.network.deadline_s,
+        "wait_s": terms.checkpoint.wait_s,
         "parameters": _parameters(contract, me, columns),
     }
     for name, value in asked.items():

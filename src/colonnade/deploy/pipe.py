@@ -30,9 +30,11 @@ class Order(msgspec.Struct, tag="order", frozen=True):
     settings: Settings
     terms: bytes  # as a proposal has them
     run: int
+    number: int  # of the session: of its frames
     minimum: int
     version: str
     timeline: bool
+    aligned: bool = False  # the common rows are those of an earlier session
 
 
 class Frame(msgspec.Struct, tag="frame", frozen=True):
@@ -57,9 +59,10 @@ class Restored(msgspec.Struct, tag="restored", frozen=True):
 
 
 class Stop(msgspec.Struct, tag="stop", frozen=True):
-    """To the process: end the run at all its parties."""
+    """To the process: end the run at all its parties; one that is `cut` off may go on in another session."""
 
     reason: str
+    cut: bool = False
 
 
 class Compare(msgspec.Struct, tag="compare", frozen=True):

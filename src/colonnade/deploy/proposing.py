@@ -50,7 +50,7 @@ class Proposing:
         policy.check_training(self.runs.settings, self.me, contract)
         tell(Event("reading data"))
         own = await asyncio.to_thread(read_rows, self.runs.settings, contract)
-        run = self.runs.begin(_free_number(), self.me, contract, own, timeline=timeline)
+        run = self.runs.begin(self.runs.free_number(), self.me, contract, own, timeline=timeline)
         program = training.training(contract, lambda moment: self.runs.report(run, moment))
         return await self._propose(run, Proposal(train=terms), program, tell)
 
@@ -80,7 +80,7 @@ class Proposing:
             nonce=os.urandom(8).hex(),
         )
         own = await asyncio.to_thread(scoring.read_rows, self.runs.settings, share, terms, wanted)
-        run = self.runs.begin(_free_number(), self.me, ScoringWork(terms, share), own)
+        run = self.runs.begin(self.runs.free_number(), self.me, ScoringWork(terms, share), own)
         return await self._propose(run, Proposal(score=terms), scoring.asking(share, terms, use), tell)
 
     def present(self, manifest: shares.Manifest) -> tuple[str, ...]:
@@ -111,12 +111,15 @@ class Proposing:
             for peer in peers:
                 await self.runs.peers.controls[peer].send(peer, Propose(run.id, encoded))
             await run.agreement.reached()
+            await self.runs.remember(run)
         except BaseException as error:
             reason = str(error) or f"{self.me} withdrew it"
             for peer in peers:
                 await self.runs.peers.send(peer, Cancel(run.id, reason[:2000]))
             await self.runs.forget(run, "refused" if isinstance(error, Refused) else "failed", reason)
             raise
+        if run.lasts:
+            run.followed.tell(Event(f"run {run.number} has begun", run=run.number))
         for peer in peers:
             await self.runs.peers.send(peer, Begin(run.id, run.terms.digest()))
         return await self.runs.play(run, program)
@@ -140,11 +143,3 @@ class Proposing:
         if seconds := agreement.patience:
             for peer in agreement.accepted:
                 await self.runs.peers.send(peer, Pending(run.id, seconds))
-
-
-def _free_number() -> int:
-    """A random number for a new run.
-
-    Its low bits are free for the stretches of the run; number 0 is the daemons' own talk.
-    """
-    return int.from_bytes(os.urandom(4), "big") & 0xFFFFFFF0 | 0x10

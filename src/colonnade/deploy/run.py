@@ -12,6 +12,7 @@ from colonnade.deploy.proposals import ScoringWork
 from colonnade.deploy.session import Event, Playing, Tell
 from colonnade.deploy.shares import now
 from colonnade.deploy.terms import Contract, Scoring, Terms
+from colonnade.deploy.unfinished import Unfinished
 
 log = logging.getLogger("colonnade.party")
 
@@ -51,6 +52,8 @@ class Run:
     asked_by: Tell | None = None  # at the proposer: whose command this run is
     expires: asyncio.TimerHandle | None = None
     overtime: asyncio.TimerHandle | None = None  # ends a run that takes longer than this party allows
+    told: bool = False  # whether an earlier session may have told about labels
+    record: Unfinished | None = None  # what is on disk of it, where it goes on after it was cut off
 
     @property
     def id(self) -> int:
@@ -76,6 +79,22 @@ class Run:
         """Write an event to the log; a long alignment gets a line now and then, not one per chunk."""
         if event.what != "aligning" or event.done * 10 // event.total > (event.done - 1) * 10 // event.total:
             log.info("run %s: %s", self.number, event_line(event))
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the run goes on once it was cut off."""
+        return self.record is not None
+
+    @property
+    def wait_s(self) -> float:
+        """How long a party that went away is waited for."""
+        return self.record.terms.checkpoint.wait_s if self.record is not None else 0.0
+
+    @property
+    def shown(self) -> str:
+        """How far the run is, as an operator is shown it."""
+        waits = self.state == "waiting" and self.followed.latest is not None
+        return self.followed.latest.what if waits and self.followed.latest else self.state
 
     @property
     def about(self) -> str:

@@ -19,7 +19,15 @@ from colonnade.arrays import Digests
 from colonnade.deploy.membership import Asked
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
-from colonnade.errors import Aborted, ColonnadeError, DataError, ModelError, ShareError, WorkerError
+from colonnade.errors import (
+    Aborted,
+    ColonnadeError,
+    DataError,
+    Interrupted,
+    ModelError,
+    ShareError,
+    WorkerError,
+)
 from colonnade.messages import Roster
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.recorder import Recorder
@@ -37,6 +45,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     done: int = 0
     total: int = 0
     loss: float | None = None
+    run: str = ""  # its number, once it has begun
 
 
 Tell = Callable[[Event], None]
@@ -64,6 +73,9 @@ class Playing(Protocol):
     def run(self) -> int: ...
 
     @property
+    def number(self) -> int: ...
+
+    @property
     def parties(self) -> tuple[str, ...]: ...
 
     @property
@@ -74,6 +86,10 @@ class Playing(Protocol):
     async def shut(self) -> None: ...
 
     def stop(self, reason: str) -> None: ...
+
+    def cut(self, reason: str) -> None: ...
+
+    def go_on(self, *, aligned: bool) -> None: ...
 
     def sent_bytes(self) -> int: ...
 
@@ -95,11 +111,17 @@ class RunSession:
     told: bool = False  # whether training has begun, which may tell about labels
     began: Callable[[], None] = lambda: None  # called when it does
     recorder: Recorder | None = None  # of when this party computes, sends and waits while it trains
+    aligned: bool = False  # the common rows are those of an earlier session
 
     @property
     def me(self) -> str:
         """The name of this party."""
         return self.settings.name
+
+    @property
+    def number(self) -> int:
+        """The number of the session."""
+        return self.align.run
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -155,6 +177,51 @@ class RunSession:
         for net in self.party.nets:
             net.fail(Aborted(reason))
 
+    def cut(self, reason: str) -> None:
+        """End this session, which ends it at all others too; the run may go on in another."""
+        for net in self.party.nets:
+            net.fail(Interrupted(reason))
+
+    def go_on(self, *, aligned: bool) -> None:
+        """Begin with the common rows of an earlier session, where all parties have them."""
+        self.aligned = aligned
+
+
+@dataclass
+class Pausing:
+    """A party's part in a run that was cut off by the end of its daemon: it has no session yet."""
+
+    run: int
+    me: str
+    parties: tuple[str, ...]
+    number: int = 0
+    told: bool = True  # perhaps it had begun to tell
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """The other parties of the run."""
+        return tuple(party for party in self.parties if party != self.me)
+
+    async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
+        """There is nothing to play yet."""
+        raise Interrupted("the daemon was started anew")
+
+    async def shut(self) -> None:
+        """Nobody listens here."""
+
+    def stop(self, reason: str) -> None:
+        """Nothing goes on here."""
+
+    def cut(self, reason: str) -> None:
+        """Nothing goes on here."""
+
+    def go_on(self, *, aligned: bool) -> None:
+        """Nothing goes on here."""
+
+    def sent_bytes(self) -> int:
+        """Nothing was sent."""
+        return 0
+
 
 def endpoints(
     mux: Mux, run: int, parties: tuple[str, ...], deadline: float, recorder: Recorder | None = None
@@ -176,7 +243,7 @@ def for_peers(error: ColonnadeError) -> ColonnadeError:
     if isinstance(error, ModelError):
         return ModelError("its model cannot be used as the job asks; its operator sees why")
     if isinstance(error, WorkerError):
-        return WorkerError("its process for the run has ended; its operator sees why")
+        return type(error)("its process for the run has ended; its operator sees why")
     if isinstance(error, ShareError):
         return ShareError("it cannot read or store its share of the model; its operator sees why")
     return error

@@ -107,6 +107,7 @@ class Limits(Section, frozen=True):
     classes: int = 10_000
     parameters: int = 20_000_000  # numbers that this party trains or keeps for one model
     deadline_s: float = 600.0  # how long a silent peer may be waited for
+    wait_s: float = 3_600.0  # and one that went away, before its run is over
     run_s: float = 86_400.0
     run_memory_mb: float = 65_536.0  # of the process that a training has at a daemon
     run_cpu_s: float = 86_400.0  # and its time on the processor

@@ -7,6 +7,7 @@ the spelling: two files with the same digest ask for the same thing, and one cha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from colonnade.conversations.conversation import Conversation
 from colonnade.deploy.model_terms import ModelTerms, check_models, refuse_code
 from colonnade.errors import JobError
 from colonnade.job import (
+    Checkpoint,
     Data,
     Job,
     Key,
@@ -85,6 +87,12 @@ class Use(Section, frozen=True):
     loss_seen_by: Literal["active", "all"] = "active"
 
 
+class Lasting(Checkpoint, frozen=True):
+    """How often parties store the state of a run, and how long one that went away is waited for."""
+
+    wait_s: float = 300.0
+
+
 class Terms(Training, frozen=True, kw_only=True):
     """A job between companies, as its file says it."""
 
@@ -95,6 +103,7 @@ class Terms(Training, frozen=True, kw_only=True):
     prepare: Prepare = Prepare()
     use: Use = Use()
     model: ModelTerms = ModelTerms()
+    checkpoint: Lasting = Lasting()
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -130,7 +139,8 @@ class Terms(Training, frozen=True, kw_only=True):
             woe=prepare.woe,
         )
         alike = {name: getattr(self, name) for name in Training.__struct_fields__}
-        return Job(**alike, world="network", data=data, model=self.model.for_job())
+        checkpoint = Checkpoint(every=self.checkpoint.every)
+        return Job(**alike, world="network", data=data, model=self.model.for_job(), checkpoint=checkpoint)
 
 
 @dataclass(frozen=True)
@@ -159,6 +169,16 @@ class Contract:
     def asks_for_models(self) -> bool:
         """Whether parties bring models of their own."""
         return "model" in self.conversation.understands
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a run that was cut off goes on once all parties are there again.
+
+        Rounds since the last checkpoint are played twice then; noise that hides labels would have to be paid
+        for twice, so such runs do not go on.
+        """
+        wanted = self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
+        return wanted and self.terms.privacy.mechanism == "none"
 
     def is_bare(self, party: str) -> bool:
         """Whether a party may come without columns: a server with the label alone, or a neutral helper."""
@@ -287,6 +307,8 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
         )
     if terms.privacy.mechanism not in ("none", "labels") and terms.use.loss_seen_by == "all":
         refuse("use.loss_seen_by = 'all': the exact loss tells about labels what the noise hides; drop it")
+    if not 0 <= terms.checkpoint.wait_s < math.inf:
+        refuse(f"checkpoint.wait_s: {terms.checkpoint.wait_s:g}; give seconds, or 0 to wait for nobody")
     if terms.cascade.directions > MOST_DIRECTIONS:
         refuse(f"cascade.directions: {terms.cascade.directions}; at most {MOST_DIRECTIONS} between companies")
 

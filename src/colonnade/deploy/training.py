@@ -17,7 +17,7 @@ from colonnade.arrays import Arrays, Floats
 from colonnade.conversations.align import Alignment, AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Session, SummedPart
-from colonnade.deploy import models, shares
+from colonnade.deploy import models, shares, unfinished
 from colonnade.deploy.limits import check_limits
 from colonnade.deploy.membership import Asked
 from colonnade.deploy.prepared import Aligned, prepared
@@ -29,10 +29,11 @@ from colonnade.errors import JobError, ProtocolError
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Seal, Topic, tag_of
 from colonnade.metrics import metrics_of
+from colonnade.net.endpoint import CUT_OFF
 from colonnade.net.expect import floats
 from colonnade.net.recorder import recorded
 from colonnade.result import Moment
-from colonnade.run.party import Share, Work, train
+from colonnade.run.party import Kept, Share, Work, train
 from colonnade.secure.streams import PairStreams
 from colonnade.test_scores import TestScores
 
@@ -55,7 +56,7 @@ def training(
 
     async def program(session: RunSession) -> shares.Manifest:
         terms, settings = contract.terms, session.settings
-        found = await _align(session, terms)
+        found = await _common(session, contract)
         aligned_after = session.align.clock.now()
         rows = await prepared(session, contract, found.rows)
         session.tell(Event("training", 0, terms.train.epochs))
@@ -77,6 +78,7 @@ def training(
             digest=terms.digest(),
             memory=settings.memory_bytes,
             engine=settings.engine,
+            kept=_kept(session, contract),
         )
         share = await _recorded_training(session, work)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
@@ -143,6 +145,27 @@ def _save_cost(session: RunSession, manifest: shares.Manifest, share: Share, ali
     shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
 
 
+def _kept(session: RunSession, contract: Contract) -> Kept | None:
+    """Where checkpoints go, if the run goes on after it was cut off."""
+    if not contract.goes_on:
+        return None
+    folder = unfinished.folder_of(session.settings, session.run) / unfinished.CHECKPOINTS
+    return Kept(folder, resume=True, run=f"{session.run:08x}")
+
+
+async def _common(session: RunSession, contract: Contract) -> Alignment:
+    """The common rows: those that all parties know of an earlier session, or as they are found now."""
+    folder, ids = unfinished.folder_of(session.settings, session.run), session.own_rows.ids
+    if session.aligned:
+        found = await asyncio.to_thread(unfinished.kept_alignment, folder, ids)
+    else:
+        found = await _align(session, contract.terms)
+        if contract.goes_on:
+            await asyncio.to_thread(unfinished.keep_alignment, folder, found, ids)
+    session.tell(Event("aligned", len(found.rows), len(ids)))
+    return found
+
+
 async def _align(session: RunSession, terms: Terms) -> Alignment:
     """Find the common rows, if what the peers bring may be compared with this party's ids."""
     ids = session.own_rows.ids
@@ -168,7 +191,6 @@ async def _align(session: RunSession, terms: Terms) -> Alignment:
         progress=lambda done, total: session.tell(Event("aligning", done, total)),
     )
     await session.align.finish()
-    session.tell(Event("aligned", len(found.rows), len(ids)))
     return found
 
 
@@ -207,6 +229,8 @@ async def _store(session: RunSession, manifest: shares.Manifest, weights: Arrays
     try:
         await net.broadcast(Seal(bytes.fromhex(manifest.digest)))
         _check_seals(await net.gather(Seal), manifest)
+    except CUT_OFF:
+        raise  # it is kept or dropped once it is known what the others have done
     except BaseException:
         draft.drop()
         raise

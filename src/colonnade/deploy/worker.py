@@ -44,7 +44,7 @@ from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest
 from colonnade.deploy.terms import Contract, Proposal, check_terms
 from colonnade.deploy.training import training
-from colonnade.errors import Aborted, JobError, PeerUnreachable
+from colonnade.errors import Aborted, Interrupted, JobError, PeerUnreachable
 from colonnade.messages import Roster
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
@@ -110,7 +110,7 @@ class Worker:
                 own = await asyncio.to_thread(read_rows, self.settings, self.contract)
                 order = self.order
                 session = RunSession(order.run, self.settings, party, own, order.minimum, self)
-                session.recorder = self.recorder
+                session.recorder, session.aligned = self.recorder, order.aligned
                 session.tell = lambda event: self._say(Seen(event))
                 session.began = lambda: self._say(Told())
                 program = training(self.contract, lambda moment: self._say(Measured(moment)))
@@ -127,7 +127,7 @@ class Worker:
             tuple(sorted(terms.parties)),
             wire if recorder is None else recorder.tap(wire),
             RealClock() if recorder is None else recorder.clock,
-            run=self.order.run + stretch,
+            run=self.order.number + stretch,
             deadline=terms.network.deadline_s,
             waiting_limit=int(limits.waiting_mb * 2**20),
         )
@@ -147,9 +147,9 @@ class Worker:
                 case Restored(peer):
                     for wire in self.wires:
                         wire.restored(peer)
-                case Stop(reason):
+                case Stop(reason, cut):
                     for net in nets:
-                        net.fail(Aborted(reason))
+                        net.fail((Interrupted if cut else Aborted)(reason))
                 case Compared() | Fault() if self._verdict is not None and not self._verdict.done():
                     if isinstance(message, Fault):
                         self._verdict.set_exception(message.raised())

@@ -9,6 +9,7 @@ so.
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -38,12 +39,12 @@ from colonnade.deploy.pipe import (
 )
 from colonnade.deploy.session import STRETCHES, RunSession, Tell
 from colonnade.deploy.shares import Manifest
-from colonnade.errors import Aborted, ColonnadeError, WorkerError
+from colonnade.errors import Aborted, ColonnadeError, Interrupted, WorkerError, WorkerLost
 from colonnade.net.stream.mux import Mux, RunWire
 from colonnade.result import Moment
 
 T = TypeVar("T")
-STOPPING_S = 10.0  # how long a process has to end by itself
+STOPPING_S, CUTTING_S = 10.0, 3.0  # how long a process has to end by itself; it can be killed at any moment
 
 
 @dataclass
@@ -61,6 +62,7 @@ class WorkerSession:
     _pipe: Pipe[ToDaemon] | None = None
     _early: list[msgspec.Struct] = field(default_factory=list)  # what the process is told once it is there
     _stopped: str = ""
+    _cut: bool = False  # stopped, and may go on in another session
 
     def __post_init__(self) -> None:
         self._sent, self._waiting = 0, 0
@@ -72,12 +74,17 @@ class WorkerSession:
         return self.order.run
 
     @property
+    def number(self) -> int:
+        """The number of the session."""
+        return self.order.number
+
+    @property
     def peers(self) -> tuple[str, ...]:
         """The other parties of the run."""
         return tuple(party for party in self.parties if party != self.mux.me)
 
     def _listen(self, stretch: int) -> RunWire:
-        wire = self.mux.wire(self.run + stretch, self.parties)
+        wire = self.mux.wire(self.number + stretch, self.parties)
 
         def lost(peer: str, error: Exception) -> None:
             if stretch == 0:  # the lines are the same for all stretches
@@ -104,7 +111,8 @@ class WorkerSession:
     async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
         """Play this party's part in a process, which makes the program by itself, and return its result."""
         if self._stopped:
-            raise Aborted(self._stopped)
+            await self.shut()
+            raise (Interrupted if self._cut else Aborted)(self._stopped)
         try:
             pipe = await self._start()
             return cast(T, await self._serve(pipe))  # a training returns the manifest of its share
@@ -152,16 +160,19 @@ class WorkerSession:
                     return msgspec.json.decode(manifest, type=Manifest)
                 case Fault():
                     raise message.raised()
-        raise WorkerError(await self._last_words())
+        raise await self._last_words()
 
-    async def _last_words(self) -> str:
+    async def _last_words(self) -> ColonnadeError:
         """Why a process that said nothing has ended."""
+        if self._cut:
+            return Interrupted(self._stopped)
         if self._stopped:
-            return f"{self._stopped}; the process of the run had to be ended"
+            return WorkerError(f"{self._stopped}; the process of the run had to be ended")
         status = await self._process.wait() if self._process is not None else 0
         why = f"signal {-status}" if status < 0 else f"status {status}"
         limits = self.order.settings.limits
-        return (
+        killed = status < 0 and -status != signal.SIGXCPU
+        return (WorkerLost if killed else WorkerError)(
             f"the process of run {self.run:08x} ended with {why}; its limits are limits.run_memory_mb = "
             f"{limits.run_memory_mb:g} and limits.run_cpu_s = {limits.run_cpu_s:g}"
         )
@@ -185,11 +196,24 @@ class WorkerSession:
 
     def stop(self, reason: str) -> None:
         """End the run at this party, which ends it at all others too."""
+        self._stop(reason, STOPPING_S)
+
+    def cut(self, reason: str) -> None:
+        """End this session, which ends it at all others too; the run may go on in another."""
+        self._cut = self._cut or not self._stopped
+        self._stop(reason, CUTTING_S)
+
+    def _stop(self, reason: str, seconds: float) -> None:
+        """Ask the process to end, and end it if it has not in so many seconds."""
         self._stopped = self._stopped or reason
         if self._pipe is not None:
-            self._pipe.write(Stop(reason))
+            self._pipe.write(Stop(reason, self._cut))
         if self._process is not None:
-            asyncio.get_running_loop().call_later(STOPPING_S, partial(_kill, self._process))
+            asyncio.get_running_loop().call_later(seconds, partial(_kill, self._process))
+
+    def go_on(self, *, aligned: bool) -> None:
+        """Begin with the common rows of an earlier session, where all parties have them."""
+        self.order = msgspec.structs.replace(self.order, aligned=aligned)
 
     def sent_bytes(self) -> int:
         """How many bytes this party has sent in the run, framing included."""

@@ -201,6 +201,7 @@ class Kept:
     folder: Path
     resume: bool = False
     disk: Disk = field(default_factory=RealDisk)
+    run: str = ""  # to which they belong, where runs have numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,25 +236,27 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
     beside = secure if measuring is None else party.secure_sum(measuring, shared, plan.secure_sum)
     gates = _gates(work, net)
     await gates.open()
-    with engine_of(work.engine) as engine:
-        outcome = await CONVERSATIONS[plan.conversation].converse(
-            Context(
-                plan=plan,
-                net=net,
-                sum=secure,
-                measuring=Measuring(measuring or net, beside),
-                train=_labelled(work, gates),
-                test=work.test,
-                target_loss=work.target_loss,
-                progress=work.progress,
-                models=work.models,
-                streams=PairStreams(net.me, secrets),
-                checkpoints=gates,
-                memory=work.memory,
-                engine=engine,
+    try:
+        with engine_of(work.engine) as engine:
+            outcome = await CONVERSATIONS[plan.conversation].converse(
+                Context(
+                    plan=plan,
+                    net=net,
+                    sum=secure,
+                    measuring=Measuring(measuring or net, beside),
+                    train=_labelled(work, gates),
+                    test=work.test,
+                    target_loss=work.target_loss,
+                    progress=work.progress,
+                    models=work.models,
+                    streams=PairStreams(net.me, secrets),
+                    checkpoints=gates,
+                    memory=work.memory,
+                    engine=engine,
+                )
             )
-        )
-    await gates.settle()
+    finally:
+        await gates.settle()  # also where the run is cut off: its next session reads what was written
     share = _share(work, outcome, net, measuring or net)
     await party.leave(net, *([] if measuring is None else [measuring]))
     return share
@@ -264,7 +267,8 @@ def _gates(work: Work, net: Endpoint) -> Gates:
     plan, kept = work.plan, work.kept
     if plan.checkpoints is None or kept is None:
         return Gates(net, plan.evaluator)
-    job = hashlib.sha256(f"{work.digest or plan.digest()} {work.target_loss}".encode()).hexdigest()
+    words = (work.digest or plan.digest(), str(work.target_loss), kept.run)
+    job = hashlib.sha256(" ".join(words).encode()).hexdigest()
     data = cache(lambda: fingerprint(work.train, work.test))
     records = Records(kept.folder, kept.disk, net.me, job, data)
     if not kept.resume:

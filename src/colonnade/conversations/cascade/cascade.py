@@ -108,8 +108,8 @@ async def take_part(context: CascadeContext) -> Outcome:
     client.rate = decaying(context, steps.step, steps.total)
     client.keep()
     async with asyncio.TaskGroup() as group:
-        group.create_task(client.learn())
-        group.create_task(client.serve_measurements(context.evaluator))
+        learning = group.create_task(client.learn())
+        group.create_task(client.serve_measurements(context.evaluator, learning))
     tensors, beside = described(GivenModels(client.model))
     return Outcome(
         weights={OWN: client.w, **beside},

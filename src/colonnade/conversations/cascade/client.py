@@ -9,6 +9,7 @@ What each side learns is in `cascade`.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from colonnade.compress.topk import TopK
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.context import Context
 from colonnade.data.table import Table
-from colonnade.errors import Diverged
+from colonnade.errors import DeadlineExceeded, Diverged
 from colonnade.job.plan import Plan
 from colonnade.messages import (
     TOPIC_SHIFT,
@@ -44,6 +45,7 @@ from colonnade.optim.replies import Asking, Query, Seed
 
 START = 3  # the purpose of a party's generator of first parameters
 STRETCH = 2**18  # numbers of a message, where outputs of many rows travel
+SILENCE = 30  # deadlines without a word of the server, which may wait for clients that are slower
 TAKEN = 2**20  # numbers of the rows whose outputs are computed at once: enough to keep a GPU busy
 
 
@@ -238,11 +240,11 @@ class Client:
         """The outputs [rows, outputs] of a table's rows at the present parameters."""
         return outputs_of(self.model, self.w, table.X, self.context.plan.settings.precision)
 
-    async def serve_measurements(self, server: str) -> None:
+    async def serve_measurements(self, server: str, learning: asyncio.Task[None]) -> None:
         """Send the server the outputs of all rows, whenever it asks to measure; store the state at gates."""
         net = self.context.measuring.net
         while True:
-            for sender, asked in await net.drain(Measure, patient=True):
+            for sender, asked in await self._asked_to_measure(server, learning):
                 if sender != server:
                     raise out_of_turn(sender, asked, "only the server measures")
                 if asked.tag >> TOPIC_SHIFT == Topic.GATE:
@@ -258,6 +260,18 @@ class Client:
                 await net.send(server, Announce(asked.tag, books))
                 if asked.final:
                     return
+
+    async def _asked_to_measure(self, server: str, learning: asyncio.Task[None]) -> list[tuple[str, Measure]]:
+        """What the server asks to measure; once this client has learnt all, only this shows its silence."""
+        net, deadline = self.context.measuring.net, self.context.plan.network.deadline_s
+        while True:
+            try:
+                async with asyncio.timeout(SILENCE * deadline):
+                    return await net.drain(Measure, patient=True)
+            except TimeoutError:
+                if learning.done():
+                    waited = f"waited {SILENCE * deadline:g} s for {server} to measure"
+                    raise DeadlineExceeded(f"{net.me} {waited}; is it running and reachable?") from None
 
     def all_outputs(self) -> list[Numbers]:
         """The outputs of the training rows, and of the test rows if there are any."""

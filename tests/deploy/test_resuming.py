@@ -1,0 +1,242 @@
+"""Trainings between daemons that are cut off go on to the same weights, or end by the name of who is away."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.deploy.companies import job, lay_out, running, settled, until
+from tests.deploy.consortium import SOURCE, Consortium
+
+from colonnade.deploy import shares, unfinished
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.journal import Interruption, read_journal
+from colonnade.deploy.settings import read_settings
+from colonnade.deploy.terms import Terms
+from colonnade.errors import ColonnadeError
+
+TERMS: dict[str, Any] = {
+    "algorithm": "vfb-saga",
+    "train": {"epochs": 12, "batch": 16, "step": 0.1, "l2": 1e-3},
+    "checkpoint": {"every": "epoch", "wait_s": 30.0},
+}
+
+
+def weights(daemons: dict[str, Daemon], model: str) -> dict[str, np.ndarray[Any, Any]]:
+    return {name: shares.load(d.serving.models, model).arrays["w"] for name, d in daemons.items()}
+
+
+def interruptions(daemon: Daemon) -> list[str]:
+    written, _ = read_journal(daemon.settings.state / "journal.jsonl")
+    return [each.what for each in written if isinstance(each, Interruption)]
+
+
+def has_gates(daemon: Daemon, run: int) -> bool:
+    return any(unfinished.folder_of(daemon.settings, run).glob("checkpoints/*.gate"))
+
+
+async def cut_off(daemons: dict[str, Daemon], name: str, terms: Terms) -> tuple[asyncio.Future[Any], int]:
+    """Begin a training at the bank and stop a daemon once it has a checkpoint; also says which run it is."""
+    going = asyncio.ensure_future(daemons["bank"].train(terms))
+    await until(lambda: bool(daemons[name].runs), 10)
+    (run,) = daemons[name].runs
+    await until(lambda: has_gates(daemons[name], run), 10)
+    await daemons[name].close()
+    return going, run
+
+
+async def anew(consortium: Consortium, daemons: dict[str, Daemon], name: str) -> None:
+    """Start a daemon again that was closed."""
+    daemons[name] = Daemon(read_settings(consortium.config(name)), apart=daemons[name].apart)
+    await daemons[name].open()
+
+
+@pytest.mark.parametrize("away", ["shop", "bank"])
+def test_a_daemon_that_comes_back_goes_on_to_the_same_weights(tmp_path: Path, away: str) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def main() -> None:
+        async with running(consortium) as daemons:
+            expected = weights(daemons, (await daemons["bank"].train(job(**TERMS))).model)
+            going, run = await cut_off(daemons, away, job(**TERMS))
+            await until(lambda: daemons["telecom"].runs[run].state == "waiting", 10)
+            assert daemons["telecom"].runs[run].shown.startswith("waiting for")
+            await anew(consortium, daemons, away)
+            for daemon in daemons.values():
+                await settled(daemon, 30)
+            if away == "shop":
+                assert (await going).run == f"{run:08x}"
+            else:
+                with pytest.raises(ColonnadeError):
+                    await going  # whoever waits at a daemon that ends is told so
+            found = weights(daemons, f"repaid-{run:08x}")
+            assert all(np.array_equal(found[name], expected[name]) for name in found)
+            assert interruptions(daemons["telecom"]) == ["cut off", "gone on"]
+            # the common rows were found once in each run
+            assert all(len(daemon.journal.comparisons) == 4 for daemon in daemons.values())
+            assert not list((daemons["shop"].settings.state / "unfinished").iterdir())
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("away", ["shop", "bank"])
+def test_after_the_limit_every_live_party_ends_by_the_name_of_the_absent(tmp_path: Path, away: str) -> None:
+    consortium = lay_out(tmp_path)
+    terms = job(**{**TERMS, "checkpoint": {"every": "epoch", "wait_s": 1.0}})
+
+    async def main() -> None:
+        async with running(consortium) as daemons:
+            going, run = await cut_off(daemons, away, terms)
+            live = [daemon for name, daemon in daemons.items() if name != away]
+            for daemon in live:
+                await settled(daemon, 8)
+                assert f"{away} is away" in daemon.journal.runs[-1].reason
+                assert "checkpoint.wait_s = 1 s" in daemon.journal.runs[-1].reason
+                assert not unfinished.read_all(daemon.settings)
+            with pytest.raises(ColonnadeError):
+                await going
+            # who comes back later hears that it is over
+            await anew(consortium, daemons, away)
+            await settled(daemons[away], 10)
+            assert f"(while {away} was away)" in daemons[away].journal.runs[-1].reason
+            assert not unfinished.read_all(daemons[away].settings)
+            assert run not in daemons[away].runs
+
+    asyncio.run(main())
+
+
+def test_other_data_than_before_does_not_go_on(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def main() -> None:
+        async with running(consortium) as daemons:
+            going, _ = await cut_off(daemons, "shop", job(**TERMS))
+            file = consortium.folder("shop") / "customers.csv"
+            first, *rows = file.read_text().splitlines()
+            pairs = [row.split(",") for row in rows]
+            file.write_text("\n".join([first, *(f"{id_},{float(x) ** 2}" for id_, x in pairs)]) + "\n")
+            await anew(consortium, daemons, "shop")
+            with pytest.raises(ColonnadeError, match="shop"):
+                await going
+            for daemon in daemons.values():
+                await settled(daemon, 10)
+            assert "is of other data than there is now" in daemons["shop"].journal.runs[-1].reason
+
+    asyncio.run(main())
+
+
+def test_a_share_that_the_others_have_kept_is_kept_by_who_was_killed_before_it_could(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def main() -> None:
+        async with running(consortium) as daemons:
+            manifest = await daemons["bank"].train(job(**TERMS))
+            await settled(daemons["shop"])
+            await daemons["shop"].close()
+            settings, models = daemons["shop"].settings, daemons["shop"].serving.models
+            expected = shares.load(models, manifest.model).arrays["w"]
+            # as it was between writing the share and keeping it
+            (models / manifest.model).rename(models / f".{manifest.model}.part")
+            terms, run = manifest.terms, int(manifest.run, 16)
+            unfinished.Unfinished(
+                run=run, proposer="bank", terms=terms, minimum=20, timeline=False, began=time.time()
+            ).write(settings)
+            await anew(consortium, daemons, "shop")
+            await settled(daemons["shop"])
+            assert daemons["shop"].journal.runs[-1].state == "done"
+            assert np.array_equal(shares.load(models, manifest.model).arrays["w"], expected)
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)  # a dozen processes, each of which begins with its imports
+def test_killed_processes_and_daemons_go_on_and_so_does_the_command(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    text = JOB.format(parties="".join(f'{n} = {{ data = "customers", label = {LABEL[n]} }}\n' for n in LABEL))
+    (consortium.folder("bank") / "job.toml").write_text(text)
+    try:
+        for name in consortium.names:
+            consortium.start(name)
+        consortium.wait_connected(60)
+        expected = trained(consortium, lambda: None)
+        assert trained(consortium, partial(kill_worker, consortium, "telecom")) == expected
+        assert trained(consortium, partial(kill_daemon, consortium, "bank")) == expected
+        assert "cut off" in consortium.log("telecom")
+    finally:
+        consortium.stop()
+
+
+LABEL = {"bank": "true", "shop": "false", "telecom": "false"}
+JOB = """name = "repaid"
+algorithm = "vfb-saga"
+[parties]
+{parties}
+[train]
+epochs = 60
+batch = 8
+step = 0.05
+l2 = 1e-3
+[secure]
+labels = "clear"
+[network]
+deadline_s = 30
+[checkpoint]
+every = "epoch"
+wait_s = 60
+"""
+
+
+def trained(consortium: Consortium, strike: Callable[[], None]) -> dict[str, str]:
+    """Train by command, strike once all have a checkpoint, and return the digest of everybody's weights."""
+    command = [sys.executable, "-m", "colonnade", "train", "job.toml", "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, cwd=consortium.folder("bank"), env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        gates = [f"{name}/runs/unfinished/*/checkpoints/*.gate" for name in consortium.names]
+        while process.poll() is None and not all(any(consortium.root.glob(path)) for path in gates):
+            time.sleep(0.01)
+        strike()
+        told, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    model = json.loads(told)["model"]
+    found = {}
+    for name in consortium.names:
+        models = consortium.folder(name) / "runs" / "models"
+        until = time.monotonic() + 20
+        while not (models / model).is_dir() and time.monotonic() < until:
+            time.sleep(0.05)
+        found[name] = hashlib.sha256(shares.load(models, model).arrays["w"].tobytes()).hexdigest()
+    return found
+
+
+def kill_worker(consortium: Consortium, name: str) -> None:
+    """Kill -9 the process of a training."""
+    daemon = consortium.processes[name].pid
+    for child in Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split():
+        os.kill(int(child), signal.SIGKILL)
+
+
+def kill_daemon(consortium: Consortium, name: str) -> None:
+    """Kill -9 a daemon, and start it again a second later."""
+    consortium.processes[name].kill()
+    consortium.processes[name].wait()
+    time.sleep(1.0)
+    consortium.start(name)
