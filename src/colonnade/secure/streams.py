@@ -30,6 +30,7 @@ SLACK = 8  # words by which a neighbour may be longer
 PAGES = 8  # that are kept
 _BLOCK = 16  # bytes that one counter block becomes: two words
 _PIECE = 2**13  # counter blocks that are made at once
+_FEW = 2**15  # words of a tag whose counters are kept for the next
 
 
 class Roles(NamedTuple):
@@ -51,7 +52,7 @@ class Stream:
 
     def words(self, tag: int, count: int) -> Words:
         """The first words of a tag; they may be made again, so they must not hide two different values."""
-        if count <= 2 * _PIECE:
+        if count <= _FEW:
             first: Words = self.table(np.array([tag], dtype=np.uint64), count)[0]
             return first
         return self._many(tag, count)
