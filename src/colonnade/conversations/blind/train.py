@@ -19,15 +19,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.arrays import Arrays, Rows, Words
+from colonnade.arrays import Arrays, Words
 from colonnade.conversations.blind import columns
+from colonnade.conversations.blind.all_rows import add_all, all_scores
 from colonnade.conversations.blind.desk import Asking, Desk, lasting
+from colonnade.conversations.blind.measure import Measured
 from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
 from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.tune import BlindTuner
 from colonnade.conversations.blind.verbs import Asked, OpenLot, Verbs
-from colonnade.conversations.context import Context, Measuring, Outcome
-from colonnade.conversations.evaluate import MEGA, Mark, Marks
+from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.evaluate import Marks
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.schedule import Round, Schedule
@@ -35,7 +37,6 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import whole
 
 LOT = 4096  # rows whose products are prepared together
-CHUNK = 8192  # rows of one exchange where all rows are scored or added
 
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
@@ -81,7 +82,7 @@ class BlindTraining:
         self.p, self.q, self.probe = slice(0, width), slice(width, 2 * width), slice(2 * width, 2 * width + 1)
         self.both = slice(0, 2 * width)
         self.tuner = BlindTuner(self) if plan.pace.step == "auto" else None
-        self.measured_at, self.scores_then = -1, np.zeros(0)
+        self.measured = Measured(self)
         self.done = 0  # rounds
         self.lengths = Lengths(0.0, 0.0)  # of the owners' rows, at the label holder
         self.since = self.lasts = 0  # rounds since all coefficients were sent, and how many they last
@@ -143,7 +144,8 @@ class BlindTraining:
     def _keep(self) -> None:
         """Let all that rounds change be part of checkpoints."""
         gates, desk = self.context.gates, self.desk
-        gates.keep(self, "done", "since", "lasts", "lengths", "measured_at", "scores_then")
+        gates.keep(self, "done", "since", "lasts", "lengths")
+        gates.keep(self.measured, "at", "scores")
         gates.keep(self, "verbs.parts", "verbs.versions", "verbs._counts")
         if desk is None:
             return
@@ -204,12 +206,12 @@ class BlindTraining:
         """Do what is due between two rounds; returns whether the run is over."""
         loss, last = None, self.done == self.schedule.rounds
         if self.done in self.marks:
-            loss = await self.measure(final=last)
+            loss = await self.measured.measure(final=last)
         over = loss is not None and self.evaluation.over(loss, self.done / self.schedule.per_epoch)
         if last:
             return True
         if await self._over(over):
-            await self.measure(final=True)
+            await self.measured.measure(final=True)
             return True
         at = self.done / self.schedule.per_epoch
         if self.tuner is not None and at in self.timetable.tunings:
@@ -255,35 +257,14 @@ class BlindTraining:
             total = (await self.context.sum.collect(piece, tag=tag)) * 2.0**-8
             self.lengths = Lengths.of(total * np.array([1.0, self.schedule.rows]))
 
-    # -- all rows -------------------------------------------------------------------------------------
-
-    async def all_scores(
-        self, table: str, vectors: slice, measuring: Measuring | None = None
-    ) -> Words | None:
-        """The words of all rows' scores, [vectors, rows], at the label holder."""
-        found = []
-        for rows in self._chunks(self._sizes()[table]):
-            lot = await self.verbs.open(table, [rows], scored=vectors.stop - vectors.start, added=0)
-            found.append(await self.verbs.scores(lot, 0, vectors, measuring))
-        whole = [each for each in found if each is not None]
-        return np.concatenate(whole, axis=1) if whole else None
-
-    async def add_all(self, vectors: slice, t: Words | None) -> None:
-        """Add to vectors what coefficients of all training rows, [vectors, rows], give."""
-        for rows in self._chunks(self.schedule.rows):
-            lot = await self.verbs.open("train", [rows], scored=0, added=vectors.stop - vectors.start)
-            part = None if t is None else np.ascontiguousarray(t[:, rows[0] : rows[-1] + 1])
-            await self.verbs.add(lot, 0, vectors, part)
-
-    def _chunks(self, rows: int) -> list[Rows]:
-        return [np.arange(start, min(start + CHUNK, rows)) for start in range(0, rows, CHUNK)]
+    # -- all coefficients anew ------------------------------------------------------------------------
 
     async def snapshot(self) -> None:
         """Take svrg's snapshot: all coefficients anew, the mean gradient, and its scores."""
-        if self.measured_at == self.done:
-            z = self.scores_then
+        if self.measured.at == self.done:
+            z = self.measured.scores
         else:
-            total = await self.all_scores("train", self.both)
+            total = await all_scores(self.verbs, "train", self.both)
             z = np.zeros(0)
             if self.desk is not None and total is not None:
                 z = self.desk.others(np.arange(self.schedule.rows), total) + self.desk.own_scores()
@@ -291,8 +272,8 @@ class BlindTraining:
         await self.verbs.flush()
         self.since = 0
         self.verbs.clear(self.both)
-        await self.add_all(self.both, t)
-        slope = await self.all_scores("train", self.q)
+        await add_all(self.verbs, self.both, t)
+        slope = await all_scores(self.verbs, "train", self.q)
         if self.desk is not None and slope is not None:
             self.desk.take_slope(slope)
 
@@ -301,44 +282,8 @@ class BlindTraining:
         await self.verbs.flush()
         self.since = 0
         self.verbs.clear(self.p)
-        await self.add_all(self.p, None if self.desk is None else self.desk.renew(final=final))
-
-    # -- measuring --------------------------------------------------------------------------------------
-
-    async def measure(self, *, final: bool) -> float | None:
-        """Measure the model; the loss at the label holder, None elsewhere."""
-        clock = self.context.net.clock
-        return await clock.beside(self._measure(clock.now(), final))
-
-    async def _measure(self, when: float, final: bool) -> float | None:
-        estimator = self.context.plan.settings.estimator
-        measuring, vectors = self.context.measuring, self.p if estimator == "sgd" else self.both
-        totals = [await self.all_scores("train", vectors, measuring)]
-        if final and self.context.test is not None:
-            totals.append(await self.all_scores("test", vectors, measuring))
-        self.measured_at = self.done
-        piece, tag = np.array([self.evaluation.sent_bytes() / MEGA]), self.verbs.next_tag(measuring=True)
-        if self.desk is None:
-            await measuring.sum.give(piece, root=self.context.evaluator, tag=tag)
-            return None
-        sent = await measuring.sum.collect(piece, tag=tag)
-        return self._record(totals, round(float(sent[0]) * MEGA), when, final)
-
-    def _record(self, totals: list[Words | None], sent: int, when: float, final: bool) -> float | None:
-        """Write down what was measured; at the label holder."""
-        desk, scribe, clock = self.desk, self.evaluation.scribe, self.context.net.clock
-        words = [total for total in totals if total is not None]
-        if desk is None or scribe is None or not words:
-            return None
-        others = desk.others(np.arange(self.schedule.rows), words[0])
-        desk.fits(others)
-        self.scores_then = others + desk.own_scores()
-        z = [self.scores_then]
-        if len(words) > 1:
-            z.append(desk.others_new(words[1]) + desk.own_test_scores())
-        mark = Mark(self.timetable.passes(self.done), self.timetable.rounds(self.done), final)
-        when = clock.now() if clock.virtual else when
-        return scribe.record(z, desk.penalty(others), sent, when, mark)
+        whole = None if self.desk is None else self.desk.renew(final=final)
+        await add_all(self.verbs, self.p, whole)
 
     # -- the end ----------------------------------------------------------------------------------------
 

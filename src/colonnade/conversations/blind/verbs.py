@@ -78,7 +78,7 @@ class Verbs:
         self.context, self.net, self.asker = context, context.net, context.evaluator
         self.roles = [Roles(self.asker, owner, dealer) for owner, dealer in blind.dealers.items()]
         self.parts: dict[str, Words] = {}
-        self.tables, self._sizes = tables, sizes
+        self.tables, self.sizes = tables, sizes
         self._askers: dict[str, Asker] = {}
         self._owner: Owner | None = None
         self._dealers: dict[str, Dealer] = {}
@@ -105,7 +105,7 @@ class Verbs:
                 self.parts[me] = np.zeros((vectors, self._owner.width), dtype=np.uint64)
         for roles in self.roles:
             if me in (roles.dealer, self.asker):
-                due = whole(1, high=max(1, ROOM // max(1, *self._sizes.values())))
+                due = whole(1, high=max(1, ROOM // max(1, *self.sizes.values())))
                 announced = await self.net.recv(Announce, roles.owner, tag_of(Topic.BLIND, 0), values=due)
                 columns = int(announced.values[0])
                 if me == roles.dealer:
@@ -117,7 +117,7 @@ class Verbs:
     async def _veil(self) -> None:
         """Owners send their veiled columns to the label holder, which keeps them in files."""
         number = 0
-        for table, rows in self._sizes.items():
+        for table, rows in self.sizes.items():
             if self._owner is not None:
                 for start, values in self._owner.veiled(table, STRETCH):
                     tag = tag_of(Topic.BLIND, number + start // STRETCH)
@@ -125,7 +125,7 @@ class Verbs:
             number += -(-rows // STRETCH)
         for roles in self.roles if self.asks else ():
             veiled, number = {}, 0
-            for table, rows in self._sizes.items():
+            for table, rows in self.sizes.items():
                 width, first = self.parts[roles.owner].shape[1], tag_of(Topic.BLIND, number)
                 veiled[table] = await received(self.net, roles.owner, first, rows, width)
                 number += -(-rows // STRETCH)

@@ -1,0 +1,60 @@
+"""Measures the model of a blind run: the label holder learns all total scores, and nobody is told a loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from colonnade.arrays import Floats, Words
+from colonnade.conversations.blind.all_rows import all_scores
+from colonnade.conversations.evaluate import MEGA, Mark
+
+if TYPE_CHECKING:
+    from colonnade.conversations.blind.train import BlindTraining
+
+
+class Measured:
+    """One party's part in measurements, and what the label holder saw in the last one."""
+
+    def __init__(self, training: BlindTraining) -> None:
+        self.training = training
+        self.at = -1  # rounds
+        self.scores: Floats = np.zeros(0)  # of all training rows, at the label holder
+
+    async def measure(self, *, final: bool) -> float | None:
+        """Measure the model; the loss at the label holder, None elsewhere."""
+        clock = self.training.context.net.clock
+        return await clock.beside(self._measure(clock.now(), final))
+
+    async def _measure(self, when: float, final: bool) -> float | None:
+        training, context, verbs = self.training, self.training.context, self.training.verbs
+        vectors = training.p if context.plan.settings.estimator == "sgd" else training.both
+        totals = [await all_scores(verbs, "train", vectors, context.measuring)]
+        if final and context.test is not None:
+            totals.append(await all_scores(verbs, "test", vectors, context.measuring))
+        self.at = training.done
+        piece = np.array([training.evaluation.sent_bytes() / MEGA])
+        tag, secure = verbs.next_tag(measuring=True), context.measuring.sum
+        if training.desk is None:
+            await secure.give(piece, root=context.evaluator, tag=tag)
+            return None
+        sent = await secure.collect(piece, tag=tag)
+        return self._record(totals, round(float(sent[0]) * MEGA), when, final)
+
+    def _record(self, totals: list[Words | None], sent: int, when: float, final: bool) -> float | None:
+        """Write down what was measured; at the label holder."""
+        training, clock = self.training, self.training.context.net.clock
+        desk, scribe, timetable = training.desk, training.evaluation.scribe, training.timetable
+        words = [total for total in totals if total is not None]
+        if desk is None or scribe is None or not words:
+            return None
+        others = desk.others(np.arange(training.schedule.rows), words[0])
+        desk.fits(others)
+        self.scores = others + desk.own_scores()
+        z = [self.scores]
+        if len(words) > 1:
+            z.append(desk.others_new(words[1]) + desk.own_test_scores())
+        mark = Mark(timetable.passes(training.done), timetable.rounds(training.done), final)
+        when = clock.now() if clock.virtual else when
+        return scribe.record(z, desk.penalty(others), sent, when, mark)
