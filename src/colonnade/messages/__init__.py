@@ -1,8 +1,8 @@
 """The messages that parties send each other: typed, frozen, and the only thing that leaves a party.
 
-A message is a msgspec struct, so its schema is checked while it is decoded; arrays travel as a type
-code, a shape and raw little-endian bytes, or as nothing but bytes where that is all they are (`coding`). There
-is no pickle anywhere: a message can only become one of the classes in this folder. `tag` says which of many
+A message is a msgspec struct, so its schema is checked while it is decoded; arrays travel as a type code, a
+shape and raw little-endian bytes, or as nothing but bytes where that is all they are (`coding`). There is no
+pickle anywhere: a message can only become one of the classes in this folder. `tag` says which of many
 concurrent exchanges a message belongs to; its upper bits name the topic (training, evaluation, ...), so two
 topics never share a tag (`base`).
 """
