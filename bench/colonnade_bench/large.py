@@ -1,12 +1,13 @@
 """Data beyond the memory: one pass of vfb2-sgd over made-up rows, beside a pass over fewer of them.
 
-    colonnade bench large --rows 10000000 --columns 20
+    colonnade bench large --rows 10000000 --columns 20 [--only csv | blind | trees]
 
-Rows are made in blocks, single precision, into a Parquet file; the label follows a linear score with noise.
-Every run is a process of its own, whose memory is looked at all the while: the resident memory of it and of
-all that it starts, together. What is compared is the time from the first batch to the last measurement,
-without reading, and the CPU time that went by meanwhile: that says the same on a machine that has other
-things to do. The few rows are trained on before and after the many, and the better of both counts.
+With `--only` the file is CSV, or labels are blind, or two trees are grown instead. Rows are made in blocks,
+single precision; the label follows a linear score with noise. Every run is a process of its own, whose memory
+is looked at all the while: the resident memory of it and of all that it starts, together. What is compared
+is the time from the first batch to the last measurement, without reading, and the CPU time that went by
+meanwhile: that says the same on a machine that has other things to do. The few rows are trained on before
+and after the many, and the better of both counts.
 """
 
 from __future__ import annotations
@@ -25,24 +26,28 @@ from pathlib import Path
 
 import numpy as np
 
-FEW, PARTIES, BATCH = 1_000_000, 4, 1024
+FEW, PARTIES, BATCH, MEMORY = 1_000_000, 4, 1024, "2GB"
 BLOCK = 2**20
+PARTS = {
+    "csv": "from a CSV file",
+    "blind": "with blind labels of one party",
+    "trees": "two trees of secureboost",
+}
 JOB = """
-algorithm = "vfb2-sgd"
+algorithm = "{algorithm}"
 world = "local"
 compare = false
 [data]
 train = "{file}"
 label = "y"
 parties = {parties}
-active = 2
+active = {active}
 test_fraction = 0.01
 memory = "{memory}"
 [secure]
-labels = "clear"
+labels = "{labels}"
 [train]
-epochs = 1
-batch = {batch}
+{train}
 """
 
 
@@ -52,18 +57,20 @@ def run(
     say: Callable[[str], None],
     rows: int | None = None,
     columns: int | None = None,
+    only: tuple[str, ...] = (),
 ) -> list[Path]:
     """Make the data, train on few rows and on many, and write what both took."""
+    part = only[0] if only else ""
     rows, columns = rows or (2_000_000 if quick else 10_000_000), columns or 20
     few = min(FEW, rows // 4)
     made = []
     with tempfile.TemporaryDirectory(prefix="colonnade-large-") as scratch:
         for n in (few, rows, few):
-            file = Path(scratch) / "rows.parquet"
+            file = Path(scratch) / ("rows.csv" if part == "csv" else "rows.parquet")
             began = time.perf_counter()
             make_rows(file, n, columns)
             say(f"{n:,} rows x {columns} made in {time.perf_counter() - began:.0f} s")
-            made.append(measured(Path(scratch), file, n, columns))
+            made.append(measured(Path(scratch), file, n, columns, part))
             say(told(made[-1]))
             file.unlink()
     before, large, after = made
@@ -82,14 +89,19 @@ def run(
 
 
 def make_rows(file: Path, rows: int, columns: int, seed: int = 0) -> None:
-    """Write a Parquet file of rows, a block at a time: standard normal columns, a label of two classes."""
+    """Write a Parquet or CSV file of rows, a block at a time: normal columns, a label of two classes."""
     import pyarrow as pa
+    import pyarrow.csv
     import pyarrow.parquet as pq
 
     w = np.random.default_rng([seed, 0]).standard_normal(columns).astype(np.float32)
     names = [f"x{j}" for j in range(columns)]
     schema = pa.schema([*((name, pa.float32()) for name in names), ("y", pa.int8())])
-    with pq.ParquetWriter(file, schema, compression="none", use_dictionary=False) as writer:
+    with (
+        pa.csv.CSVWriter(file, schema)
+        if file.suffix == ".csv"
+        else pq.ParquetWriter(file, schema, compression="none", use_dictionary=False)
+    ) as writer:
         for number, start in enumerate(range(0, rows, BLOCK)):
             rng = np.random.default_rng([seed, 1, number])
             X = rng.standard_normal((columns, min(BLOCK, rows - start)), dtype=np.float32)
@@ -98,10 +110,20 @@ def make_rows(file: Path, rows: int, columns: int, seed: int = 0) -> None:
             writer.write_table(pa.table([*X, y], schema=schema))
 
 
-def measured(scratch: Path, file: Path, rows: int, columns: int, memory: str = "2GB") -> dict[str, float]:
+def measured(scratch: Path, file: Path, rows: int, columns: int, part: str = "") -> dict[str, float]:
     """One pass over the rows of a file in a process of its own."""
     job, result = scratch / "job.toml", scratch / "run"
-    job.write_text(JOB.format(file=file, parties=PARTIES, memory=memory, batch=BATCH))
+    job.write_text(
+        JOB.format(
+            algorithm="secureboost" if part == "trees" else "vfb2-sgd",
+            file=file,
+            parties=PARTIES,
+            active=1 if part in ("blind", "trees") else 2,
+            memory=MEMORY,
+            labels="blind" if part == "blind" else "clear",
+            train="epochs = 2" if part == "trees" else f"epochs = 1\nbatch = {BATCH}",
+        )
+    )
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(scratch)}
     began = time.perf_counter()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -15,12 +15,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from colonnade.arrays import Floats
 from colonnade.errors import DataError
 
 FILE = "test_scores.csv"
+
+
+def _probability(z: Floats) -> Floats:
+    """1 / (1 + exp(-z)), without scipy's functions, which take longer to import than most tables to write."""
+    return np.exp(-np.logaddexp(0.0, -z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +47,7 @@ class TestScores:
         )
         columns: list[NDArray[np.generic]] = [self.y, *(self.z[:, None] if self.z.ndim == 1 else self.z).T]
         if self.with_probabilities and self.z.ndim == 1:
-            names, columns = [*names, "probability"], [*columns, expit(self.z)]
+            names, columns = [*names, "probability"], [*columns, _probability(self.z)]
         if self.ids is not None:
             names, columns = ["id", *names], [self.ids, *columns]
         draft = path.with_name(path.name + ".part")

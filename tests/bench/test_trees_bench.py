@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from colonnade.data.table import Table
 from colonnade_bench.trees import trees
+from colonnade_bench.trees.accuracy import dense, most_filled
 from colonnade_bench.trees.cost import made_up, ours
 from colonnade_bench.trees.large import large
 
@@ -32,3 +36,17 @@ def test_memory_of_a_process_is_bounded_by_its_rows() -> None:
     few, many = large(50_000, "blind"), large(450_000, "blind")
     per_row = (many.largest - few.largest) * 1e9 / 400_000
     assert per_row < 400, "ten million rows would take more than 4 GB"
+
+
+def test_every_part_is_in_some_piece() -> None:
+    assert {piece.partition(":")[0] for piece in trees.pieces(quick=False)} == set(trees.PARTS)
+
+
+def test_wide_tables_keep_the_columns_that_are_filled_most_often() -> None:
+    X = csr_array(np.array([[0.0, 3.0, 1.0], [0.0, 2.0, 0.0], [5.0, 1.0, 4.0]]))
+    table = Table("shop", ("a", "b", "c"), X)
+    usual = most_filled(table, 2)
+    assert usual.tolist() == [1, 2]
+    kept = dense(table, usual)
+    assert kept.columns == ("b", "c")
+    np.testing.assert_array_equal(kept.X, [[3, 1], [2, 0], [1, 4]])

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from colonnade.errors import Aborted
-from colonnade.messages import Announce, Backward, Enough, Piece
+from colonnade.messages import Announce, Backward, Enough, Piece, encode
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import Header, header_size, pack
+from colonnade.net.inprocess.handover import handed
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.tapped import TappedWire
 
@@ -102,3 +106,23 @@ def test_a_stranger_on_the_hub_is_refused_and_counted() -> None:
         assert two.meter.received_messages == 0
 
     asyncio.run(program())
+
+
+@given(
+    tag=st.integers(0, 2**52),
+    size=st.integers(0, 9000),
+    seen=st.lists(st.integers(0, 2**33), max_size=20),
+    words=st.booleans(),
+)
+def test_what_is_handed_over_has_the_size_of_its_encoding(
+    tag: int, size: int, seen: list[int], words: bool
+) -> None:
+    values = np.arange(size, dtype=np.uint64 if words else np.float64)
+    vectors = Piece(tag, values), Backward(tag, values, tuple(seen)), Piece(tag, values.reshape(1, -1))
+    for message in vectors:
+        received, length = handed(message)
+        assert length == len(encode(message))
+        assert encode(received) == encode(message)
+        array = received.values if isinstance(received, Piece) else cast(Backward, received).theta
+        assert not array.flags.writeable
+        assert not np.shares_memory(array, values)

@@ -74,18 +74,18 @@ def dealt(name: str, seed: int = 0, most: int | None = None) -> tuple[Tables, st
     test = {party: each.test for party, each in made.items() if each.test is not None}
     for party, table in train.items():
         if not isinstance(table.X, np.ndarray) and table.width > WIDE:
-            usual = _usual(table)
-            train[party], test[party] = _dense(table, usual), _dense(test[party], usual)
+            usual = most_filled(table, MOST_COLUMNS)
+            train[party], test[party] = dense(table, usual), dense(test[party], usual)
     return Tables(source.name, train, test, order.plan.label_holders), order.plan.objective.loss
 
 
-def _usual(table: Table) -> Any:
+def most_filled(table: Table, count: int) -> Any:
     """The columns that are other than 0 in the most rows."""
     filled = np.bincount(table.X.nonzero()[1], minlength=table.width)
-    return np.sort(np.argsort(-filled, kind="stable")[:MOST_COLUMNS])
+    return np.sort(np.argsort(-filled, kind="stable")[:count])
 
 
-def _dense(table: Table, columns: Any) -> Table:
+def dense(table: Table, columns: Any) -> Table:
     """Some columns of a table of few numbers, with their zeros."""
     names, X = tuple(table.columns[j] for j in columns.tolist()), table.X[:, columns]
     return replace(table, columns=names, X=X if isinstance(X, np.ndarray) else X.toarray())

@@ -96,11 +96,13 @@ class Schedule:
     def places(self, epoch: int, start: int, end: int) -> Rows:
         """The rows from `start` to `end` of an epoch's order."""
         first, last = start // BLOCK, max(start, end - 1) // BLOCK
+        if first == last:
+            return self.block(epoch, first)[start - first * BLOCK : end - first * BLOCK]
         parts = [
             self.block(epoch, number)[max(0, start - number * BLOCK) : end - number * BLOCK]
             for number in range(first, last + 1)
         ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.concatenate(parts)
 
     def rows_of(self, batch: Round) -> Rows:
         """The rows of a batch."""

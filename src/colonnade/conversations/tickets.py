@@ -27,7 +27,7 @@ this party had not when it read its weights, tau_2 those that this party has mad
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from colonnade.conversations.reach import MOST, Reach, ReachState
@@ -140,6 +140,7 @@ class Tickets:
         limits = [*sorted(set(gates)), rounds]
         self.reach = Reach(dominators, ahead, own)
         self.state = TicketsState(limits, [window.state for window in self.windows], marks, self.reach.state)
+        self._each = [window.state for window in self.windows]  # looked at in every round
         self._conditions = Conditions()
 
     # -- how far it is ------------------------------------------------------------------------------
@@ -152,17 +153,17 @@ class Tickets:
     @property
     def done(self) -> tuple[int, ...]:
         """How many rounds of every dominator are finished."""
-        return tuple([window.state.finished for window in self.windows])
+        return tuple([each.finished for each in self._each])
 
     @property
     def finished(self) -> int:
         """How many rounds are finished."""
-        return sum(self.done)
+        return sum([each.finished for each in self._each])
 
     @property
     def base(self) -> int:
         """How many rounds are finished, without those that have overtaken others."""
-        return sum([window.state.base for window in self.windows])
+        return sum([each.base for each in self._each])
 
     @property
     def stop(self) -> int:
@@ -184,8 +185,8 @@ class Tickets:
 
     def past(self, number: int) -> bool:
         """Whether the round is not to be computed any more."""
-        own, index = divmod(number, len(self.windows))
-        return own >= self.windows[index].state.stop
+        own, index = divmod(number, len(self._each))
+        return own >= self._each[index].stop
 
     def expects(self, number: int) -> bool:
         """Whether the round is begun here and not finished."""
@@ -194,21 +195,21 @@ class Tickets:
 
     async def opens(self, number: int, extra: int = 0) -> bool:
         """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
-        await self.any_opens([number], extra)
+        await self._conditions.until(lambda: self.may_begin(number, extra) or self.past(number))
         return self.open_to(number, extra)
 
-    async def any_opens(self, numbers: list[int], extra: int = 0) -> None:
-        """Wait until one of these rounds may begin, or is not to be computed any more."""
-        await self._conditions.until(
-            lambda: any(self._may_begin(number, extra) or self.past(number) for number in numbers)
-        )
+    async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
+        """Wait until something holds that changes with the rounds that are finished, or may begin."""
+        await self._conditions.until(holds)
 
     def open_to(self, number: int, extra: int = 0) -> bool:
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
-        own, window, index = self._of(number)
-        if not self._may_begin(number, extra) or not window.open_to(own, self._beyond(index, extra)):
+        if not self.may_begin(number, extra):
             return False
-        self._close_if_full()
+        own, index = divmod(number, len(self._each))
+        self._each[index].begun = max(self._each[index].begun, own + 1)
+        if self.keeper:
+            self._close_if_full()
         return True
 
     def read(self, number: int) -> None:
@@ -224,9 +225,9 @@ class Tickets:
         """Mark rounds as finished."""
         done = self.done
         for number in numbers:
-            own, window, index = self._of(number)
+            own, index = divmod(number, len(self._each))
             self._measure(number, done)
-            window.finish((own,))
+            self._each[index].finish(own)
             if self.lead < UNBOUNDED:
                 self.state.marks[index] = [each.begun for each in self.windows]
         self.reach.look_back([window.begun for window in self.windows])
@@ -236,21 +237,25 @@ class Tickets:
         """Note the two delays of a round that is finished now: tau_1 and tau_2."""
         state = self.state
         read, seen = state.read.pop(number), state.seen.pop(number)
-        state.tau_1 = max(state.tau_1, _more(seen, read))
-        state.tau_2 = max(state.tau_2, _more(done, seen))
+        if (late := _more(seen, read)) > state.tau_1:
+            state.tau_1 = late
+        if (late := _more(done, seen)) > state.tau_2:
+            state.tau_2 = late
 
     def _of(self, number: int) -> tuple[int, Window, int]:
         own, index = divmod(number, len(self.windows))
         return own, self.windows[index], index
 
-    def _may_begin(self, number: int, extra: int) -> bool:
-        own, index = divmod(number, len(self.windows))
-        beyond = self._beyond(index, extra)
-        if not self.windows[index].may_begin(own, beyond):
+    def may_begin(self, number: int, extra: int = 0) -> bool:
+        """Whether the round is within its dominator's window and, at the keeper, has a ticket."""
+        own, index = divmod(number, len(self._each))
+        each = self._each[index]
+        ahead = self.own_ahead + self._beyond(index, extra)
+        if own >= each.base + ahead or own >= each.stop:
             return False
-        if index == self.reach.own and not self.reach.may_launch(self.windows[index].base):
+        if index == self.reach.own and not self.reach.may_launch(each.base):
             return False
-        return not self.keeper or self._has_ticket(index, self.own_ahead + beyond)
+        return not self.keeper or self._has_ticket(index, ahead)
 
     def _beyond(self, index: int, extra: int) -> int:
         """How many rounds beyond its window a dominator gets: as many as it uses, and `extra` at most."""
@@ -277,9 +282,11 @@ class Tickets:
 
         All parties take part in a pause, so nothing from beyond it can come before this party has begun it.
         """
-        own, _, index = self._of(number)
         state = self.state
-        return state.leg >= len(state.closed) or own < state.closed[state.leg][index]
+        if state.leg >= len(state.closed):
+            return True
+        own, index = divmod(number, len(self._each))
+        return own < state.closed[state.leg][index]
 
     async def due(self, number: int) -> None:
         """Wait until theta of a round may be applied."""

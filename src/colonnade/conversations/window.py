@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -96,8 +96,15 @@ class Pacing(Protocol):
         """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
         ...
 
-    async def any_opens(self, numbers: list[int], extra: int = 0) -> None:
-        """Wait until one of these rounds may begin, or is not to be computed any more."""
+    async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
+        """Wait until something holds that changes with the rounds that are finished, or may begin.
+
+        Of those who wait in a window, who waits for the `first` round goes first.
+        """
+        ...
+
+    def may_begin(self, number: int, extra: int = 0) -> bool:
+        """Whether the round may begin now; `extra` rounds more are for a party that lags."""
         ...
 
     def open_to(self, number: int, extra: int = 0) -> bool:
@@ -106,6 +113,14 @@ class Pacing(Protocol):
 
     def read(self, number: int) -> None:
         """Note that the weights are read for a round."""
+        ...
+
+    def heard(self, number: int, seen: Sequence[int]) -> None:
+        """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
+        ...
+
+    def is_due(self, number: int) -> bool:
+        """Whether theta of a round may be applied now."""
         ...
 
     async def due(self, number: int) -> None:
@@ -171,6 +186,17 @@ class WindowState:
     begun: int = 0
     beyond: set[int] = field(default_factory=set)
 
+    def finish(self, number: int) -> None:
+        """Mark a round as finished."""
+        self.finished += 1
+        if number != self.base:
+            self.beyond.add(number)
+            return
+        self.base += 1
+        while self.base in self.beyond:
+            self.beyond.remove(self.base)
+            self.base += 1
+
 
 class Window:
     """Decides which rounds one party may begin, and counts those that it has finished."""
@@ -229,30 +255,36 @@ class Window:
 
     async def opens(self, number: int, extra: int = 0) -> bool:
         """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
-        await self.any_opens([number], extra)
+        await self.until(lambda: self.may_begin(number, extra) or self.past(number), number)
         return self.open_to(number, extra)
 
-    async def any_opens(self, numbers: list[int], extra: int = 0) -> None:
-        """Wait until one of these rounds may begin, or is not to be computed any more."""
-        await self._conditions.until(
-            lambda: any(self.may_begin(number, extra) or self.past(number) for number in numbers),
-            min(numbers),
-        )
+    async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
+        """Wait until something holds that changes with the rounds that are finished, or may begin."""
+        await self._conditions.until(holds, first)
 
     def open_to(self, number: int, extra: int = 0) -> bool:
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
-        if self.past(number) or not self.may_begin(number, extra):
+        if not self.may_begin(number, extra):
             return False
         self.state.begun = max(self.state.begun, number + 1)
         return True
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
-        """Whether the round is within the window, and before the next gate."""
+        """Whether the round is within the window, and before the next gate and the end."""
         state = self.state
-        return number < state.base + self.ahead + extra and (not state.gates or number < state.gates[0])
+        if number >= state.base + self.ahead + extra or number >= state.stop:
+            return False
+        return not state.gates or number < state.gates[0]
+
+    def heard(self, number: int, seen: Sequence[int]) -> None:
+        """Do nothing: where dominators take turns nobody says what it has finished."""
+
+    def is_due(self, number: int) -> bool:
+        """Whether theta of a round may be applied now: while a gate is closed none beyond it has begun."""
+        return True
 
     async def due(self, number: int) -> None:
-        """Return at once: while a gate is closed no round beyond it has begun anywhere."""
+        """Return at once, as all are due."""
 
     def read(self, number: int) -> None:
         """Do nothing: where dominators take turns the order of rounds says how old weights are."""
@@ -277,13 +309,8 @@ class Window:
 
     def finish(self, numbers: Iterable[int]) -> None:
         """Mark rounds as finished."""
-        state = self.state
         for number in numbers:
-            state.beyond.add(number)
-            state.finished += 1
-        while state.base in state.beyond:
-            state.beyond.remove(state.base)
-            state.base += 1
+            self.state.finish(number)
         self._conditions.wake()
 
     def under_way(self) -> list[int]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from colonnade.data import header
 from colonnade.data.dialect import GAPS, Dialect, sniffed
 from colonnade.data.recognise import Recognised, recognise
-from colonnade.data.table import RawTable, Reading, count, numbers_of, stack
+from colonnade.data.table import RawTable, Reading, count, different, numbers_of, stack
 from colonnade.errors import DataError, suggest
 
 COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -170,7 +170,6 @@ def column_of(
 ) -> Recognised:
     """A pyarrow column as float64 (gaps are NaN), or as text (gaps are empty)."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -179,8 +178,8 @@ def column_of(
         fault = "is not UTF-8 text" if pa.types.is_binary(kind) else f"holds {kind}, not one value a row"
         raise DataError(f"{path}: column '{name}' {fault}; convert it to numbers or UTF-8 text")
     if verbatim:
-        texts = pc.utf8_trim_whitespace(pc.fill_null(column.cast(pa.string()), ""))
-        return Recognised(texts.to_numpy().astype(object))
+        words, which = different(column)
+        return Recognised(np.array([word.strip() for word in words], dtype=object)[which])
     if pa.types.is_temporal(kind):
         days = _days(column)
         return Recognised(days, f"column '{name}': dates became days since 1970", date="ymd")
@@ -217,7 +216,8 @@ def _ids(table: Any, names: tuple[str, ...]) -> NDArray[np.str_]:
         column = table[name]
         if pa.types.is_floating(column.type) and pc.all(pc.equal(column, pc.floor(column))).as_py():
             column = column.cast(pa.int64())  # a whole number has no decimals
-        parts.append(pc.fill_null(column.cast(pa.string()), "").to_numpy().astype(np.str_))
+        words, which = different(column)
+        parts.append(np.array(words, dtype=np.str_)[which])
     joined = parts[0]
     for part in parts[1:]:
         joined = np.strings.add(np.strings.add(joined, ID_MARK), part)

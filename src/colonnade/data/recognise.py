@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
 from colonnade.data.dialect import GAPS, Dialect
-from colonnade.data.table import Column, count
+from colonnade.data.table import Column, count, different
 
 MOSTLY = 0.8  # a column with so many numbers among its texts was meant to be one
 ODD, NUMBERS = 3, 20  # so few words among at least so many different numbers are gaps
@@ -137,13 +137,10 @@ def days_of(text: str, pattern: str) -> float:
 def _different(texts: Any) -> tuple[list[str], NDArray[np.int64]]:
     """The different texts without blanks around them, gaps as "", and which of them every row has."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, type=pa.string())
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    column = pc.fill_null(column.cast(pa.string()), "").dictionary_encode()
-    words = [word.strip() for word in column.dictionary.to_pylist()]
-    return ["" if word in GAPS else word for word in words], column.indices.to_numpy().astype(np.int64)
+    words, which = different(column)
+    return ["" if (word := text.strip()) in GAPS else word for text in words], which
 
 
 def _number_parser(texts: Sequence[str], dialect: Dialect) -> tuple[Parser | None, str]:

@@ -25,7 +25,7 @@ from colonnade.arrays import Floats, Numbers
 from colonnade.data.large import open_columns
 from colonnade.data.party_data import PartyData, Recipe
 from colonnade.data.prepare import Preparation
-from colonnade.data.table import Column, RawTable, Reading, Values, numbers_of, stack
+from colonnade.data.table import Column, RawTable, Reading, Values, array_of, numbers_of, stack
 
 MAPPED = 2**26  # bytes from which on labels are mapped into memory
 
@@ -73,7 +73,7 @@ def _save(path: Path, raw: RawTable, *, ready: bool) -> None:
         import pyarrow.parquet as pq
 
         # columns are stored by position: no two share a name, but a name may be anything
-        arrays = {str(j): pa.array(raw.column(name)) for j, name in enumerate(raw.columns)}
+        arrays = {str(j): array_of(raw.column(name)) for j, name in enumerate(raw.columns)}
         pq.write_table(pa.table(arrays), path.with_suffix(".parquet"))
     if raw.y is not None:
         _save_array(path.with_suffix(".labels.npy"), raw.y)

@@ -193,8 +193,36 @@ def row_number(row: int, origin: Rows | None) -> int:
     return 1 + (row if origin is None else int(origin[row]))
 
 
+def different(column: Any) -> tuple[list[str], Rows]:
+    """The different texts of a pyarrow column, gaps as "", and which of them every row has.
+
+    As in the functions below, pyarrow's own way to NumPy or Python would import pandas where it is installed.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    empty = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(bytes(8)), pa.py_buffer(b"")])[0]
+    texts = pc.fill_null(column.cast(pa.string()), empty)
+    coded = (texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts).dictionary_encode()
+    which = np.frombuffer(coded.indices.buffers()[1] or b"", dtype=np.int32)[coded.indices.offset :]
+    return coded.dictionary.to_pylist(), which[: len(coded)].astype(np.int64)
+
+
+def array_of(values: NDArray[Any]) -> Any:
+    """A pyarrow column of numbers, or of texts."""
+    import pyarrow as pa
+
+    if values.dtype != object:
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
+        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+    written = [str(text).encode() for text in values]
+    ends = np.cumsum([0, *map(len, written)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(written))]
+    return pa.Array.from_buffers(pa.large_string(), len(written), buffers)
+
+
 def numbers_of(column: Any) -> Floats:
-    """A pyarrow column of float64, gaps as NaN; pyarrow's own way imports pandas where that is installed."""
+    """A pyarrow column of float64, gaps as NaN."""
     array = column.combine_chunks()
     here = slice(array.offset, array.offset + len(array))
     known, data = array.buffers()

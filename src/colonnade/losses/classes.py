@@ -26,7 +26,8 @@ class Logistic(Usual):
     def dz(self, z: Floats, y: Floats) -> Floats:
         from scipy.special import expit  # slow to load, and only label holders need it
 
-        dz: Floats = -y * expit(-y * z)
+        turned = -y
+        dz: Floats = turned * expit(turned * z)
         return dz
 
     def bend(self, theta: Floats, u: Floats, y: Floats | None = None) -> Floats:

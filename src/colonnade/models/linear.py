@@ -111,35 +111,35 @@ class SparseRows:
         return rows
 
     def scores(self, start: int, end: int, w: Floats) -> Floats:
-        n = end - start
-        pointers = self._indptr[start : end + 1]
-        out = np.zeros((n, *w.shape[1:]))
+        n, pointers = end - start, self._indptr[start : end + 1]
         if w.ndim == 1:
+            out = np.zeros(n)
             _sparsetools.csr_matvec(n, self._width, pointers, self._indices, self._data, w, out)
-        else:
-            _sparsetools.csr_matvecs(
-                n, self._width, w.shape[1], pointers, self._indices, self._data, w.ravel(), out.ravel()
-            )
+            return out
+        out = np.zeros((n, *w.shape[1:]))
+        _sparsetools.csr_matvecs(
+            n, self._width, w.shape[1], pointers, self._indices, self._data, w.ravel(), out.ravel()
+        )
         return out
 
     def gradient(self, start: int, end: int, theta: Floats) -> Floats:
-        n = end - start
-        pointers = self._indptr[start : end + 1]
-        out = np.zeros((self._width, *theta.shape[1:]))
+        n, pointers = end - start, self._indptr[start : end + 1]
         # rows of X are columns of X', so the same arrays read as X' in CSC form
         if theta.ndim == 1:
+            out = np.zeros(self._width)
             _sparsetools.csc_matvec(self._width, n, pointers, self._indices, self._data, theta, out)
-        else:
-            _sparsetools.csc_matvecs(
-                self._width,
-                n,
-                theta.shape[1],
-                pointers,
-                self._indices,
-                self._data,
-                np.ascontiguousarray(theta).ravel(),
-                out.ravel(),
-            )
+            return out
+        out = np.zeros((self._width, *theta.shape[1:]))
+        _sparsetools.csc_matvecs(
+            self._width,
+            n,
+            theta.shape[1],
+            pointers,
+            self._indices,
+            self._data,
+            np.ascontiguousarray(theta).ravel(),
+            out.ravel(),
+        )
         return out
 
     def values(self, start: int, end: int) -> int:

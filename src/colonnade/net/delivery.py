@@ -10,11 +10,12 @@ a party leaves only when its last words have arrived.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from colonnade.errors import MalformedMessage, OversizedMessage, RefusedMessage, UnknownParty
-from colonnade.messages import Message, decode
+from colonnade.messages import Message, decode, encode
 from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, Routes, header_size, pack, unpack
+from colonnade.net.inprocess.handover import handed
 from colonnade.net.inprocess.local import LocalWire, Take
 from colonnade.net.line import Line
 from colonnade.net.meter import Meter
@@ -50,30 +51,22 @@ class Delivery:
         if isinstance(wire, LocalWire):
             self._near = wire.hub.take
             self._near[me] = self.take
-        self._read: tuple[bytes, Message] | None = None  # the message in the bytes that were sent last
         self._retry: asyncio.TimerHandle | None = None
         self._settled: asyncio.Future[None] | None = None
 
     # -- out ----------------------------------------------------------------------------------------
 
-    def post(self, to: str, message: Message, payload: bytes) -> Awaitable[None] | None:
-        """Send a message, whose encoding is `payload`. What comes back, if anything, is to be awaited."""
-        line = self._lines.get(to)
-        if line is None:
-            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
-        size = HEADER_LIMIT + len(payload)
-        if size > self._size_limit:
-            # before it gets a number: the peer would wait for a number that never comes
-            raise OversizedMessage(
-                f"a {type(message).__name__} of {size} bytes is over the limit of {self._size_limit}; "
-                "use a smaller batch"
-            )
-        sequence = line.number()
-        if near := self._near.get(to):
-            size = header_size(sequence, line.taken) + len(payload)
-            self.meter.sent(message, to, size, *self._wire.framing(size))
-            near(self._me, self._opened(payload), size)
+    def post(self, to: str, message: Message, payload: bytes | None = None) -> Awaitable[None] | None:
+        """Send a message, or these bytes for it. What comes back, if anything, is to be awaited."""
+        line = self._line(to)
+        if payload is None and to in self._near:
+            self._hand_over(to, line, message, handed(message))
             return None
+        if payload is None:
+            payload = encode(message)
+        if HEADER_LIMIT + len(payload) > self._size_limit:
+            raise self._too_long(message, len(payload))
+        sequence = line.number()
         frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
         self.meter.sent(message, to, len(frame), *self._wire.framing(len(frame)))
         if not self._wire.lossless:
@@ -81,11 +74,40 @@ class Delivery:
             self._schedule_retry()
         return self._wire.send(to, frame)
 
-    def _opened(self, payload: bytes) -> Message:
-        """The message in these bytes; what goes to many is read once, as nobody can change it."""
-        if self._read is None or self._read[0] is not payload:
-            self._read = payload, decode(payload)
-        return self._read[1]
+    def post_all(self, peers: Sequence[str], message: Message) -> list[tuple[str, Awaitable[None] | None]]:
+        """Send a message, which is encoded or copied once, to several peers."""
+        near = [peer for peer in peers if peer in self._near]
+        if near:
+            given = handed(message)
+            for peer in near:
+                self._hand_over(peer, self._line(peer), message, given)
+        if len(near) == len(peers):
+            return []
+        payload = encode(message)
+        return [(peer, self.post(peer, message, payload)) for peer in peers if peer not in self._near]
+
+    def _hand_over(self, to: str, line: Line, message: Message, given: tuple[Message, int]) -> None:
+        """Give another party of this process its copy of a message, which would have this size."""
+        copy, length = given
+        if HEADER_LIMIT + length > self._size_limit:
+            raise self._too_long(message, length)
+        line.sent += 1
+        size = length + header_size(line.sent, line.taken)
+        self.meter.sent(message, to, size)
+        self._near[to](self._me, copy, size)
+
+    def _line(self, to: str) -> Line:
+        line = self._lines.get(to)
+        if line is None:
+            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
+        return line
+
+    def _too_long(self, message: Message, length: int) -> OversizedMessage:
+        """The error for what is too long; raised before it gets a number, for which the peer would wait."""
+        return OversizedMessage(
+            f"a {type(message).__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
+            f"{self._size_limit}; use a smaller batch"
+        )
 
     def _header(self, line: Line, to: str, kind: int, sequence: int) -> Header:
         line.report()
@@ -125,7 +147,9 @@ class Delivery:
             if line is None:
                 raise UnknownParty(f"{sender!r} is not part of this run")
             line.taken += 1
-            self.meter.received(size + sum(self._wire.framing(size)))
+            meter = self.meter
+            meter.received_messages += 1
+            meter.received_bytes += size
             self._take(sender, message, size)
         except RefusedMessage as refusal:
             self.meter.refused[type(refusal).__name__] += 1

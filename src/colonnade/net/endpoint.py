@@ -8,7 +8,7 @@ that reason.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from typing import cast
 
 from colonnade.errors import (
@@ -25,7 +25,7 @@ from colonnade.errors import (
     WorkerLost,
 )
 from colonnade.job import Broadcast
-from colonnade.messages import Abort, Bye, Message, Relay, encode
+from colonnade.messages import Abort, Bye, Message, Relay
 from colonnade.net import relay
 from colonnade.net.delivery import Delivery
 from colonnade.net.expect import Due
@@ -69,12 +69,12 @@ class Endpoint:
         self.deadline = deadline
         self._tree = broadcast == "tree"
         self._waits = Waits(me, deadline)
-        handlers: dict[type[Message], Handler] = {
+        self._handlers: dict[type[Message], Handler] = {
             Abort: self._leaving,
             Bye: self._leaving,
             Relay: self._relayed,
         }
-        self._mailbox = Mailbox(me, self.peers, self._waits, handlers, waiting_limit)
+        self._mailbox = Mailbox(me, self.peers, self._waits, self._handlers, waiting_limit)
         routes = Routes(me, self.parties, run)
         refuse = self._refuse if strict else _forget
         self._delivery = Delivery(me, routes, wire, self._take, refuse, size_limit=size_limit)
@@ -92,30 +92,28 @@ class Endpoint:
     async def send(self, to: str, message: Message) -> None:
         if self._waits.failure is not None:
             raise self._waits.failure
-        room = self._delivery.post(to, message, encode(message))
+        room = self._delivery.post(to, message)
         if room is not None:
             await self._room(to, room)
 
     async def broadcast(self, message: Message) -> None:
         if self._waits.failure is not None:
             raise self._waits.failure
-        payload = encode(_for_all(message))
-        await self._post(message, ((peer, payload) for peer in self.peers))
+        await self._rooms(self._delivery.post_all(self.peers, _for_all(message)))
 
     async def spread(self, message: Message, to: Collection[str] | None = None) -> None:
         if self._waits.failure is not None:
             raise self._waits.failure
-        peers = [peer for peer in self.peers if to is None or peer in to]
+        peers = self.peers if to is None else [peer for peer in self.peers if peer in to]
         if self._tree:
-            letter = relay.written(message, self.me, self.parties, peers)
-            await self._post(message, letter.copies(self.parties))
+            copies = relay.written(message, self.me, self.parties, peers).copies(self.parties)
+            rooms = [(peer, self._delivery.post(peer, message, payload)) for peer, payload in copies]
         else:
-            payload = encode(_for_all(message))
-            await self._post(message, ((peer, payload) for peer in peers))
+            rooms = self._delivery.post_all(peers, _for_all(message))
+        await self._rooms(rooms)
 
-    async def _post(self, message: Message, copies: Iterable[tuple[str, bytes]]) -> None:
-        """Send a message to several peers, to each in its own bytes."""
-        rooms = [(peer, self._delivery.post(peer, message, payload)) for peer, payload in copies]
+    async def _rooms(self, rooms: list[tuple[str, Awaitable[None] | None]]) -> None:
+        """Wait until all these lines have room."""
         for peer, room in rooms:
             if room is not None:
                 await self._room(peer, room)
@@ -145,10 +143,8 @@ class Endpoint:
         """Tell every peer why this party stops; unreachable peers find out by themselves."""
         reason = str(error) or type(error).__name__
         message = Abort(error=type(error).__name__, reason=reason[:REASON_LIMIT])
-        payload = encode(message)
-        for peer in self.peers:
-            # no waiting for room: the last words go before anything else, or not at all
-            self._delivery.post(peer, message, payload)
+        # no waiting for room: the last words go before anything else, or not at all
+        self._delivery.post_all(self.peers, message)
         await self._delivery.settle()
 
     async def close(self) -> None:
@@ -174,6 +170,24 @@ class Endpoint:
     def _take(self, sender: str, message: Message, size: int) -> None:
         self._waits.hear(sender)
         self._mailbox.put(sender, message, size)
+
+    def listen(self, kind: type[M], hear: Callable[[str, M], None]) -> None:
+        def heard(sender: str, message: Message) -> None:
+            try:
+                hear(sender, cast(M, message))
+            except ColonnadeError as error:
+                self.fail(error)
+            self._mailbox.nudge(kind)
+
+        self._handlers[kind] = heard
+        for sender, message in self._mailbox.taken(kind):
+            heard(sender, message)
+
+    def arrival(self, kind: type[Message]) -> Coroutine[None, None, None]:
+        return self._mailbox.arrival(kind)
+
+    def nudge(self, kind: type[Message]) -> None:
+        self._mailbox.nudge(kind)
 
     def waits(self, kind: type[Message]) -> bool:
         """True if a message of a queued kind waits to be read."""

@@ -55,10 +55,11 @@ class Mailbox:
     def put(self, sender: str, message: Message, size: int = 0) -> None:
         """Store a message that came as `size` bytes and wake whoever waits for it, or handle it."""
         kind = type(message)
-        if kind in self._handlers:
-            self._handlers[kind](sender, message)
+        if (handler := self._handlers.get(kind)) is not None:
+            handler(sender, message)
             return
-        if self._waiting + size + OVERHEAD > self._limit:
+        taken = size + OVERHEAD
+        if self._waiting + taken > self._limit:
             refusal = OversizedMessage(
                 f"{sender} sends more than {self._me} asked for: {self._waiting} bytes wait unread, "
                 f"at most {self._limit} may"
@@ -67,7 +68,7 @@ class Mailbox:
             raise refusal
         if kind.queued:
             self._queues.setdefault(kind, []).append((sender, message))
-            self._count(kind, size)
+            self._sizes[kind] = self._sizes.get(kind, 0) + taken
             self._waits.release(kind, "")
         else:
             key = (kind, getattr(message, "tag", -1))
@@ -75,12 +76,9 @@ class Mailbox:
             if sender in found:
                 raise MalformedMessage(f"{sender} sent {kind.__name__} {key[1]} twice")
             found[sender] = message
-            self._count(key, size)
+            self._sizes[key] = self._sizes.get(key, 0) + taken
             self._waits.release(key, sender)
-
-    def _count(self, key: object, size: int) -> None:
-        self._sizes[key] = self._sizes.get(key, 0) + size + OVERHEAD
-        self._waiting += size + OVERHEAD
+        self._waiting += taken
 
     def _forget(self, key: object) -> None:
         """Count no more what waited under a key, now that all of it is read."""
@@ -118,10 +116,24 @@ class Mailbox:
 
     async def drain(self, kind: type[M], *, patient: bool) -> list[tuple[str, M]]:
         """All messages of a queued kind, at least one, in the order of arrival."""
-        queue = self._queues.get(kind)
-        while not queue:
+        while not (queue := self.taken(kind)):
+            await self.arrival(kind, patient=patient)
+        return queue
+
+    async def arrival(self, kind: type[Message], *, patient: bool = False) -> None:
+        """Wait until a message of a queued kind is here or, where it is handled at once, until a nudge."""
+        if not self.holds(kind):
             await self._waits.until(kind, {""}, kind.__name__, patient=patient)
-            queue = self._queues.get(kind)
+
+    def nudge(self, kind: type[Message]) -> None:
+        """End the wait for a message of a queued kind, though none is here."""
+        self._waits.release(kind, "")
+
+    def taken(self, kind: type[M]) -> list[tuple[str, M]]:
+        """All messages of a queued kind that are here, perhaps none."""
+        queue = self._queues.get(kind)
+        if not queue:
+            return []
         self._queues[kind] = []
         self._forget(kind)
         return cast(list[tuple[str, M]], queue)

@@ -28,7 +28,7 @@ class Meter:
         self.received_bytes = 0
         self.refused: Counter[str] = Counter()
 
-    def sent(self, message: Message, to: str, frame: int, length: int, sealed: int) -> None:
+    def sent(self, message: Message, to: str, frame: int, length: int = 0, sealed: int = 0) -> None:
         """Count a message that left: bytes of its frame, of the length before it, of encryption around it."""
         size = frame + length + sealed
         kind = type(message)

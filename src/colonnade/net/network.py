@@ -99,6 +99,19 @@ class Network(Protocol):
         """
         ...
 
+    def listen(self, kind: type[M], hear: Callable[[str, M], None]) -> None:
+        """Hand over every message of a queued kind as soon as it comes; an error that this raises ends the
+        run."""
+        ...
+
+    async def arrival(self, kind: type[Message]) -> None:
+        """Wait until a message of a kind that is listened to comes, or `nudge` is called."""
+        ...
+
+    def nudge(self, kind: type[Message]) -> None:
+        """End the wait for the arrival of a message of this kind, though none has come."""
+        ...
+
     def stream(self, kind: type[M], *, patient: bool = False) -> AsyncIterator[list[tuple[str, M]]]:
         """Repeat `drain` for ever."""
         ...

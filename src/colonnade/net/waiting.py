@@ -7,6 +7,7 @@ When the run fails, every wait, now and later, ends with that reason.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from colonnade.errors import ColonnadeError, DeadlineExceeded
 
@@ -39,6 +40,7 @@ class Waits:
         self._waits: dict[object, list[_Wait]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._heard: dict[str, float] = {}  # when every peer last said something
+        self._time: Callable[[], float] | None = None  # of the loop that this party runs on
 
     async def until(
         self, key: object, missing: set[str], what: str, *, patient: bool = False, deadlines: float = 1
@@ -82,7 +84,9 @@ class Waits:
 
     def hear(self, peer: str) -> None:
         """Note that a peer has just said something."""
-        self._heard[peer] = asyncio.get_running_loop().time()
+        if self._time is None:
+            self._time = asyncio.get_running_loop().time
+        self._heard[peer] = self._time()
 
     def _silences(self, now: float) -> str:
         """For how long every peer has been silent, the longest first."""

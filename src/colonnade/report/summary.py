@@ -97,7 +97,11 @@ def privacy_rows(result: Result) -> list[Pair]:
     noise = "none" if privacy.mechanism == "none" else privacy.mechanism
     if privacy.epsilon is not None:
         noise += f", epsilon {privacy.epsilon:.3g} at delta {privacy.delta:.1g}"
-    sent = "to the server, in clear" if privacy.secure_sum == "none" else f"{privacy.secure_sum} sum"
+    sent = (
+        "none is summed; the notes say who hears what"
+        if privacy.secure_sum == "none"
+        else f"{privacy.secure_sum} sum"
+    )
     return [("partial scores", sent), ("noise", noise)]
 
 

@@ -32,7 +32,7 @@ from colonnade.run.party import Party, Progress, Share
 from colonnade.run.processes import GRACE_S, first_real, stored_error
 from colonnade.run.worker import Instructions, Told, attempt, read_share, speed_of, take_part
 from colonnade.run.world import CHECKPOINTS, Launch, run_id
-from colonnade.secure.keys import InProcessIdentity
+from colonnade.secure.keys import FreshIdentity
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
@@ -163,7 +163,7 @@ def _play(comm: Comm, folder: Path, progress: Progress = lambda moment: None) ->
 @asynccontextmanager
 async def _connected(
     wire: MpiWire,
-    identity: InProcessIdentity,
+    identity: FreshIdentity,
     folder: Path,
     told: Told,
     network: Net,
@@ -186,7 +186,7 @@ async def _connected(
         yield party, net
 
 
-def _identity(comm: Comm, places: dict[str, int]) -> InProcessIdentity:
+def _identity(comm: Comm, places: dict[str, int]) -> FreshIdentity:
     """A key for this run, and those of all other ranks: ranks of one program trust each other."""
     key = Ed25519PrivateKey.generate()
     shown = bytearray(32 * comm.Get_size())
@@ -195,7 +195,7 @@ def _identity(comm: Comm, places: dict[str, int]) -> InProcessIdentity:
         party: Ed25519PublicKey.from_public_bytes(bytes(shown[32 * rank : 32 * rank + 32]))
         for party, rank in places.items()
     }
-    return InProcessIdentity(key, known)
+    return FreshIdentity(key, known)
 
 
 def _collect(folders: dict[str, Path]) -> dict[str, Share]:

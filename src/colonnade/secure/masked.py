@@ -31,11 +31,13 @@ class MaskedSum:
 
     def __init__(self, net: Network, secrets: dict[str, bytes]) -> None:
         self._net = net
+        self._parties = len(net.parties)
         self._used = UsedTags()
         streams = {peer: Stream(subkey(secret, "sum")) for peer, secret in secrets.items()}
         self._masks = Masks(
             added=[stream for peer, stream in streams.items() if net.me < peer],
             subtracted=[stream for peer, stream in streams.items() if net.me > peer],
+            less=int(ring.OFFSET),
         )
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
@@ -65,6 +67,6 @@ class MaskedSum:
     def _masked(self, piece: Floats | Words, tag: int) -> Words:
         """The piece as elements of the ring, with all masks of this tag added or subtracted."""
         self._used.use(tag)
-        share = (piece.copy() if is_words(piece) else ring.encode(piece, len(self._net.parties))).ravel()
+        share = (piece + ring.OFFSET if is_words(piece) else ring.offset(piece, self._parties)).ravel()
         share += self._masks.of(tag, share.size)
         return share

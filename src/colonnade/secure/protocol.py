@@ -18,9 +18,12 @@ from colonnade.messages import TOPIC_SHIFT
 N = TypeVar("N", Floats, Words)
 
 
+_WORD = np.dtype(np.uint64)  # made once: to compare with a type makes another one every time
+
+
 def is_words(piece: Floats | Words) -> TypeIs[Words]:
     """Whether a piece is words, which are added modulo 2^64, and not numbers."""
-    return piece.dtype == np.uint64
+    return piece.dtype == _WORD
 
 
 def no_sum(givers: Iterable[str], tag: int) -> ProtocolError:

@@ -19,9 +19,10 @@ STEP = 2.0**-FRACTION_BITS
 _SCALE = 2.0**FRACTION_BITS
 # added to a small number, it pushes the bits below the fixed-point step out of a float, to the nearest even
 _PUSH = 1.5 * 2.0 ** (52 - FRACTION_BITS)
-_PUSH_WORD = np.float64(_PUSH).view(np.uint64)
-_SMALL = 2.0 ** (50 - FRACTION_BITS)
+_SMALL_SQUARE = 2.0 ** (2 * (50 - FRACTION_BITS))
 
+OFFSET = np.array(_PUSH).view(np.uint64)
+"""The bits of a float that has been pushed and is zero."""
 
 WIDEST = 2.0 ** (62 - FRACTION_BITS)
 """No total is larger: half of the ring stands for none, so that what is no piece of a sum is found out."""
@@ -38,11 +39,16 @@ def encode(values: Floats, q: int) -> Words:
     >>> encode(np.array([1.5, -STEP]), q=2).tolist()
     [6442450944, 18446744073709551615]
     """
+    words = offset(values, q)
+    words -= OFFSET
+    return words
+
+
+def offset(values: Floats, q: int) -> Words:
+    """The same plus `OFFSET`, which is quicker: for who has something to add anyway, less `OFFSET`."""
     square = np.vdot(values, values)  # bounds every value with one look at each; NaN is never smaller
-    if square < _SMALL**2:
-        words: Words = (values + _PUSH).view(np.uint64)  # as `rint` below, in half the time
-        words -= _PUSH_WORD
-        return words
+    if square < _SMALL_SQUARE:
+        return (values + _PUSH).view(np.uint64)  # as `rint` below, in half the time
     if not square < limit(q) ** 2 and not (largest := np.abs(values).max()) < limit(q):
         raise FixedPointOverflow(
             f"a value of size {largest:g} does not fit the fixed-point range "
@@ -51,7 +57,9 @@ def encode(values: Floats, q: int) -> Words:
         )
     scaled = values * _SCALE
     np.rint(scaled, out=scaled)
-    return scaled.astype(np.int64).view(np.uint64)
+    words: Words = scaled.astype(np.int64).view(np.uint64)
+    words += OFFSET
+    return words
 
 
 def decode(ring: Words) -> Floats:

@@ -12,7 +12,6 @@ the bytes that were stored, never masked anew. Keys are new in every run and nev
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ SLACK = 8  # words by which a neighbour may be longer
 PAGES = 8  # that are kept
 _BLOCK = 16  # bytes that one counter block becomes: two words
 _PIECE = 2**13  # counter blocks that are made at once
+_FEW = 2**15  # words of a tag whose counters are kept for the next
 
 
 class Roles(NamedTuple):
@@ -52,7 +52,7 @@ class Stream:
 
     def words(self, tag: int, count: int) -> Words:
         """The first words of a tag; they may be made again, so they must not hide two different values."""
-        if count <= 2 * _PIECE:
+        if count <= _FEW:
             first: Words = self.table(np.array([tag], dtype=np.uint64), count)[0]
             return first
         return self._many(tag, count)
@@ -124,30 +124,33 @@ class Masks:
     """What a party adds to its pieces: the words of some streams, less the words of others, by tag.
 
     Sums follow each other by their tags and are about as long, so the masks of some neighbours are made in
-    one go. What is kept is bounded: a tag behind those that are kept is made alone.
+    one go. What is kept is bounded: a tag behind those that are kept is made alone. `less` is taken from
+    every mask, for who wants it added to its pieces.
     """
 
-    def __init__(self, added: Sequence[Stream], subtracted: Sequence[Stream]) -> None:
-        self._added, self._subtracted = added, subtracted
-        self._kept: deque[tuple[int, Words]] = deque(maxlen=PAGES)  # a first tag, and a row for every tag
+    def __init__(self, added: Sequence[Stream], subtracted: Sequence[Stream], less: int = 0) -> None:
+        self._added, self._subtracted, self._less = added, subtracted, np.array(less, dtype=np.uint64)
+        self._kept: dict[int, Words] = {}  # by its first tag, a page with a row for every tag
         self._beyond: dict[int, int] = {}  # by topic, the tag after the last that was made with neighbours
         self._pad = np.empty(0, dtype=np.uint64)
 
     def of(self, tag: int, size: int) -> Words:
         """The mask of a sum."""
-        for first, page in self._kept:
-            if 0 <= tag - first < len(page) and size <= page.shape[1]:
-                mask: Words = page[tag - first, :size]
-                return mask
-        topic, tags = tag >> TOPIC_SHIFT, min(TAGS, PAGE // max(size, 1))
-        if tags < 2 or tag < self._beyond.get(topic, 0):
+        tags = min(TAGS, PAGE // max(size, 1))
+        if tags < 2:
             return self._made(tag, 1, size)[0, :size]
-        start = topic << TOPIC_SHIFT
-        first = tag - (tag - start) % tags
-        page = self._made(first, tags, size + SLACK)
-        self._kept.append((first, page))
-        self._beyond[topic] = first + tags
-        return page[tag - first, :size]
+        topic = tag >> TOPIC_SHIFT
+        row = (tag - (topic << TOPIC_SHIFT)) % tags
+        page = self._kept.get(tag - row)
+        if page is None or row >= len(page) or size > page.shape[1]:
+            if tag < self._beyond.get(topic, 0):
+                return self._made(tag, 1, size)[0, :size]
+            page = self._kept[tag - row] = self._made(tag - row, tags, size + SLACK)
+            self._beyond[topic] = tag - row + tags
+            if len(self._kept) > PAGES:
+                del self._kept[next(iter(self._kept))]
+        mask: Words = page[row, :size]
+        return mask
 
     def _made(self, first: int, tags: int, size: int) -> Words:
         """The masks of some tags in a row."""
@@ -158,7 +161,7 @@ class Masks:
         if self._pad.size < counters.size + 2:  # an encryptor wants room for nearly a block more
             self._pad = np.empty(counters.size + 2, dtype=np.uint64)
         source, room = counters.reshape(-1).view(np.uint8).data, self._pad.view(np.uint8).data
-        total, words = np.zeros(counters.size, dtype=np.uint64), self._pad[: counters.size]
+        total, words = np.full(counters.size, -self._less), self._pad[: counters.size]
         for stream in self._added:
             stream.write(source, room)
             total += words

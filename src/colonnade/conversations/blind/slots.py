@@ -63,9 +63,12 @@ class Slot:
         """Whether coefficients of this size are rounded at random; an error if they would be lost."""
         significant = self.bits + math.log2(max(usual, 1e-300))
         if significant < FEWEST:
+            n, longest = len(self.read), self.lengths.longest
+            fewer = n * 2.0 ** (significant - FEWEST)  # the room grows with all steps together
             raise FixedPointOverflow(
-                f"blind training: rows of length {self.lengths.longest:.3g} leave no room for steps of size "
-                f"{usual:.3g}; scale the columns (data.scale = 'zscore'), clip outliers, or use a larger step"
+                f"blind training: {n:,} rows of length up to {longest:.3g} leave no room in words of 64 bits "
+                f"for steps of size {usual:.3g}; scale the columns (data.scale = 'zscore'), clip outliers, "
+                f"train on about {fewer:,.0f} rows, or set secure.labels = 'clear'"
             )
         return significant < COARSE
 

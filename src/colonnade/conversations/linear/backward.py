@@ -65,10 +65,14 @@ class BackwardConversation:
         # work is chosen when there is time for it: by then more rounds are open and more thetas have come
         self.worker = Worker()
         self.joined = plan.network.join
+        # work on several rounds is done at once: their scores are one product, their thetas one update
+        self.joins = plan.network.join and not self.in_order
         self.waiting: list[tuple[Round, Floats]] = []  # thetas of others that nobody has stepped on yet
-        self.arrived = asyncio.Event()
-        self.unapplied: set[int] = set()  # rounds whose theta is here
+        self.upcoming: dict[int, int] = {}  # the next round of every list to give shares to
+        self.serving = False  # whoever steps on thetas of others gives the shares that this opens as well
+        self.begun: dict[int, Round] = {}  # rounds of others whose theta is to come
         self.paces = len(self.schedule.dominators) if isinstance(self.window, Tickets) else 0
+        self.lists = self.schedule.given(self.net.me)
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
@@ -106,34 +110,55 @@ class BackwardConversation:
     async def push(self) -> None:
         """Send shares of other dominators' rounds as early as these may begin (Algorithm 1)."""
         await self._give_again()
-        lists = self.schedule.given(self.net.me)
-        upcoming = {place: self._next(numbers) for place, numbers in enumerate(lists)}
-        while upcoming := {p: number for p, number in upcoming.items() if not self.window.past(number)}:
-            extra = self.trainer.staleness
-            await self.window.any_opens(list(upcoming.values()), extra)
+        self.upcoming = {place: self._next(numbers) for place, numbers in enumerate(self.lists)}
+        while numbers := [number for number in self.upcoming.values() if not self.window.past(number)]:
+            await self.give()
+            await self.window.until(self._to_give, min(numbers))
+
+    def _to_give(self) -> bool:
+        """Whether `push` has something to do: shares to give, or none any more."""
+        return not self.serving and (self._may_give() or all(map(self.window.past, self.upcoming.values())))
+
+    def _may_give(self) -> bool:
+        """Whether a round that this party has not given its share to may begin now."""
+        window, extra = self.window, self.trainer.staleness
+        return any(window.may_begin(number, extra) for number in self.upcoming.values())
+
+    async def give(self) -> None:
+        """Send shares of all rounds that may begin now."""
+        while self._may_give():
             async with self.worker.busy(Urgency.SHARES):
-                batches: list[Round] = []
-                # every round that may begin now, of whoever is behind first: one call serves them all
-                for place in sorted(upcoming, key=upcoming.__getitem__):
-                    while (self.joined or not batches) and self.window.open_to(upcoming[place], extra):
-                        batches.append(self.schedule.round(upcoming[place]))
-                        upcoming[place] = next(lists[place])
+                batches = self._opened()
                 shares = await self.trainer.scores(batches) if batches else []
             for batch, share in zip(batches, shares, strict=True):
-                root = self.schedule.dominator(batch.number)
-                self._keep(batch, share)
-                await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
+                await self._give_one(batch, share)
+
+    async def _give_one(self, batch: Round, share: Floats) -> None:
+        """Send the share of one round; its theta may come from now on."""
+        self.begun[batch.number] = batch
+        self._keep(batch, share)
+        root = self.schedule.dominator(batch.number)
+        await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
+
+    def _opened(self) -> list[Round]:
+        """Begin every round that may begin now, of whoever is behind first; or one, if none are joined."""
+        batches: list[Round] = []
+        upcoming, extra = self.upcoming, self.trainer.staleness
+        for place in sorted(upcoming, key=upcoming.__getitem__):
+            while (self.joined or not batches) and self.window.open_to(upcoming[place], extra):
+                batches.append(self.schedule.round(upcoming[place]))
+                upcoming[place] = next(self.lists[place])
+        return batches
 
     async def _give_again(self) -> None:
         """Where a run goes on: send the shares that were under way, as they were, under new masks."""
         for number in self.window.under_way():
-            root = self.schedule.dominator(number)
-            if root == self.net.me:
+            if self.schedule.dominator(number) == self.net.me:
                 continue
-            share = self.trainer.given.get(number)
+            batch, share = self.schedule.round(number), self.trainer.given.get(number)
             if share is None:
-                (share,) = await self.trainer.scores([self.schedule.round(number)])
-            await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, number))
+                (share,) = await self.trainer.scores([batch])
+            await self._give_one(batch, share)
 
     def _next(self, numbers: Iterator[int]) -> int:
         """The first of these rounds that is not begun: where a run goes on, not the first of all."""
@@ -163,7 +188,7 @@ class BackwardConversation:
             theta, seen = self.trainer.reply(batch, z), self.seen
             self.trainer.tally.launched += 1
             await self.net.spread(Backward(tag, theta, seen))
-            self.hear(number, seen)
+            self.window.heard(number, seen)
             await self.window.due(number)
             share = await self.step_on((batch, theta))
 
@@ -176,7 +201,8 @@ class BackwardConversation:
             await self.update([own])
             return None
         if self.paces and self.trainer.staleness:
-            self._put([own])
+            self.waiting.append(own)
+            self.net.nudge(Backward)
             return None
         async with self.worker.busy(Urgency.OWN_ROUND if self.joined else Urgency.THETAS):
             await self._apply([own, *self._taken()])
@@ -188,54 +214,57 @@ class BackwardConversation:
 
     async def collaborate(self) -> None:
         """Step on others' thetas (Algorithm 3, on every party); thetas that wait together are one update."""
+        self.net.listen(Backward, self._hear)
         async with asyncio.TaskGroup() as updates:
-            updates.create_task(self.work_off())
-            async for messages in self.net.stream(Backward):
-                thetas = self._thetas(messages)
-                for batch, _ in thetas:
-                    await self.window.due(batch.number)
-                if self.joined and not self.in_order:
-                    self._put(thetas)
+            while True:
+                if not self.waiting:
+                    await self.net.arrival(Backward)
+                if self.joins:
+                    await self.work_off()
                     continue
                 # each waits for its turn, while later ones keep arriving
-                for theta in thetas:
-                    updates.create_task(self.update([theta]))
+                thetas, self.waiting = self.waiting, []
+                for batch, theta in thetas:
+                    await self.window.due(batch.number)
+                    updates.create_task(self.update([(batch, theta)]))
 
     async def work_off(self) -> None:
-        """Step on whatever thetas wait, whenever there is nothing more urgent to do."""
-        while True:
-            await self.arrived.wait()
-            async with self.worker.busy(Urgency.THETAS):
-                self.arrived.clear()
-                if thetas := self._taken():
-                    await self._apply(thetas)
-
-    def _put(self, thetas: list[tuple[Round, Floats]]) -> None:
-        """Let thetas wait for whoever has time to step on them."""
-        self.waiting += thetas
-        self.arrived.set()
+        """Step on whatever thetas wait, when there is nothing more urgent to do, and give what that opens."""
+        async with self.worker.busy(Urgency.THETAS):
+            self.serving = True
+            if thetas := self._taken():
+                await self.trainer.update(thetas)
+        await self.give()
+        self.serving = False
+        if self.waiting:
+            await asyncio.sleep(0)  # `dominate` asks for the worker before this does so again
+        if self.waiting:
+            await self.window.due(self.waiting[0][0].number)
 
     def _taken(self) -> list[tuple[Round, Floats]]:
-        """All thetas that wait, which now are the caller's to step on."""
-        thetas, self.waiting = self.waiting, []
-        return thetas
+        """All thetas that wait and are due, which now are the caller's to step on."""
+        if not self.joins:
+            return []
+        here, self.waiting = self.waiting, []
+        due = [each for each in here if self.window.is_due(each[0].number)]
+        if len(due) < len(here):
+            self.waiting = [each for each in here if not self.window.is_due(each[0].number)]
+        return due
 
-    def _thetas(self, waiting: list[tuple[str, Backward]]) -> list[tuple[Round, Floats]]:
-        """The thetas of some messages, and their rounds; an error if one is not what its sender may send."""
-        thetas = []
-        for sender, message in waiting:
-            thetas.append((self._checked(sender, message), message.theta))
-            self.hear(message.tag, message.seen)
-        return thetas
+    def _hear(self, sender: str, message: Backward) -> None:
+        """Let a theta that has come wait for whoever has time to step on it."""
+        batch = self._checked(sender, message)
+        self.window.heard(message.tag, message.seen)
+        self.waiting.append((batch, message.theta))
 
     def _checked(self, sender: str, message: Backward) -> Round:
         """The round of a message; an error if the message is not what its sender may send."""
         number = message.tag
-        if number < 0 or self.schedule.dominator(number) != sender:
+        if self.schedule.dominator(number) != sender:
             raise ProtocolError(f"{sender} sent theta of round {number}, which it does not dominate")
-        if number in self.unapplied or not self.window.expects(number):
+        batch = self.begun.pop(number, None)
+        if batch is None:
             raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
-        batch = self.schedule.round(number)
         # with one H the questions that ride along add to it, and how many is known when its turn comes
         size = (None,) if self.in_order else (batch.size, *self.trainer.block.w.shape[1:])
         expect(sender, message, {"theta": floats(*size)})
@@ -248,12 +277,6 @@ class BackwardConversation:
         """How many rounds of every dominator are finished here, where each has its own pace."""
         return self.window.done if isinstance(self.window, Tickets) else ()
 
-    def hear(self, number: int, seen: tuple[int, ...]) -> None:
-        """Note that theta of a round is here."""
-        self.unapplied.add(number)
-        if isinstance(self.window, Tickets):
-            self.window.heard(number, seen)
-
     async def update(self, thetas: list[tuple[Round, Floats]]) -> None:
         """Step on thetas when there is time or, with one H over all blocks, when their round is due."""
         joint = self.trainer.joint
@@ -262,16 +285,16 @@ class BackwardConversation:
             await self.window.reaches(batch.number)
             if theta.size != (due := joint.reply_size(batch)):
                 raise ProtocolError(f"{dominator} sent {theta.size} numbers with theta; {due} were due")
-            await self._apply(thetas)
+            await self.trainer.update(thetas)
         else:
             async with self.worker.busy(Urgency.THETAS):
                 await self._apply(thetas)
 
     async def _apply(self, thetas: list[tuple[Round, Floats]]) -> None:
+        """Step on thetas; `push` asks for the worker before anybody else has it again."""
         await self.trainer.update(thetas)
-        self.unapplied.difference_update(batch.number for batch, _ in thetas)
         if self.paces:
-            await asyncio.sleep(0)  # `push` asks for the worker before anybody else has it again
+            await asyncio.sleep(0)
 
     @property
     def in_order(self) -> bool:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,6 +24,8 @@ from colonnade.optim.estimators import Estimator, Sgd
 from colonnade.regularizers import Penalty
 
 Thetas = Sequence[tuple[Round, Floats]]
+
+_PLACE = attrgetter("epoch", "start", "number")
 
 FIRST_LOOK = 16
 """Updates of an epoch after which delays that grow are seen first; then after twice as many, and so on."""
@@ -103,19 +107,18 @@ class Block:
     def estimate(self, thetas: Thetas) -> Floats:
         """The sum of the batches' gradient estimates; consecutive batches are one matrix product."""
         v = self.penalty.gradient(self.w, times=len(thetas))
-        replies = {batch.number: theta for batch, theta in thetas}
-        for run in neighbours([batch for batch, _ in thetas], alike=True):
+        forgets = isinstance(self.estimator, Sgd)  # and remembers nothing of any row
+        replies = dict(thetas)
+        for run in neighbours(list(replies), alike=True):
             first, last = run[0], run[-1]
-            rows = self.rows(first.epoch)
-            parts = [replies[batch.number] for batch in run]
-            theta = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            if not isinstance(self.estimator, Sgd):  # which remembers nothing of any row
+            theta = replies[first] if len(run) == 1 else np.concatenate([replies[batch] for batch in run])
+            if not forgets:
                 theta = self.estimator.news(self._schedule.places(first.epoch, first.start, last.end), theta)
-            gradient = rows.gradient(first.start, last.end, theta)
+            gradient = self.rows(first.epoch).gradient(first.start, last.end, theta)
             v += gradient / first.size
-            if not isinstance(mean := self.estimator.mean(), float):  # a number is an empty memory's zero
-                v += len(run) * mean
-            self.estimator.learn(last.end - first.start, gradient)
+            if not forgets:
+                v += len(run) * self.estimator.mean()
+                self.estimator.learn(last.end - first.start, gradient)
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:
@@ -145,11 +148,11 @@ def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Ro
     """
     if len(batches) == 1:
         return [list(batches)]
-    runs: list[list[Round]] = []
-    for batch in sorted(batches, key=lambda each: (each.epoch, each.start, each.number)):
-        last = runs[-1][-1] if runs else None
-        follows = last is not None and (last.epoch, last.end) == (batch.epoch, batch.start)
-        if last is not None and follows and (not alike or last.size == batch.size):
+    ordered = sorted(batches, key=_PLACE)
+    runs = [[batch] for batch in ordered[:1]]
+    for last, batch in pairwise(ordered):
+        follows = last.end == batch.start and last.epoch == batch.epoch
+        if follows and (not alike or last.size == batch.size):
             runs[-1].append(batch)
         else:
             runs.append([batch])

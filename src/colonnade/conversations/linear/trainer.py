@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -85,13 +86,14 @@ class Trainer:
 
         The update count of the weights is noted, so that the delay is known when theta comes.
         """
-        if self.context.plan.network.charge_forward:
+        if self.charges and self.context.plan.network.charge_forward:
             await self.charge(batches)
         shares = self.block.joined_scores(batches)
-        finished = self.window.finished
+        window, read_at = self.window, self.steps.delays.read_at
+        finished = window.finished
         for batch in batches:
-            self.steps.delays.read(batch.number, finished)
-            self.window.read(batch.number)
+            read_at[batch.number] = finished
+            window.read(batch.number)
         if self.joint is None:
             return shares
         return [self.joint.load(batch, share) for batch, share in zip(batches, shares, strict=True)]
@@ -109,8 +111,13 @@ class Trainer:
         Where dominators take turns that is none, or some while it is behind the others. Whoever makes an
         update of every theta cannot catch up, and must not get further behind.
         """
-        ahead = self.context.plan.network.join if isinstance(self.window, Tickets) else self.tally.behind
-        return self.context.plan.settings.stale if ahead else 0
+        return self.reach if isinstance(self.window, Tickets) or self.tally.behind else 0
+
+    @cached_property
+    def reach(self) -> int:
+        """What `staleness` may be."""
+        plan = self.context.plan
+        return 0 if isinstance(self.window, Tickets) and not plan.network.join else plan.settings.stale
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
@@ -120,7 +127,8 @@ class Trainer:
 
     async def apply(self, thetas: Thetas) -> None:
         """Make one step of the own block from some thetas."""
-        await self.charge([batch for batch, _ in thetas], self._direction_values(thetas))
+        if self.charges:
+            await self.charge([batch for batch, _ in thetas], self._direction_values(thetas))
         if self.joint is not None:
             for batch, reply in thetas:  # one H needs the same v at every party, so rounds are not joined
                 self.joint.take(batch, reply)
@@ -132,14 +140,14 @@ class Trainer:
     async def _finished(self, numbers: Sequence[int]) -> None:
         """Count the updates and their delays, and move the window."""
         delays, window = self.steps.delays, self.window
-        finished = window.finished
+        finished, base = window.finished, window.base
         for number in numbers:
             delays.apply(number, finished)
             self.given.pop(number, None)
         self.tally.updates += len(numbers)
-        epoch = window.base // self.schedule.per_epoch
         window.finish(numbers)
-        if window.base // self.schedule.per_epoch > epoch:
+        per_epoch = self.schedule.per_epoch
+        if window.base // per_epoch > base // per_epoch:
             delays.turn()
             self.block.keep(self.schedule.epochs_of(window.numbers()))
             # a party that never has to wait for another must still let `measure` see these weights
@@ -147,12 +155,10 @@ class Trainer:
 
     def reply(self, batch: Round, z: Floats) -> Floats:
         """What a dominator sends back: theta, and the answers to what rode with the scores."""
-        holder = self.context.label_holder
-
-        def theta_of(z: Floats) -> Floats:
-            return holder.theta(z, self.block.places(batch), batch.number)
-
-        return theta_of(z) if self.joint is None else self.joint.reply(batch, z, theta_of)
+        holder, rows = self.context.label_holder, self.block.places(batch)
+        if self.joint is None:
+            return holder.theta(z, rows, batch.number)
+        return self.joint.reply(batch, z, lambda z: holder.theta(z, rows, batch.number))
 
     # -- pauses -------------------------------------------------------------------------------------
 
@@ -303,10 +309,15 @@ class Trainer:
 
     # -- computing ----------------------------------------------------------------------------------
 
+    @cached_property
+    def charges(self) -> bool:
+        """Whether computing takes other time than it takes."""
+        return self.context.net.clock.virtual or bool(self.context.plan.network.work_ms)
+
     async def charge(self, batches: Sequence[Round], others: int = 0) -> None:
         """Let the time pass that computing on some batches takes, and touching some other stored numbers."""
         clock, network = self.context.net.clock, self.context.plan.network
-        if clock.virtual or network.work_ms:
+        if self.charges:
             await charge(clock, network, self.block.values(batches) + others if clock.virtual else 0)
 
     def _direction_values(self, thetas: Thetas) -> int:

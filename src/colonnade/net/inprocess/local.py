@@ -1,8 +1,8 @@
 """The local world: all parties in one process, real clock, no network at all.
 
-What a party sends is encoded, and whoever receives it gets what is decoded from that: bytes, which nobody
-can change, so parties share no memory and the counted bytes are real. Between two parties of one process
-nothing more is needed, and the message is handed over by a function call. Where somebody listens on the way
+Whoever receives a message gets a copy that nobody can change, so parties share no memory, and its bytes are
+counted as if it was sent (`handover`). Between two parties of one process nothing more is needed, and the
+message is handed over by a function call. Where somebody listens on the way
 (`net.tapped`), or puts a wire of its own around this one, it is a frame that is handed over.
 """
 

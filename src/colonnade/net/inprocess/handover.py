@@ -1,0 +1,55 @@
+"""A message as another party of the same process gets it: nobody shares memory, and its bytes are counted.
+
+In general that is what is decoded from its encoding. What a round sends most often, vectors with a tag, is
+copied instead, and its size is computed: that is the same to the last byte, without writing or reading one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colonnade.arrays import Numbers
+from colonnade.messages import Backward, Message, Piece, decode, encode
+
+_VECTORS = frozenset((np.dtype(np.float64), np.dtype(np.uint64)))
+_HEAD = 2  # bytes of a list and of the kind of a message, where both are small
+_TYPED = 3  # of a list, a type code and a list of one length
+_SMALL, _BYTE, _SHORT, _LONG = 2**7, 2**8, 2**16, 2**32
+
+
+def handed(message: Message) -> tuple[Message, int]:
+    """The message for its receiver, and how many bytes its encoding has."""
+    if isinstance(message, Piece) and _plain(values := message.values):
+        return Piece(message.tag, _copied(values)), _HEAD + _number(message.tag) + _vector(values)
+    if isinstance(message, Backward) and _plain(theta := message.theta) and len(message.seen) < 16:
+        numbers = _number(message.tag) + 1 + sum([_number(count) for count in message.seen])
+        return Backward(message.tag, _copied(theta), message.seen), _HEAD + numbers + _vector(theta)
+    payload = encode(message)
+    return decode(payload), len(payload)
+
+
+def _plain(values: Numbers) -> bool:
+    return values.ndim == 1 and values.dtype in _VECTORS
+
+
+def _copied(values: Numbers) -> Numbers:
+    """The same numbers, which nobody can change."""
+    copy = values.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _number(value: int) -> int:
+    """The bytes of a whole number that is not negative."""
+    if value < _SMALL:
+        return 1
+    if value < _SHORT:
+        return 2 if value < _BYTE else 3
+    return 5 if value < _LONG else 9
+
+
+def _vector(values: Numbers) -> int:
+    """The bytes of a vector: its type and length, how many bytes follow, and these."""
+    bytes_ = values.nbytes
+    length = 2 if bytes_ < _BYTE else 3 if bytes_ < _SHORT else 5
+    return _TYPED + _number(values.size) + length + bytes_
