@@ -1,9 +1,10 @@
-"""How long a daemon takes to answer while it trains: the status, asked twenty times a second.
+"""How long a daemon takes to answer while it trains or scores: the status, asked twenty times a second.
 
     python -m colonnade_bench.micro.busy --seconds 20
 
 Four daemons on this machine (`colonnade demo`) train with small batches, which is as much work as they can do
-at a time; the label holder's operator asks for the status meanwhile, and before.
+at a time; the label holder's operator asks for the status meanwhile, and before. Then a short training makes
+a model, and it asks while scores of a hundred thousand ids are asked for, again and again.
 """
 
 from __future__ import annotations
@@ -23,12 +24,21 @@ from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import read_terms
 
 HEAVY = {"epochs = 40": "epochs = 5000", "batch = 32": "batch = 4", 'labels = "blind"': 'labels = "clear"'}
+MANY = 100_000
 MORE = 'accept = ["scores", "labels"]  #'
 
 
 async def _answered(settings: Settings, request: control.Request) -> None:
     async for _ in control.ask(settings, request):
         pass
+
+
+async def _goes_on(settings: Settings) -> bool:
+    """Whether a run goes on at this daemon."""
+    runs: object = None
+    async for message in control.ask(settings, control.StatusRequest()):
+        runs = (getattr(message, "result", None) or {}).get("runs")
+    return bool(runs)
 
 
 async def latencies(settings: Settings, seconds: float) -> list[float]:
@@ -42,8 +52,27 @@ async def latencies(settings: Settings, seconds: float) -> list[float]:
     return took
 
 
-async def measure(settings: Settings, request: control.TrainRequest, seconds: float) -> dict[str, object]:
-    """The latencies at rest, and while a training goes on."""
+async def scoring(settings: Settings, short: control.TrainRequest, seconds: float) -> list[float]:
+    """The latencies while many ids are scored, most of which nobody knows."""
+    await _answered(settings, short)
+    known = settings.path("new.csv").read_text().splitlines()[1:]
+    ids = [line.split(",")[0] for line in known] + [f"X{number}" for number in range(MANY)]
+
+    async def again() -> None:
+        while True:
+            await _answered(settings, control.PredictRequest(short.terms.name, [ids], "new"))
+
+    asking = asyncio.ensure_future(again())
+    took = await latencies(settings, seconds)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    return took
+
+
+async def measure(
+    settings: Settings, request: control.TrainRequest, short: control.TrainRequest, seconds: float
+) -> dict[str, object]:
+    """The latencies at rest, while a training goes on, and while rows are scored."""
     rest = await latencies(settings, min(5.0, seconds))
     training = asyncio.ensure_future(_answered(settings, request))
     status: dict[str, object] = {}
@@ -57,10 +86,13 @@ async def measure(settings: Settings, request: control.TrainRequest, seconds: fl
     going = not training.done()
     training.cancel()
     await asyncio.gather(training, return_exceptions=True)
+    while await _goes_on(settings):  # noqa: ASYNC110  it was told to stop
+        await asyncio.sleep(0.2)
+    scored = await scoring(settings, short, seconds)
     names = ("p50_ms", "p99_ms", "max_ms")
     found = {
         what: dict(zip(names, np.round(np.percentile(took, [50, 99, 100]), 1).tolist(), strict=True))
-        for what, took in (("at rest", rest), ("while it trains", busy))
+        for what, took in (("at rest", rest), ("while it trains", busy), ("while it scores", scored))
     }
     return {**found, "still training": going}
 
@@ -83,8 +115,13 @@ def main() -> None:
         settings = {party: read_settings(folder / "parties" / party / "party.toml") for party in MEASURES}
         with daemons(settings):
             wait_connected(settings)
-            request = control.TrainRequest(read_terms(job))
-            print(json.dumps(asyncio.run(measure(settings[HOLDER], request, given.seconds)), indent=1))
+            long = control.TrainRequest(read_terms(job))
+            job.write_text(
+                text.replace(HEAVY["epochs = 40"], "epochs = 3").replace("batch = 4", "batch = 32")
+            )
+            short = control.TrainRequest(read_terms(job))
+            found = asyncio.run(measure(settings[HOLDER], long, short, given.seconds))
+            print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

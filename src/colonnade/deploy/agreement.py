@@ -7,6 +7,7 @@ somebody has refused, operators who are still thinking are not waited for.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -68,7 +69,7 @@ class Agreement:
 
     def extend(self, peer: str, seconds: float) -> bool:
         """Wait longer for a peer whose operator is asked; False if its answer is no longer waited for."""
-        if peer not in self.open:
+        if peer not in self.open or not math.isfinite(seconds):
             return False
         allowed = min(max(seconds, 0.0), LONGEST_APPROVAL_S)
         self.until[peer] = asyncio.get_running_loop().time() + allowed + self.seconds

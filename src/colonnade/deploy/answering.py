@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -30,6 +32,7 @@ log = logging.getLogger("colonnade.party")
 
 Verdict = Literal["accepted", "approved", "refused"]
 BEGIN_S = 180.0
+WITHDRAWN = 64  # of one peer, that are remembered
 LAST_RUN = 2**32 - 1
 
 
@@ -41,7 +44,10 @@ class Answering:
     approvals: Approvals = field(default_factory=Approvals)
 
     def __post_init__(self) -> None:
-        self._proposals = Quota("proposals_an_hour", self.runs.settings.limits.proposals_an_hour)
+        most = self.runs.settings.limits.proposals_an_hour
+        self._proposals = Quota("proposals_an_hour", most)
+        self._told = Quota("proposals_an_hour", 2 * most)  # refusals in the log
+        self._withdrawn: dict[str, deque[int]] = {}  # by peer, before they were looked at
 
     async def proposed(self, peer: str, message: Propose) -> None:
         """Answer a proposal, or tell the proposer that this party's operator is asked first."""
@@ -57,8 +63,10 @@ class Answering:
             digest = await considered
         except ColonnadeError as error:
             refusal = str(for_peers(error))
-            log.warning("refused run %08x of %s: %s", run, peer, error)
-            self.runs.journal.note(f"refused a proposal of {peer}: {error}")
+            if self._told.has_room(peer):  # whoever proposes without end does not fill the log
+                self._told.take(peer)
+                log.warning("refused run %08x of %s: %s", run, peer, error)
+                self.runs.journal.note(f"refused a proposal of {peer}: {error}")
             self.runs.journal.ended["refused"] += 1
         except Exception:  # whatever a proposal brings about, the line and the other runs go on
             refusal = "it failed to look at the proposal; its operator sees why"
@@ -80,10 +88,10 @@ class Answering:
         rule = policy.rule_for(self.runs.settings.policy, peer)
         if proposal.train is None or rule.approval == "policy":
             return await self.accept(peer, message.run, proposal, POLICY)
-        self._check_free(message.run)
+        self._check_free(message.run, peer)
         self.approvals.check_room(peer)
         found = await consider(self.runs.settings, self.runs.peers, peer, proposal)
-        self._check_free(message.run)
+        self._check_free(message.run, peer)
         if isinstance(found.work, Contract):
             held = Held.of(message.run, peer, found.work, found.own_rows, rule.approval_s)
             self.approvals.hold(held, rule.approval_s, self._unapproved)
@@ -97,9 +105,9 @@ class Answering:
 
         Raises the reason if this party does not take part after all.
         """
-        self._check_free(number)
+        self._check_free(number, peer)
         found = await consider(self.runs.settings, self.runs.peers, peer, proposal)
-        self._check_free(number)  # another peer may have taken it while the data was read
+        self._check_free(number, peer)  # another peer may have taken it while the data was read
         run = self.runs.begin(number, peer, found.work, found.own_rows, found.minimum)
         try:
             self.runs.reserve(run)
@@ -137,7 +145,7 @@ class Answering:
 
     def wait_longer(self, run: Run, seconds: float) -> None:
         """Give the proposer of an accepted run its time, since an operator of somebody else is asked."""
-        if run.state == "proposed":
+        if run.state == "proposed" and math.isfinite(seconds):
             self._expect_begin(run, min(max(seconds, 0.0), LONGEST_APPROVAL_S) + BEGIN_S)
 
     def left(self, peer: str, reason: str) -> None:
@@ -169,8 +177,10 @@ class Answering:
             if count >= (most := getattr(limits, name)):
                 raise Refused(f"{count} runs go on or wait here, limits.{name} = {most}; try again later")
 
-    def _check_free(self, number: int) -> None:
+    def _check_free(self, number: int, peer: str) -> None:
         """Raise Refused unless a new run may have this number; 0 is what daemons say beside the runs."""
+        if number in self._withdrawn.get(peer, ()):
+            raise Refused(f"{peer} has withdrawn run {number:08x}")
         taken = number in self.runs.live or number in self.approvals.held
         if taken or number & 0xF or not 0 < number <= LAST_RUN:
             raise Refused(f"run {number:08x} is not a free number")
@@ -211,9 +221,11 @@ class Answering:
             self.runs.journal.note(f"{held.terms.name}: withdrawn by {peer}: {message.reason}")
             return
         run = self.runs.live.get(message.run)
-        if run is None or peer not in run.session.parties:
+        if run is None:  # perhaps its data is being read
+            self._withdrawn.setdefault(peer, deque(maxlen=WITHDRAWN)).append(message.run)
+        elif peer not in run.session.parties:
             return
-        if run.state == "proposed":
+        elif run.state == "proposed":
             await self.runs.forget(run, "withdrawn", f"withdrawn by {peer}: {message.reason}")
         else:
             self.runs.end(run, f"{peer} ended the run: {message.reason}")

@@ -28,9 +28,13 @@ class Quota:
 
     def take(self, key: str = "") -> None:
         """Count one event; Refused if there were too many, which does not count again."""
+        if not self.has_room(key):
+            raise Refused(f"limits.{self.name} = {self.most} is reached here; try again later")
+        self._events[key].append(self.clock())
+
+    def has_room(self, key: str = "") -> bool:
+        """Whether one more event may be counted now."""
         events, now = self._events.setdefault(key, deque()), self.clock()
         while events and events[0] <= now - self.window:
             events.popleft()
-        if len(events) >= self.most:
-            raise Refused(f"limits.{self.name} = {self.most} is reached here; try again later")
-        events.append(now)
+        return len(events) < self.most

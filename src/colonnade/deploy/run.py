@@ -25,6 +25,14 @@ class Followed:
     latest: Event | None = None
     losses: list[tuple[int, float]] = field(default_factory=list)
 
+    def is_news(self, event: Event) -> bool:
+        """Whether an event of training is within the run and later than all before it, or adds its loss."""
+        latest = self.latest
+        if latest is None or latest.what != event.what:
+            return 0 <= event.done <= event.total
+        adds = event.done == latest.done and latest.loss is None and event.loss is not None
+        return adds or latest.done < event.done <= event.total
+
     def tell(self, event: Event) -> None:
         """Keep an event, and show it to everybody who follows the run here."""
         self.latest = event

@@ -237,10 +237,13 @@ class Runs:
             self.spawn(self.peers.send(peer, said))
 
     async def progressed(self, peer: str, message: Progress) -> None:
-        """Show how far training is, as a label holder tells it."""
+        """Show how far training is, as a label holder tells it: once for every epoch, and in their order."""
         run = self.live.get(message.run)
-        if run is not None and peer in run.session.parties and run.trains is not None:
-            run.followed.tell(Event("training", message.epoch, run.trains.train.epochs, message.loss))
+        if run is None or (terms := run.trains) is None or peer not in terms.active:
+            return
+        said = Event("training", message.epoch, terms.train.epochs, message.loss)
+        if run.followed.is_news(said):
+            run.followed.tell(said)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something that nobody waits for."""
