@@ -103,3 +103,16 @@ def test_reading_a_party_s_data_imports_no_more_than_it_needs(tmp_path: Path) ->
             f"assert not [name for name in {unwanted} if name in sys.modules], sorted(sys.modules)"
         )
         subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_reading_and_storing_a_file_with_texts_imports_no_pandas(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("id,colour,size,y\n1,red,2.5,0\n2,,3,1\n3,blue,,0\n")
+    code = (
+        "import sys; from pathlib import Path; from colonnade.data.files import load\n"
+        "from colonnade.data.table import array_of, different\n"
+        f"raw = load(Path({str(tmp_path / 'table.csv')!r}), label='y', id='id', categorical=['colour'])\n"
+        "assert different(array_of(raw.column('colour')))[0] == ['red', '', 'blue'], raw.column('colour')\n"
+        "assert array_of(raw.column('size')).to_pylist()[:2] == [2.5, 3.0]\n"
+        "assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

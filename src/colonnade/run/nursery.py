@@ -252,6 +252,8 @@ def _become(request: Request, descriptors: list[int]) -> int:
 
 def main(line: socket.socket) -> None:
     """Import, then start whatever party is asked for."""
+    import scipy.special  # noqa: F401  every holder of labels would import it in the middle of its first round
+
     import colonnade.conversations.linear.record
     import colonnade.run.worker  # noqa: F401
 
