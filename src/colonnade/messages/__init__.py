@@ -1,0 +1,136 @@
+"""The messages that parties send each other: typed, frozen, and the only thing that leaves a party.
+
+A message is a msgspec struct, so its schema is checked while it is decoded; arrays travel as a type code, a
+shape and raw little-endian bytes, or as nothing but bytes where that is all they are (`coding`). There is no
+pickle anywhere: a message can only become one of the classes in this folder. `tag` says which of many
+concurrent exchanges a message belongs to; its upper bits name the topic (training, evaluation, ...), so two
+topics never share a tag (`base`).
+"""
+
+from __future__ import annotations
+
+from colonnade.messages.base import TOPIC_SHIFT, Message, Topic, tag_of, topic_of
+from colonnade.messages.blind import Dealt, Unveil, Veil, Veiled
+from colonnade.messages.cascade import Embeddings, Measure, Reply, Upload
+from colonnade.messages.coding import AnyMessage, decode, encode
+from colonnade.messages.common import (
+    Evidence,
+    Found,
+    Hints,
+    Points,
+    Roster,
+    Seal,
+    SealedLabels,
+    Sealing,
+    Tally,
+)
+from colonnade.messages.daemons import (
+    Answer,
+    AskShare,
+    Begin,
+    Cancel,
+    CutOff,
+    GoOn,
+    HaveShare,
+    Pending,
+    Present,
+    Progress,
+    Propose,
+    Rejoin,
+    Rejoined,
+    Score,
+    Settled,
+)
+from colonnade.messages.rounds import (
+    Abort,
+    Announce,
+    Ask,
+    Backward,
+    Branch,
+    Bye,
+    Coin,
+    CoinShown,
+    Decay,
+    Enough,
+    Hello,
+    Piece,
+    Relay,
+    Stop,
+)
+from colonnade.messages.trees import (
+    Bins,
+    Divide,
+    Gradients,
+    Grown,
+    Histograms,
+    Outcomes,
+    Rest,
+    Shuffled,
+    Sides,
+)
+
+__all__ = [
+    "TOPIC_SHIFT",
+    "Abort",
+    "Announce",
+    "Answer",
+    "AnyMessage",
+    "Ask",
+    "AskShare",
+    "Backward",
+    "Begin",
+    "Bins",
+    "Branch",
+    "Bye",
+    "Cancel",
+    "Coin",
+    "CoinShown",
+    "CutOff",
+    "Dealt",
+    "Decay",
+    "Divide",
+    "Embeddings",
+    "Enough",
+    "Evidence",
+    "Found",
+    "GoOn",
+    "Gradients",
+    "Grown",
+    "HaveShare",
+    "Hello",
+    "Hints",
+    "Histograms",
+    "Measure",
+    "Message",
+    "Outcomes",
+    "Pending",
+    "Piece",
+    "Points",
+    "Present",
+    "Progress",
+    "Propose",
+    "Rejoin",
+    "Rejoined",
+    "Relay",
+    "Reply",
+    "Rest",
+    "Roster",
+    "Score",
+    "Seal",
+    "SealedLabels",
+    "Sealing",
+    "Settled",
+    "Shuffled",
+    "Sides",
+    "Stop",
+    "Tally",
+    "Topic",
+    "Unveil",
+    "Upload",
+    "Veil",
+    "Veiled",
+    "decode",
+    "encode",
+    "tag_of",
+    "topic_of",
+]

@@ -1,0 +1,122 @@
+"""Messages as bytes and back: the schema is checked while a message is decoded, arrays travel as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from colonnade.arrays import Numbers
+from colonnade.errors import MalformedMessage
+from colonnade.messages.base import Message
+from colonnade.messages.blind import Dealt, Unveil, Veil, Veiled
+from colonnade.messages.cascade import Embeddings, Measure, Reply, Upload
+from colonnade.messages.common import (
+    Evidence,
+    Found,
+    Hints,
+    Points,
+    Roster,
+    Seal,
+    SealedLabels,
+    Sealing,
+    Tally,
+)
+from colonnade.messages.daemons import (
+    Answer,
+    AskShare,
+    Begin,
+    Cancel,
+    CutOff,
+    GoOn,
+    HaveShare,
+    Pending,
+    Present,
+    Progress,
+    Propose,
+    Rejoin,
+    Rejoined,
+    Score,
+    Settled,
+)
+from colonnade.messages.rounds import (
+    Abort,
+    Announce,
+    Ask,
+    Backward,
+    Branch,
+    Bye,
+    Coin,
+    CoinShown,
+    Decay,
+    Enough,
+    Hello,
+    Piece,
+    Relay,
+    Stop,
+)
+from colonnade.messages.trees import (
+    Bins,
+    Divide,
+    Gradients,
+    Grown,
+    Histograms,
+    Outcomes,
+    Rest,
+    Shuffled,
+    Sides,
+)
+
+AnyMessage = (
+    Ask | Hello | Coin | CoinShown
+    | Piece | Branch | Backward | Announce | Stop | Enough | Abort | Bye | Decay | Relay
+    | Upload | Reply | Embeddings | Measure
+    | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
+    | Pending | AskShare | HaveShare | CutOff | Rejoin | Rejoined | GoOn | Settled
+    | Sealing | SealedLabels | Tally | Evidence
+    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled | Rest
+    | Veiled | Veil | Dealt | Unveil
+)  # fmt: skip
+
+# a dtype is one byte on the wire; what is not in this list cannot be sent
+_DTYPES = tuple(np.dtype(code) for code in ("<f8", "<u8", "<f4", "<i8", "<u4", "<i4", "<u2", "u1"))
+_CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
+
+
+def _pack(value: object) -> object:
+    """An array in a form that msgpack has."""
+    if isinstance(value, np.ndarray):
+        if value.dtype == np.uint8 and value.ndim == 1:
+            return np.ascontiguousarray(value).data  # packed bytes need no type and no shape
+        return _CODES[value.dtype], value.shape, np.ascontiguousarray(value).data
+    raise TypeError(f"a {type(value).__name__} cannot be sent")
+
+
+def _unpack(_: type, value: Any) -> Numbers:
+    """The array that `_pack` made this of. The value may be anything: `decode` catches what fails."""
+    if isinstance(value, bytes):
+        return np.frombuffer(value, dtype=np.uint8)
+    code, shape, data = value
+    if code < 0 or min(shape, default=0) < 0:
+        raise ValueError(f"no array has type code {code} and shape {shape}")
+    array = np.frombuffer(data, dtype=_DTYPES[code])
+    # bytes cannot be changed, so neither can an array that was received
+    return array if len(shape) == 1 and shape[0] == array.size else array.reshape(shape)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_pack)
+_decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage, dec_hook=_unpack)
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of a message."""
+    return _encoder.encode(message)
+
+
+def decode(data: bytes | memoryview) -> AnyMessage:
+    """The message in `data`. Raises MalformedMessage if there is none, and nothing else."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        raise MalformedMessage(f"a message of {len(data)} bytes does not decode: {error}") from error
