@@ -29,7 +29,7 @@ from colonnade.errors import ColonnadeError
 
 TERMS: dict[str, Any] = {
     "algorithm": "vfb-saga",
-    "train": {"epochs": 12, "batch": 16, "step": 0.1, "l2": 1e-3},
+    "train": {"epochs": 16, "batch": 16, "step": 0.1, "l2": 1e-3},
     "checkpoint": {"every": "epoch", "wait_s": 30.0},
 }
 
@@ -49,6 +49,8 @@ def has_gates(daemon: Daemon, run: int) -> bool:
 
 async def cut_off(daemons: dict[str, Daemon], name: str, terms: Terms) -> tuple[asyncio.Future[Any], int]:
     """Begin a training at the bank and stop a daemon once it has a checkpoint; also says which run it is."""
+    for daemon in daemons.values():
+        await settled(daemon)
     going = asyncio.ensure_future(daemons["bank"].train(terms))
     await until(lambda: bool(daemons[name].runs), 10)
     (run,) = daemons[name].runs
@@ -63,7 +65,7 @@ async def anew(consortium: Consortium, daemons: dict[str, Daemon], name: str) ->
     await daemons[name].open()
 
 
-@pytest.mark.parametrize("away", ["shop", "bank"])
+@pytest.mark.parametrize("away", ["shop", pytest.param("bank", marks=pytest.mark.slow)])
 def test_a_daemon_that_comes_back_goes_on_to_the_same_weights(tmp_path: Path, away: str) -> None:
     consortium = lay_out(tmp_path)
 
