@@ -115,11 +115,10 @@ def test_a_proposal_outlives_a_line_that_is_down_for_longer_than_ten_seconds(tmp
 
 
 def test_commands_reach_the_daemon_by_a_socket_where_nobody_else_can_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the path is too long for a socket it lies in a folder of temporary files, which all can list."""
-    public = tmp_path / "tmp"
-    public.mkdir(mode=0o777)
+    public = tmp_path_factory.mktemp("s")  # a short name: a socket's path has a limit
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(public))
     consortium = lay_out(tmp_path, PAIR)
     config = consortium.config("bank")
