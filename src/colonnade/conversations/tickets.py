@@ -230,10 +230,6 @@ class Tickets:
             self._each[index].finish(own)
             if self.lead < UNBOUNDED:
                 self.state.marks[index] = [each.begun for each in self.windows]
-        self._conditions.wake()
-
-    def look_back(self) -> None:
-        """Note that an update is made, and all that came meanwhile is heard."""
         self.reach.look_back([window.begun for window in self.windows])
         self._conditions.wake()
 
