@@ -38,7 +38,7 @@ from colonnade.net.expect import said_by
 from colonnade.net.network import Network
 
 UNBOUNDED = 2**62
-OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first: so a run goes on as it would have
+OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
 
 
 def each_ahead(ahead: int, dominators: int) -> int:
