@@ -96,7 +96,6 @@ class Play:
                 tickets.heard(number, seen)
                 self.delays[p].apply(number, tickets.finished)
                 tickets.finish([number])
-                tickets.look_back()
             case "hear":
                 message = self.net.told[self.heard[p]]
                 self.heard[p] += 1

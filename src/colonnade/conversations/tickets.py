@@ -38,6 +38,7 @@ from colonnade.net.expect import said_by
 from colonnade.net.network import Network
 
 UNBOUNDED = 2**62
+OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
 
 
 def each_ahead(ahead: int, dominators: int) -> int:
@@ -195,12 +196,12 @@ class Tickets:
 
     async def opens(self, number: int, extra: int = 0) -> bool:
         """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
-        await self._conditions.until(lambda: self.may_begin(number, extra) or self.past(number))
+        await self._conditions.until(lambda: self.may_begin(number, extra) or self.past(number), OWN)
         return self.open_to(number, extra)
 
     async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
         """Wait until something holds that changes with the rounds that are finished, or may begin."""
-        await self._conditions.until(holds)
+        await self._conditions.until(holds, OTHERS)
 
     def open_to(self, number: int, extra: int = 0) -> bool:
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
@@ -230,10 +231,6 @@ class Tickets:
             self._each[index].finish(own)
             if self.lead < UNBOUNDED:
                 self.state.marks[index] = [each.begun for each in self.windows]
-        self._conditions.wake()
-
-    def look_back(self) -> None:
-        """Note that an update is made, and all that came meanwhile is heard."""
         self.reach.look_back([window.begun for window in self.windows])
         self._conditions.wake()
 

@@ -32,9 +32,6 @@ from colonnade.job.plan import Plan
 from colonnade.messages import Backward, Topic, tag_of
 from colonnade.net.expect import expect, floats
 
-HEARING = 5
-"""Turns of the event loop until what arrived while a party computed is read, decoded and heard."""
-
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the party's block through the backward conversation."""
@@ -236,7 +233,7 @@ class BackwardConversation:
         async with self.worker.busy(Urgency.THETAS):
             self.serving = True
             if thetas := self._taken():
-                await self._apply(thetas)
+                await self.trainer.update(thetas)
         await self.give()
         self.serving = False
         if self.waiting:
@@ -296,10 +293,8 @@ class BackwardConversation:
     async def _apply(self, thetas: list[tuple[Round, Floats]]) -> None:
         """Step on thetas; `push` asks for the worker before anybody else has it again."""
         await self.trainer.update(thetas)
-        if isinstance(self.window, Tickets):
-            for _ in range(HEARING):
-                await asyncio.sleep(0)
-            self.window.look_back()
+        if self.paces:
+            await asyncio.sleep(0)
 
     @property
     def in_order(self) -> bool:
