@@ -105,7 +105,7 @@ def test_a_killed_party_ends_every_other_with_a_named_error_in_time(tmp_path: Pa
         assert time.monotonic() - killed < 3 * DEADLINE + 5
         assert done["party-2"] == -signal.SIGKILL
         assert set(errors(folders)) == {"party-0", "party-1"}
-        assert set(errors(folders).values()) <= {"PeerLost", "Aborted"}
+        assert set(errors(folders).values()) <= {"PeerLost", "Aborted", "Interrupted"}
 
 
 def _trains(folder: Path) -> int | None:
@@ -141,7 +141,13 @@ def test_a_certificate_that_is_not_the_pinned_one_is_refused_at_both_ends(tmp_pa
         left = errors(folders)
         assert set(left) == set(folders)
         assert list(left.values()).count("CertificateError") >= 2
-        assert set(left.values()) <= {"CertificateError", "PeerUnreachable", "Aborted", "PeerLost"}
+        assert set(left.values()) <= {
+            "CertificateError",
+            "PeerUnreachable",
+            "Aborted",
+            "Interrupted",
+            "PeerLost",
+        }
 
 
 def test_a_stranger_and_its_garbage_do_not_disturb_a_run(tmp_path: Path) -> None:
@@ -183,8 +189,8 @@ def test_a_party_of_another_run_or_job_is_refused_by_name(tmp_path: Path, key: s
         assert all(code != 0 for code in codes.values())
         assert set(errors(folders)) == set(folders)
         expected = {
-            "run": {"DeadlineExceeded", "Aborted", "PeerLost"},
-            "job": {"JobError", "Aborted", "PeerLost"},
+            "run": {"DeadlineExceeded", "Aborted", "Interrupted", "PeerLost"},
+            "job": {"JobError", "Aborted", "Interrupted", "PeerLost"},
         }
         assert set(errors(folders).values()) <= expected[key]
 
@@ -202,7 +208,7 @@ def test_a_party_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
             process.stdin.close()  # what happens when the starting process dies
         codes = [process.wait(timeout=20) for process in running.values()]
         assert all(code == 1 for code in codes)
-        assert set(errors(folders).values()) <= {"Aborted", "PeerLost"}
+        assert set(errors(folders).values()) <= {"Aborted", "Interrupted", "PeerLost"}
     finally:
         stop_all(list(running.values()))
         for process in running.values():
