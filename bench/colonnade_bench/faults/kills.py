@@ -161,7 +161,8 @@ def _copied(out: Path, begin: Path, parties: int) -> bool:
     for path in found:
         target = begin / path.relative_to(out)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, target)
+        with suppress(FileNotFoundError):  # a later gate took its place meanwhile
+            shutil.copy2(path, target)
     return True
 
 
