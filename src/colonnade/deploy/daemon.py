@@ -140,7 +140,7 @@ class Daemon:
         run.task = asyncio.ensure_future(self.answering.play_alone(run))
 
     async def close(self) -> None:
-        """End every run at all its parties, or this session of one that is to go on later, and hang up."""
+        """End every run at all its parties, or the session of one that is to go on later, and hang up."""
         self.books.resuming.closing = True
         for run in list(self.runs.values()):
             if run.lasts and run.state == "running":

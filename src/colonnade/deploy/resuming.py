@@ -4,7 +4,7 @@ A session of a run ends for everybody when a party's process is killed, its daem
 The run is not over then, for as long as its job says (`checkpoint.wait_s`): every party waits, and its
 proposer calls all together once it has a line with each.
 
-    any party    CutOff      this session is over here: who still plays in it need not wait for a deadline
+    any party    CutOff      the session is over here: who still plays in it need not wait for a deadline
     proposer     Rejoin      listen for a new session, which has a number of its own
     all others   Rejoined    it listens, and has the common rows of before or not; or not now, and why
     proposer     GoOn        all listen

@@ -178,7 +178,7 @@ class RunSession:
             net.fail(Aborted(reason))
 
     def cut(self, reason: str) -> None:
-        """End this session, which ends it at all others too; the run may go on in another."""
+        """End the session, which ends it at all others too; the run may go on in another."""
         for net in self.party.nets:
             net.fail(Interrupted(reason))
 

@@ -199,7 +199,7 @@ class WorkerSession:
         self._stop(reason, STOPPING_S)
 
     def cut(self, reason: str) -> None:
-        """End this session, which ends it at all others too; the run may go on in another."""
+        """End the session, which ends it at all others too; the run may go on in another."""
         self._cut = self._cut or not self._stopped
         self._stop(reason, CUTTING_S)
 

@@ -44,3 +44,6 @@ class Unveil(Message, frozen=True, tag=83):
     tag: int
     values: Numbers
     unit: float
+
+
+OfBlindRuns = Veiled | Veil | Dealt | Unveil

@@ -44,3 +44,6 @@ class Measure(Message, frozen=True, tag=23):
     queued: ClassVar[bool] = True
     tag: int
     final: bool
+
+
+OfCascades = Upload | Reply | Embeddings | Measure

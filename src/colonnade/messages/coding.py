@@ -10,74 +10,14 @@ import numpy as np
 from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage
 from colonnade.messages.base import Message
-from colonnade.messages.blind import Dealt, Unveil, Veil, Veiled
-from colonnade.messages.cascade import Embeddings, Measure, Reply, Upload
-from colonnade.messages.common import (
-    Evidence,
-    Found,
-    Hints,
-    Points,
-    Roster,
-    Seal,
-    SealedLabels,
-    Sealing,
-    Tally,
-)
-from colonnade.messages.daemons import (
-    Answer,
-    AskShare,
-    Begin,
-    Cancel,
-    CutOff,
-    GoOn,
-    HaveShare,
-    Pending,
-    Present,
-    Progress,
-    Propose,
-    Rejoin,
-    Rejoined,
-    Score,
-    Settled,
-)
-from colonnade.messages.rounds import (
-    Abort,
-    Announce,
-    Ask,
-    Backward,
-    Branch,
-    Bye,
-    Coin,
-    CoinShown,
-    Decay,
-    Enough,
-    Hello,
-    Piece,
-    Relay,
-    Stop,
-)
-from colonnade.messages.trees import (
-    Bins,
-    Divide,
-    Gradients,
-    Grown,
-    Histograms,
-    Outcomes,
-    Rest,
-    Shuffled,
-    Sides,
-)
+from colonnade.messages.blind import OfBlindRuns
+from colonnade.messages.cascade import OfCascades
+from colonnade.messages.common import OfRows
+from colonnade.messages.daemons import OfDaemons
+from colonnade.messages.rounds import OfRounds
+from colonnade.messages.trees import OfTrees
 
-AnyMessage = (
-    Ask | Hello | Coin | CoinShown
-    | Piece | Branch | Backward | Announce | Stop | Enough | Abort | Bye | Decay | Relay
-    | Upload | Reply | Embeddings | Measure
-    | Roster | Points | Hints | Found | Seal | Present | Propose | Answer | Begin | Cancel | Progress | Score
-    | Pending | AskShare | HaveShare | CutOff | Rejoin | Rejoined | GoOn | Settled
-    | Sealing | SealedLabels | Tally | Evidence
-    | Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled | Rest
-    | Veiled | Veil | Dealt | Unveil
-)  # fmt: skip
+AnyMessage = OfRounds | OfCascades | OfRows | OfDaemons | OfTrees | OfBlindRuns
 
 # a dtype is one byte on the wire; what is not in this list cannot be sent
 _DTYPES = tuple(np.dtype(code) for code in ("<f8", "<u8", "<f4", "<i8", "<u4", "<i4", "<u2", "u1"))

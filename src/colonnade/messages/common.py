@@ -75,3 +75,6 @@ class Evidence(Message, frozen=True, tag=64):
     group: Numbers
     woe: Numbers
     iv: Numbers
+
+
+OfRows = Roster | Points | Hints | Found | Seal | Sealing | SealedLabels | Tally | Evidence

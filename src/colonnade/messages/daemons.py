@@ -94,7 +94,7 @@ class HaveShare(Message, frozen=True, tag=60):
 
 
 class CutOff(Message, frozen=True, tag=65):
-    """Beside the runs: a run was cut off at the sender, in this session.
+    """Beside the runs: a run was cut off at the sender, in the session that is named.
 
     With session 0 the sender asks what became of the run: it was started anew.
     """
@@ -140,3 +140,22 @@ class Settled(Message, frozen=True, tag=69):
     run: int
     kept: bool
     reason: str
+
+
+OfDaemons = (
+    Present
+    | Propose
+    | Answer
+    | Begin
+    | Cancel
+    | Progress
+    | Score
+    | Pending
+    | AskShare
+    | HaveShare
+    | CutOff
+    | Rejoin
+    | Rejoined
+    | GoOn
+    | Settled
+)

@@ -117,3 +117,21 @@ class Relay(Message, frozen=True, tag=8):
     origin: int
     below: bytes
     payload: bytes
+
+
+OfRounds = (
+    Hello
+    | Coin
+    | CoinShown
+    | Piece
+    | Branch
+    | Backward
+    | Announce
+    | Stop
+    | Enough
+    | Ask
+    | Decay
+    | Abort
+    | Bye
+    | Relay
+)

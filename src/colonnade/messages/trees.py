@@ -99,3 +99,6 @@ class Rest(Message, frozen=True, tag=78):
 
     tag: int
     values: Numbers
+
+
+OfTrees = Bins | Gradients | Histograms | Divide | Sides | Outcomes | Grown | Shuffled | Rest
