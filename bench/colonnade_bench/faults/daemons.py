@@ -96,7 +96,7 @@ def strike_runs(
             with Companies(folder / "parties") as companies:
                 scene = _left_alone(case, companies, folder / "saved")
                 mine = [
-                    _struck(scene, strike, NAMES[1 + (number + turn) % 2], rng)
+                    _surely_struck(scene, strike, NAMES[1 + (number + turn) % 2], rng)
                     for turn, strike in enumerate(strikes)
                 ]
         for each in mine:
@@ -160,8 +160,17 @@ def _expect(companies: Companies, true: Callable[[], bool], what: str) -> None:
         raise RuntimeError(f"there is never {what}: {companies.last_words()}")
 
 
-def _struck(scene: Scene, strike: str, party: str, rng: np.random.Generator) -> Struck:
-    """One run in which something is struck down."""
+def _surely_struck(scene: Scene, strike: str, party: str, rng: np.random.Generator) -> Struck:
+    """One run in which something is struck down, earlier if it was over before that."""
+    for latest in (0.9, 0.5, 0.2):
+        found = _struck(scene, strike, party, float(rng.uniform(0, latest)))
+        if found.struck or found.outcome != "equal":
+            break
+    return found
+
+
+def _struck(scene: Scene, strike: str, party: str, moment: float) -> Struck:
+    """One run in which something is struck down at a moment of its life, from 0 to 1."""
     companies, anew = scene.companies, strike == "aligning"
     party = NAMES[0] if strike == "proposer" else party
     result = Struck(scene.case.name, strike, party, struck=False, outcome="equal")
@@ -176,7 +185,7 @@ def _struck(scene: Scene, strike: str, party: str, rng: np.random.Generator) -> 
         model = f"{scene.terms.name}-{new.name}"
     else:
         before = len(companies.cuts())
-    result.struck = _strike(scene, strike, party, rng, model)
+    result.struck = _strike(scene, strike, party, moment, model)
     begun = time.monotonic()
     if not wait_for(companies.over):
         result.outcome = f"hangs: {companies.last_words()}"
@@ -190,20 +199,20 @@ def _struck(scene: Scene, strike: str, party: str, rng: np.random.Generator) -> 
     return result
 
 
-def _strike(scene: Scene, strike: str, party: str, rng: np.random.Generator, model: str) -> bool:
+def _strike(scene: Scene, strike: str, party: str, moment: float, model: str) -> bool:
     """Strike at a moment of the run; False if the run was over before it."""
     companies = scene.companies
     if strike == "storing":
         drafted = (f"models/.{model}.part/manifest.json", f"models/{model}")
         wait_for(lambda: any(companies.files(party, each) for each in drafted), look_s=0.001)
     elif strike == "aligning":
-        time.sleep(float(rng.uniform(0, scene.align_s)))
+        time.sleep(moment * scene.align_s)
     else:
         wait_for(lambda: bool(companies.worker(party)) or companies.over())
-        time.sleep(float(rng.uniform(0, 0.9 * scene.life_s)))
+        time.sleep(moment * scene.life_s)
     if companies.over():
         return False
-    if strike == "process" or (strike == "aligning" and rng.random() < 0.5):
+    if strike == "process" or (strike == "aligning" and party == NAMES[1]):
         return companies.kill_worker(party)
     companies.kill(party)
     time.sleep(AWAY_S if strike == "away" else 0.5)
