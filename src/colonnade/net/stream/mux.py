@@ -23,7 +23,7 @@ from colonnade.net.mailbox import WAITING_LIMIT
 from colonnade.net.network import Deliver, Lost, Restored
 from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
-from colonnade.net.stream.channel import Address
+from colonnade.net.stream.channel import LATER, Address
 from colonnade.net.stream.framing import stream_framing
 from colonnade.net.stream.port import Port
 from colonnade.net.stream.tls import TlsEngine
@@ -265,6 +265,7 @@ class RunWire:
     lossless = False
     intact = True
     retry_after: float | None = None
+    turns = LATER
 
     def __init__(self, runs: _Runs, lines: Mapping[str, StandingLine], routes: Routes) -> None:
         self.keys = [(routes.of[peer], peer) for peer in lines]
