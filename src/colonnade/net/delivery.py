@@ -58,7 +58,9 @@ class Delivery:
 
     def post(self, to: str, message: Message, payload: bytes | None = None) -> Awaitable[None] | None:
         """Send a message, or these bytes for it. What comes back, if anything, is to be awaited."""
-        line = self._line(to)
+        line = self._lines.get(to)
+        if line is None:
+            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
         if payload is None and to in self._near:
             self._hand_over(to, line, message, handed(message))
             return None
@@ -82,7 +84,7 @@ class Delivery:
         if near:
             given = handed(message)
             for peer in near:
-                self._hand_over(peer, self._line(peer), message, given)
+                self._hand_over(peer, self._lines[peer], message, given)
         if len(near) == len(peers):
             return []
         payload = encode(message)
@@ -97,12 +99,6 @@ class Delivery:
         size = length + header_size(line.sent, line.taken)
         self.meter.sent(message, to, size)
         self._near[to](self._me, copy, size)
-
-    def _line(self, to: str) -> Line:
-        line = self._lines.get(to)
-        if line is None:
-            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
-        return line
 
     def _too_long(self, message: Message, length: int) -> OversizedMessage:
         """The error for what is too long; raised before it gets a number, for which the peer would wait."""

@@ -75,6 +75,8 @@ class BackwardConversation:
         self.begun: dict[int, Round] = {}  # rounds of others whose theta is to come
         self.paces = len(self.schedule.dominators) if isinstance(self.window, Tickets) else 0
         self.lists = self.schedule.given(self.net.me)
+        # a share is kept while its round is under way, where rounds are across gates: it must not change
+        self.keeps = bool(self.paces) and self.context.checkpoints is not None
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
@@ -141,9 +143,10 @@ class BackwardConversation:
 
     async def _give_one(self, batch: Round, share: Floats) -> None:
         """Send the share of one round; its theta may come from now on."""
-        self.begun[batch.number] = batch
-        self._keep(batch, share)
         dominators, number = self.schedule.dominators, batch.number
+        self.begun[number] = batch
+        if self.keeps:
+            self.trainer.given[number] = share
         await self.sum.give(share, root=dominators[number % len(dominators)], tag=tag_of(Topic.TRAIN, number))
 
     def _opened(self) -> list[Round]:
@@ -171,11 +174,6 @@ class BackwardConversation:
         begun = set(self.window.under_way())
         return next(number for number in numbers if number not in begun and not self.window.over(number))
 
-    def _keep(self, batch: Round, share: Floats) -> None:
-        """Keep a share while its round is under way, where rounds are across gates: they must not change."""
-        if isinstance(self.window, Tickets) and self.context.checkpoints is not None:
-            self.trainer.given[batch.number] = share
-
     async def dominate(self) -> None:
         """Sum the scores of the own rounds, send theta to all, step (Algorithm 2, on a label holder)."""
         share: Floats | None = None
@@ -189,7 +187,8 @@ class BackwardConversation:
                     return
                 async with self.worker.busy(Urgency.OWN_ROUND):
                     (share,) = await self.trainer.scores([batch])
-            self._keep(batch, share)
+            if self.keeps:
+                self.trainer.given[number] = share
             z = await self.sum.collect(share, tag=tag)
             theta, seen = self.trainer.reply(batch, z), self.seen
             self.trainer.tally.launched += 1
