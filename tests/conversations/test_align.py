@@ -94,7 +94,7 @@ def test_several_chunks_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     sets = [list(range(700)), list(range(300, 1300)), list(range(200, 900))]
     found = together(sets)
     assert sorted(sets[1][row] for row in found[1].rows) == list(range(300, 700))
-    assert layout.buckets_for(len(sets[1])) == 10
+    assert layout.tables_for(len(sets[1])) == 10
 
 
 def test_one_common_id_among_many() -> None:
