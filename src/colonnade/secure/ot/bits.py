@@ -18,7 +18,7 @@ def transposed(columns: NDArray[np.uint8]) -> Words:
     """
     count, size = columns.shape
     # eight bytes of eight columns are one word, a square of bits that is turned over in three swaps
-    squares = np.ascontiguousarray(columns.reshape(count // 8, 8, size).transpose(2, 0, 1)).view(np.uint64)
+    squares = columns.reshape(count // 8, 8, size).transpose(2, 0, 1).copy().view(np.uint64)
     spare = np.empty_like(squares)
     for shift, mask in _SWAPS:
         np.right_shift(squares, np.uint64(shift), out=spare)
