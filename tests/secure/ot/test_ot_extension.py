@@ -15,7 +15,7 @@ from tests.oracles import curve as book
 
 from colonnade.arrays import Words
 from colonnade.errors import AlignmentError
-from colonnade.secure.curve import ORDER, POINT, base_times, hashed_points, negative
+from colonnade.secure.curve import ORDER, POINT, added, base_times, hashed_points, negative
 from colonnade.secure.ot import base, extension
 from colonnade.secure.ot.bits import SUMS, combined, transposed
 from colonnade.secure.ot.code import LENGTH, encoded, message
@@ -75,7 +75,7 @@ def test_a_sum_of_the_offer_is_known_and_the_other_is_decided_by_a_hash() -> Non
         for side in (0, 1):
             sides = np.full(2, side, dtype=np.bool_)
             hashed = base._hashes(pairs[:, 1 - side], sides, CONTEXT)[k]
-            total = base.added(pairs[k : k + 1, side], hashed.reshape(1, -1)).tobytes()
+            total = added(pairs[k : k + 1, side], hashed.reshape(1, -1)).tobytes()
             assert (total == known) == (side == choice)
 
 

@@ -5,8 +5,8 @@ Rosulek, Trieu 2017, with a Diffie-Hellman OPRF). The party with the fewest ids 
 
 1. Every pair shares a secret, so party i can give every id x a share s_i(x) such that all shares of one
    id cancel: s_i(x) = xor over j of PRF(k_ij, x).
-2. The leader sends its ids as blinded points and learns F_i(x) of each with party i's help, which without
-   i's key nobody can compute for other ids (`secure.oprf`).
+2. The leader learns F_i(x) of each of its ids with party i's help, which without i's key nobody can compute
+   for other ids: by blinded points of a curve (`secure.oprf`), or by oblivious transfers (`secure.ot`).
 3. Party i writes a table (`secure.hints`) that holds s_i(y) xor F_i(y) for each of its own ids y.
 4. The leader reads all tables at its own ids: where every party holds x the shares cancel to zero, anywhere
    else noise remains, whoever and however many lack it. It tells party i the F_i(x) of the common ids.
@@ -17,7 +17,7 @@ their keys together; a coalition with the leader learns what all parties outside
 leader. A party may always lie about its own ids: sizes are shown, and a set that changes between two runs
 is refused, since one id more or less would tell whether the others hold it.
 
-Ids travel as points of a curve, in chunks that several processors work at (`crew`) while others travel.
+Ids travel in chunks or lots, which several processors work at (`crew`) while others travel.
 Whatever is as long as the ids is an array of words or bytes, never a list.
 """
 

@@ -15,7 +15,7 @@ from colonnade.arrays import Digests, Rows
 from colonnade.conversations.align.layout import Step, bucket_of, capacity, chunk_at, chunks_for, rows_of, tag
 from colonnade.conversations.align.order import share_of_zero
 from colonnade.conversations.align.search import Search
-from colonnade.conversations.align.side import context_of
+from colonnade.conversations.align.side import NONE, context_of
 from colonnade.messages import Points, Transfer
 from colonnade.net.expect import octets, said_by, words
 from colonnade.secure.curve import POINT
@@ -62,6 +62,7 @@ class _Asker:
             )
         await self.net.send(peer, Points(tag(Step.KEY), answers))
         await self.net.send(peer, Transfer(tag(Step.SEEDS), 0, hidden))
+        await self.search.tick()
         return zero, one
 
     async def _ask(self, lot: int, rows: Rows) -> None:
@@ -78,14 +79,14 @@ class _Asker:
         covered, own = await self.crew.run(extension.cover, self.seeds[peer], lot, table.messages)
         await self.net.send(peer, Transfer(tag(Step.COVERED, lot), table.seed, covered))
         size = words(extension.CHALLENGE)
-        challenge = (await self.net.recv(Transfer, peer, tag(Step.CHALLENGE, lot), rows=size)).rows
+        told = await self.net.recv(Transfer, peer, tag(Step.CHALLENGE, lot), rows=size, seed=NONE)
         proof, values = await self.crew.run(
             function.prove_and_learn,
             ids,
             self.room,
             table,
             own,
-            challenge,
+            told.rows,
             context_of(self.side.secrets[peer]),
         )
         await self.net.send(peer, Transfer(tag(Step.PROOF, lot), 0, proof))

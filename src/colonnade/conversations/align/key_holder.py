@@ -11,7 +11,7 @@ from colonnade.arrays import Digests, Words
 from colonnade.conversations.align.help import Help, table_of
 from colonnade.conversations.align.layout import Step, capacity, tag
 from colonnade.conversations.align.order import share_of_zero
-from colonnade.conversations.align.side import context_of
+from colonnade.conversations.align.side import NONE, context_of
 from colonnade.messages import Points, Transfer
 from colonnade.net.expect import Number, octets, said_by, words
 from colonnade.secure.curve import POINT
@@ -51,9 +51,8 @@ class _KeyHolder:
         offers, secrets = await self.crew.run(base.choose, choices, context)
         await self.net.send(self.leader, Points(tag(Step.CHOICES), offers))
         answers = await self.net.recv(Points, self.leader, tag(Step.KEY), points=octets(LENGTH, POINT))
-        hidden = await self.net.recv(
-            Transfer, self.leader, tag(Step.SEEDS), rows=octets(LENGTH, 2, base.SEED)
-        )
+        size = octets(LENGTH, 2, base.SEED)
+        hidden = await self.net.recv(Transfer, self.leader, tag(Step.SEEDS), rows=size, seed=NONE)
         with said_by(self.leader):
             both = (answers.points, hidden.rows)
             seeds = await self.crew.run(base.opened, choices, secrets, offers, both, context)
@@ -68,9 +67,9 @@ class _KeyHolder:
         challenge = np.frombuffer(os.urandom(8 * extension.CHALLENGE), dtype=np.uint64)
         await self.net.send(self.leader, Transfer(tag(Step.CHALLENGE, lot), 0, challenge))
         sums = words(SUMS, extension.PROOF)
-        proof = (await self.net.recv(Transfer, self.leader, tag(Step.PROOF, lot), rows=sums)).rows
+        proof = await self.net.recv(Transfer, self.leader, tag(Step.PROOF, lot), rows=sums, seed=NONE)
         with said_by(self.leader):
-            await self.crew.run(extension.check, rows, key.choices, challenge, proof)
+            await self.crew.run(extension.check, rows, key.choices, challenge, proof.rows)
         for number in range(lot, self.help.tables, self.side.lots):  # a table's number tells its lot
             mine = self.help.rows_of(number)
             values, table_seed, table = await self.crew.run(

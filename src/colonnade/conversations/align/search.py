@@ -45,7 +45,7 @@ class Search:
         """Keep F of some ids under a peer's key."""
         self._values[peer][rows] = values
         self.cancel(rows, values)
-        await self._tick()
+        await self.tick()
 
     async def read_table(self, peer: str, number: int, rows: Rows) -> None:
         """Read a peer's table at those of the own ids that belong to it."""
@@ -54,7 +54,7 @@ class Search:
             Hints, peer, tag(Step.TABLE, number), table=words(places, 2), seed=Number(0, 2**64 - 1)
         )
         self.cancel(rows, await self.crew.run(read_table, hints.table, hints.seed, keys_of(self.ids(rows))))
-        await self._tick()
+        await self.tick()
 
     async def end(self, minimum: int) -> Rows:
         """Tell every peer which ids are common, and return the own rows that hold them."""
@@ -68,7 +68,7 @@ class Search:
         found: Rows = self._order[common]
         return found
 
-    async def _tick(self) -> None:
+    async def tick(self) -> None:
         """Count one finished step and tell all peers, who would otherwise give up waiting."""
         self._done += 1
         self.side.progress(self._done, self.side.steps)

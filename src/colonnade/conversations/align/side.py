@@ -11,8 +11,10 @@ from colonnade.arrays import Digests
 from colonnade.conversations.align.crew import Crew
 from colonnade.conversations.align.layout import chunks_for, lots_for, tables_for
 from colonnade.errors import EmptyIntersection
+from colonnade.net.expect import Number
 from colonnade.net.network import Network
 
+NONE = Number(0, 0)
 Method = Literal["curve", "ot"]
 Progress = Callable[[int, int], None]
 
@@ -46,9 +48,9 @@ class Side:
 
     @property
     def steps(self) -> int:
-        """How many steps the leader tells of: chunks or lots that come back, and tables that are read."""
+        """How many steps the leader tells of: what comes back from peers, and tables that are read."""
         followers = [party for party in self.net.parties if party != self.leader]
-        asked = self.lots if self.method == "ot" else self.chunks
+        asked = 1 + self.lots if self.method == "ot" else self.chunks
         return sum(asked + self.tables(party) for party in followers)
 
 
