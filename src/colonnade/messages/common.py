@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from colonnade.arrays import Numbers
-from colonnade.messages.base import Message
+from colonnade.messages.base import Hash, Message, Text
 
 
 class Roster(Message, frozen=True, tag=46):
@@ -11,8 +11,8 @@ class Roster(Message, frozen=True, tag=46):
 
     size: int
     minimum: int
-    commitment: bytes
-    rules: str
+    commitment: Hash
+    rules: Text
 
 
 class Points(Message, frozen=True, tag=47):
