@@ -100,7 +100,7 @@ def label_points(y: Numbers, loss: Loss, clip: float, classes: int | None = None
 
 @dataclass
 class NoisyLabels:
-    """Labels with noise: every call is the next draw of each of its rows, and one release of it.
+    """Labels with noise: a call is the next draw of each of its rows (all different), and one release of it.
 
     `drawn` is all that calls change: a row that has had as many draws gets the same one next.
     """
@@ -114,6 +114,8 @@ class NoisyLabels:
         self.drawn = np.zeros(len(self.points), dtype=np.int64)
 
     def __call__(self, rows: Rows) -> Numbers:
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError("a row has one draw in a call: two would be the same")
         points = self.points[rows]
         normal = self.draw(rows, self.drawn[rows], points.size // max(len(rows), 1))
         self.drawn[rows] += 1
