@@ -344,7 +344,7 @@ def test_the_journal_shows_where_it_was_changed(tmp_path: Path, damage: str) -> 
 def test_seeds_and_names_that_cannot_be_used_are_refused_before_training() -> None:
     with pytest.raises(ColonnadeError, match="seed: 18446744073709551616 is not a number"):
         job(seed=2**64)
-    with pytest.raises(ColonnadeError, match="name: has 300 characters"):
+    with pytest.raises(ColonnadeError, match="name: has 300 bytes"):
         job(name="x" * 300)
     assert job(seed=2**63 - 1).seed == 2**63 - 1
 

@@ -177,8 +177,10 @@ class Session:
                 if not request.rows.size:
                     return asked
                 rows = request.rows
-                # any number of them, each one of the common ones
+                # each one of the common ones, and no more at once than an honest asker names
                 expect(sender, request, {"rows": whole(None, high=self.scorer.rows - 1)})
+                if len(rows) > CHUNK:
+                    raise out_of_turn(sender, request, f"it asks for {len(rows)} rows at once, over {CHUNK}")
                 asked += len(rows)
                 await self.scorer.score(self, rows)
         return asked

@@ -27,6 +27,7 @@ from colonnade.deploy.settings import LONGEST_APPROVAL_S
 from colonnade.deploy.terms import Contract, Proposal, Terms
 from colonnade.errors import ColonnadeError, Refused
 from colonnade.messages import Answer, Begin, Cancel, Pending, Propose
+from colonnade.net.endpoint import REASON_LIMIT
 
 log = logging.getLogger("colonnade.party")
 
@@ -73,7 +74,8 @@ class Answering:
             log.exception("could not consider run %08x of %s", run, peer)
             self.runs.journal.ended["refused"] += 1
         if digest is not None or refusal is not None:
-            await self.runs.peers.send(peer, Answer(run, digest or "", refusal))
+            said = None if refusal is None else refusal[:REASON_LIMIT]
+            await self.runs.peers.send(peer, Answer(run, digest or "", said))
         return refusal
 
     async def _consider(self, peer: str, message: Propose) -> str | None:
@@ -108,6 +110,7 @@ class Answering:
         self._check_free(number, peer)
         found = await consider(self.runs.settings, self.runs.peers, peer, proposal)
         self._check_free(number, peer)  # another peer may have taken it while the data was read
+        self._check_room(peer)
         run = self.runs.begin(number, peer, found.work, found.own_rows, found.minimum)
         try:
             self.runs.reserve(run)
@@ -141,7 +144,7 @@ class Answering:
         said = self.decision("refused", who, held.terms, held.number, held.proposer)
         self.runs.journal.decide(msgspec.structs.replace(said, reason=reason))
         self.runs.journal.ended["refused"] += 1
-        await self.runs.peers.send(held.proposer, Answer(held.run, "", reason))
+        await self.runs.peers.send(held.proposer, Answer(held.run, "", reason[:REASON_LIMIT]))
 
     def wait_longer(self, run: Run, seconds: float) -> None:
         """Give the proposer of an accepted run its time, since an operator of somebody else is asked."""
@@ -173,7 +176,9 @@ class Answering:
         limits = self.runs.settings.limits
         going = [run.proposer for run in self.runs.live.values()]
         going += [held.proposer for held in self.approvals.held.values()]
-        for name, count in (("runs", len(going)), ("runs_of_a_peer", going.count(peer))):
+        its = going.count(peer)
+        # whoever has none may have one: others cannot fill up all the room between them
+        for name, count in (("runs", len(going) if its else 0), ("runs_of_a_peer", its)):
             if count >= (most := getattr(limits, name)):
                 raise Refused(f"{count} runs go on or wait here, limits.{name} = {most}; try again later")
 

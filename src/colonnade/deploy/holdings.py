@@ -18,6 +18,7 @@ from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest
 from colonnade.errors import ColonnadeError, Refused, ShareError
 from colonnade.messages import AskShare, HaveShare, Message
+from colonnade.net.endpoint import REASON_LIMIT
 
 ANSWER_S = 20.0
 
@@ -46,7 +47,7 @@ class Holdings:
             manifest = await asyncio.to_thread(usable, self.settings, peer, message.model)
             said = HaveShare(message.number, manifest.digest, manifest.alignment, None)
         except ColonnadeError as error:
-            said = HaveShare(message.number, "", "", str(for_peers(error)))
+            said = HaveShare(message.number, "", "", str(for_peers(error))[:REASON_LIMIT])
         await self.send(peer, said)
 
     async def answered(self, peer: str, message: HaveShare) -> None:

@@ -136,6 +136,10 @@ class Pipe(Generic[T]):
         """Send a message; returns how many bytes wait to be taken."""
         data = msgspec.msgpack.encode(message)
         self._writer.write(len(data).to_bytes(LENGTH, "little") + data)
+        return self.waiting()
+
+    def waiting(self) -> int:
+        """How many bytes the other side has not taken yet."""
         return self._writer.transport.get_write_buffer_size()
 
     async def drain(self) -> None:

@@ -76,9 +76,11 @@ async def _share(settings: Settings, peers: Peers, peer: str, asked: Scoring) ->
     """This party's share of the model that is asked for, if the peer may ask for it."""
     policy.check_scoring(settings, peer, asked)
     share = await asyncio.to_thread(shares.load, settings.state / "models", asked.model)
-    trained = share.manifest.terms
-    if peer not in trained.active or not set(asked.parties) <= set(trained.parties):
+    trained, distinct = share.manifest.terms, set(asked.parties)
+    if peer not in trained.active or not distinct <= set(trained.parties):
         raise Refused(f"{peer} holds no label of {asked.model}, or asks with others than its parties")
+    if len(distinct) < len(asked.parties) or not {peer, settings.name} <= distinct:
+        raise Refused(f"{peer} names a party twice, or leaves out itself or {settings.name}")
     if set(asked.parties) != set(trained.parties) and not trained.use.degraded:
         raise Refused(f"{asked.model} was not trained to be used while a party is away")
     if set(asked.parties) != set(trained.parties) and not policy.rule_for(settings.policy, peer).degraded:

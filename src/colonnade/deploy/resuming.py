@@ -202,7 +202,7 @@ class Resuming:
             try:
                 await self.runs.renew(run, offer.session)
             except PeerUnreachable as error:
-                refusal = str(error)
+                refusal = str(error)[:2000]
         else:
             refusal = f"session {offer.session:08x} is another's at {self.me}"
         aligned = unfinished.is_aligned(unfinished.folder_of(self.runs.settings, run.id))
@@ -238,7 +238,8 @@ class Resuming:
 
     async def rejoined(self, peer: str, message: Rejoined) -> None:
         """Keep an answer to this party's own call."""
-        if message.run in self._heard:
+        run = self.runs.live.get(message.run)
+        if run is not None and peer in run.session.peers and message.run in self._heard:
             heard = self.heard(message.run)
             heard.answers[peer] = message
             heard.changed.set()

@@ -59,6 +59,7 @@ class Align(Section, frozen=True):
     keys: tuple[Key, ...] = (Key(),)
     changed: Literal["refuse", "accept"] = "refuse"
     minimum: int = 1
+    method: Literal["curve", "ot"] = "curve"
 
 
 class Split(Section, frozen=True):
@@ -276,8 +277,8 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
     """Refuse impossible choices of who takes part, how ids are compared, rows split and messages carried."""
     if not terms.name or not all(c.isalnum() or c in "-_." for c in terms.name) or terms.name[0] == ".":
         refuse(f"name: {terms.name!r}; use letters, digits, '-', '_' and '.'")
-    if len(terms.name) > LONGEST_NAME:
-        refuse(f"name: has {len(terms.name)} characters; a folder is made of it, at most {LONGEST_NAME}")
+    if (length := len(terms.name.encode())) > LONGEST_NAME:
+        refuse(f"name: has {length} bytes; a folder is made of it, at most {LONGEST_NAME}")
     if not 2 <= len(terms.parties) <= MOST_PARTIES:
         refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST_PARTIES} can")
     if not terms.active:

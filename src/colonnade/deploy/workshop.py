@@ -40,7 +40,9 @@ from colonnade.deploy.pipe import (
 from colonnade.deploy.session import STRETCHES, RunSession, Tell
 from colonnade.deploy.shares import Manifest
 from colonnade.errors import Aborted, ColonnadeError, Interrupted, WorkerError, WorkerLost
-from colonnade.net.stream.mux import Mux, RunWire
+from colonnade.net.mailbox import OVERHEAD
+from colonnade.net.stream.mux import Mux
+from colonnade.net.stream.run_wires import RunWire
 from colonnade.result import Moment
 
 T = TypeVar("T")
@@ -65,7 +67,7 @@ class WorkerSession:
     _cut: bool = False  # stopped, and may go on in another session
 
     def __post_init__(self) -> None:
-        self._sent, self._waiting = 0, 0
+        self._sent, self._early_bytes, self._full = 0, 0, False
         self._wires = [self._listen(stretch) for stretch in range(STRETCHES)]
 
     @property
@@ -95,18 +97,29 @@ class WorkerSession:
                 self._pass(Restored(peer))
 
         wire.attach(lambda peer, data: self._pass(Frame(stretch, peer, data)), lost, restored)
+        if stretch == 0:  # what is kept is that of all stretches
+            wire.weigh(self._kept, self._overrun)
         return wire
 
+    def _kept(self) -> int:
+        """How many bytes of its peers' messages the process has not taken yet."""
+        return self._early_bytes if self._pipe is None else self._pipe.waiting()
+
+    def _overrun(self, error: ColonnadeError) -> None:
+        """End the run, since so much is kept that the process will not take it in time."""
+        self._full, self._early_bytes = True, 0
+        self._early.clear()
+        self.stop(str(error))
+
     def _pass(self, message: msgspec.Struct) -> None:
-        """Pass something on to the process; what it does not take in time is bounded like unread messages."""
+        """Pass something on to the process."""
+        if self._full and isinstance(message, Frame):
+            return  # the run is about to end
         if self._pipe is not None:
-            waiting = self._pipe.write(message)
+            self._pipe.write(message)
         else:
             self._early.append(message)
-            self._waiting += len(message.data) if isinstance(message, Frame) else 0
-            waiting = self._waiting
-        if waiting > self.order.settings.limits.waiting_mb * 2**20 and not self._stopped:
-            self.stop("more messages of its peers wait unread than limits.waiting_mb allows")
+            self._early_bytes += OVERHEAD + (len(message.data) if isinstance(message, Frame) else 0)
 
     async def play(self, program: Callable[[RunSession], Awaitable[T]]) -> T:
         """Play this party's part in a process, which makes the program by itself, and return its result."""

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
 TOPIC_SHIFT = 48
+LONGEST_TEXT = 4000
+
+Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
+"""Words for somebody to read: they are logged and kept, so they are short; what is longer is no message."""
+
+Hash = Annotated[bytes, msgspec.Meta(max_length=64)]
+"""The bytes of a hash: it stands for something in books that are kept for good."""
 
 
 class Topic(IntEnum):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from colonnade.arrays import Numbers
-from colonnade.messages.base import Message
+from colonnade.messages.base import Message, Text
 
 
 class Present(Message, frozen=True, tag=51):
     """The first message on a line between two daemons: the sender's version."""
 
-    version: str
+    version: Text
 
 
 class Propose(Message, frozen=True, tag=52):
@@ -27,8 +27,8 @@ class Answer(Message, frozen=True, tag=53):
 
     queued: ClassVar[bool] = True
     run: int
-    digest: str
-    refusal: str | None
+    digest: Text
+    refusal: Text | None
 
 
 class Begin(Message, frozen=True, tag=54):
@@ -36,7 +36,7 @@ class Begin(Message, frozen=True, tag=54):
 
     queued: ClassVar[bool] = True
     run: int
-    digest: str
+    digest: Text
 
 
 class Cancel(Message, frozen=True, tag=55):
@@ -44,7 +44,7 @@ class Cancel(Message, frozen=True, tag=55):
 
     queued: ClassVar[bool] = True
     run: int
-    reason: str
+    reason: Text
 
 
 class Progress(Message, frozen=True, tag=56):
@@ -80,7 +80,7 @@ class AskShare(Message, frozen=True, tag=59):
 
     queued: ClassVar[bool] = True
     number: int
-    model: str
+    model: Text
 
 
 class HaveShare(Message, frozen=True, tag=60):
@@ -88,9 +88,9 @@ class HaveShare(Message, frozen=True, tag=60):
 
     queued: ClassVar[bool] = True
     number: int
-    digest: str
-    alignment: str
-    refusal: str | None
+    digest: Text
+    alignment: Text
+    refusal: Text | None
 
 
 class CutOff(Message, frozen=True, tag=65):
@@ -102,7 +102,7 @@ class CutOff(Message, frozen=True, tag=65):
     queued: ClassVar[bool] = True
     run: int
     session: int
-    reason: str
+    reason: Text
 
 
 class Rejoin(Message, frozen=True, tag=66):
@@ -111,7 +111,7 @@ class Rejoin(Message, frozen=True, tag=66):
     queued: ClassVar[bool] = True
     run: int
     session: int
-    digest: str
+    digest: Text
 
 
 class Rejoined(Message, frozen=True, tag=67):
@@ -121,7 +121,7 @@ class Rejoined(Message, frozen=True, tag=67):
     run: int
     session: int
     aligned: bool
-    refusal: str | None
+    refusal: Text | None
 
 
 class GoOn(Message, frozen=True, tag=68):
@@ -139,7 +139,7 @@ class Settled(Message, frozen=True, tag=69):
     queued: ClassVar[bool] = True
     run: int
     kept: bool
-    reason: str
+    reason: Text
 
 
 OfDaemons = (

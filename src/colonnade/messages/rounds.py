@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from colonnade.arrays import Numbers
-from colonnade.messages.base import Message
+from colonnade.messages.base import Message, Text
 
 
 class Hello(Message, frozen=True, tag=0):
@@ -100,8 +100,8 @@ class Decay(Message, frozen=True, tag=10):
 class Abort(Message, frozen=True, tag=6):
     """Ends the run, since the sender cannot go on: the name of its error class, and the text."""
 
-    error: str
-    reason: str
+    error: Text
+    reason: Text
 
 
 class Bye(Message, frozen=True, tag=7):

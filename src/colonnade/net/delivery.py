@@ -51,6 +51,8 @@ class Delivery:
         if isinstance(wire, LocalWire):
             self._near = wire.hub.take
             self._near[me] = self.take
+        self._full: dict[str, asyncio.Future[None]] = {}  # lines without room for what is said unasked
+        self._again: dict[str, int] = {}  # from which frame on these are sent again once there is
         self._retry: asyncio.TimerHandle | None = None
         self._settled: asyncio.Future[None] | None = None
 
@@ -113,6 +115,16 @@ class Delivery:
         line.report()
         return Header(kind, self._routes.to[to], sequence, line.taken)
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes of all lines are kept until the peers do their part."""
+        return sum(line.waiting for line in self._lines.values())
+
+    def clear(self) -> None:
+        """Keep nothing of what was sent or came too early; what is said from now on is a last word."""
+        for line in self._lines.values():
+            line.clear()
+
     async def settle(self) -> None:
         """Wait until the peers have acknowledged all that was sent to them, but not for long."""
         if any(line.unacknowledged for line in self._lines.values()):
@@ -129,6 +141,8 @@ class Delivery:
     async def close(self) -> None:
         if self._retry is not None:
             self._retry.cancel()
+        for room in self._full.values():
+            room.cancel()
         await self._wire.close()
 
     # -- in -----------------------------------------------------------------------------------------
@@ -214,13 +228,30 @@ class Delivery:
             line.gap_reported = line.taken
         self._repeat(to, pack(self._header(line, to, kind, 0), checked=self._checked))
 
-    def _resend(self, to: str) -> None:
-        for _, frame in self._lines[to].unacknowledged:
-            self._repeat(to, frame)
+    def _resend(self, to: str, first: int = 0) -> None:
+        """Send again what was not acknowledged, from this frame on; the rest once a full line has room."""
+        for sequence, frame in self._lines[to].unacknowledged:
+            if sequence >= first and not self._repeat(to, frame):
+                self._again[to] = sequence
+                return
 
-    def _repeat(self, to: str, frame: bytes) -> None:
+    def _repeat(self, to: str, frame: bytes) -> bool:
+        """Send a frame without waiting; False if the line is full: what a peer asks for fills no memory."""
+        if to in self._full:
+            return False
         self.meter.repeated(len(frame), *self._wire.framing(len(frame)))
-        self._wire.send(to, frame)
+        room = self._wire.send(to, frame)
+        if room is not None:
+            self._full[to] = asyncio.ensure_future(room)
+            self._full[to].add_done_callback(lambda done: self._has_room(to, done))
+        return True
+
+    def _has_room(self, to: str, room: asyncio.Future[None]) -> None:
+        """Go on with what a peer asked for, now that its line has room again or is gone."""
+        del self._full[to]
+        first, gone = self._again.pop(to, None), room.cancelled() or room.exception() is not None
+        if first is not None and not gone:
+            self._resend(to, first)
 
     def _schedule_retry(self) -> None:
         if self._wire.retry_after is not None and self._retry is None:

@@ -87,6 +87,11 @@ class Endpoint:
         """What this party has sent and received."""
         return self._delivery.meter
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes are kept here because of the peers: unread, out of order, or not acknowledged."""
+        return self._mailbox.waiting + self._delivery.waiting
+
     # -- out ----------------------------------------------------------------------------------------
 
     async def send(self, to: str, message: Message) -> None:
@@ -225,6 +230,12 @@ class Endpoint:
     def fail(self, error: ColonnadeError) -> None:
         """End every wait, now and later, with this error: the run cannot go on."""
         self._waits.fail(error)
+
+    def clear(self, error: ColonnadeError) -> None:
+        """End the run with this error, and keep nothing more of what the peers sent or did not take."""
+        self.fail(error)
+        self._mailbox.clear()
+        self._delivery.clear()
 
     def _lost(self, peer: str, error: Exception) -> None:
         self._delivery.lost(peer)

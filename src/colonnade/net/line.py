@@ -72,6 +72,17 @@ class Line:
             self.early_bytes += len(frame)
         return []
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes wait for the peer: to close a gap, or to say that it has them."""
+        return self.early_bytes + sum(len(frame) for _, frame in self.unacknowledged)
+
+    def clear(self) -> None:
+        """Forget the frames that wait."""
+        self.unacknowledged.clear()
+        self.early.clear()
+        self.early_bytes = 0
+
     def report(self) -> None:
         """Remember that the peer is told of `taken` now."""
         self.reported = self.taken

@@ -80,6 +80,17 @@ class Mailbox:
             self._waits.release(key, sender)
         self._waiting += taken
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes lie here unread."""
+        return self._waiting
+
+    def clear(self) -> None:
+        """Forget all that lies here unread."""
+        for kept in (self._tagged, self._queues, self._sizes):
+            kept.clear()
+        self._waiting = 0
+
     def _forget(self, key: object) -> None:
         """Count no more what waited under a key, now that all of it is read."""
         self._waiting -= self._sizes.pop(key, 0)

@@ -15,17 +15,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from colonnade.errors import ColonnadeError, MalformedMessage, PeerUnreachable
+from colonnade.errors import ColonnadeError, PeerUnreachable
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import SIZE_LIMIT, Endpoint
-from colonnade.net.frame import Routes, unpack
+from colonnade.net.frame import Routes
 from colonnade.net.mailbox import WAITING_LIMIT
-from colonnade.net.network import Deliver, Lost, Restored
 from colonnade.net.recorder import Recorder
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
-from colonnade.net.stream.framing import stream_framing
 from colonnade.net.stream.port import Port
+from colonnade.net.stream.run_wires import RunWire, RunWires, StandingLine
 from colonnade.net.stream.tls import TlsEngine
 from colonnade.net.stream.wire import NetworkWire
 
@@ -53,16 +52,6 @@ CONTROL_ROOM = Room(2**20, 8 * 2**20)  # daemons say short things beside the run
 
 
 @dataclass
-class StandingLine:
-    """The line with one peer: the wire while there is one, and why there is none."""
-
-    peer: str
-    wire: NetworkWire | None = None
-    up: bool = False
-    reason: str = "not yet connected"
-
-
-@dataclass
 class Mux:
     """The standing lines of one daemon, and the runs on them."""
 
@@ -78,7 +67,7 @@ class Mux:
 
     def __post_init__(self) -> None:
         self.lines = {peer: StandingLine(peer) for peer in self.peers}
-        self._runs = _Runs()
+        self._runs = RunWires(self.waiting_limit)
         self._port = Port(TlsEngine(self.credentials), self.listen)
         self._keepers: list[asyncio.Task[None]] = []
         self._closing = False
@@ -132,7 +121,7 @@ class Mux:
     ) -> Endpoint:
         lines = {party: self.lines[party] for party in parties if party != self.me}
         wire = RunWire(self._runs, lines, Routes(self.me, parties, run))
-        return Endpoint(
+        endpoint = Endpoint(
             self.me,
             parties,
             wire if recorder is None else recorder.tap(wire),
@@ -143,6 +132,9 @@ class Mux:
             waiting_limit=room.waiting,
             strict=run != CONTROL,  # a newer peer may say more there than this version understands
         )
+        if run != CONTROL:
+            wire.weigh(lambda: endpoint.waiting, endpoint.clear)
+        return endpoint
 
     # -- lines --------------------------------------------------------------------------------------
 
@@ -218,74 +210,3 @@ class Mux:
 
         wire.attach(self._runs.deliver, lost, self._runs.restored)
         return wire
-
-
-class _Runs:
-    """The runs on the standing lines of one daemon: a frame goes to the wire of the run its route names."""
-
-    def __init__(self) -> None:
-        self.refused: Counter[str] = Counter()
-        self._wires: dict[tuple[int, str], RunWire] = {}  # by route and sender
-
-    def add(self, wire: RunWire) -> None:
-        self._wires.update(dict.fromkeys(wire.keys, wire))
-
-    def remove(self, wire: RunWire) -> None:
-        for key in wire.keys:
-            if self._wires.get(key) is wire:
-                del self._wires[key]
-
-    def deliver(self, sender: str, frame: bytes) -> None:
-        try:
-            header, _ = unpack(frame)
-        except MalformedMessage:
-            self.refused["MalformedMessage"] += 1
-            return
-        wire = self._wires.get((header.route, sender))
-        if wire is None:
-            self.refused["WrongRun"] += 1
-        else:
-            wire.deliver(sender, frame)
-
-    def lost(self, peer: str, error: ColonnadeError) -> None:
-        for wire in self._with(peer):
-            wire.lost(peer, error)
-
-    def restored(self, peer: str) -> None:
-        for wire in self._with(peer):
-            wire.restored(peer)
-
-    def _with(self, peer: str) -> list[RunWire]:
-        return [wire for (_, sender), wire in self._wires.items() if sender == peer]
-
-
-class RunWire:
-    """The `Wire` of one run: it sends over the standing lines, and receives only this run's frames."""
-
-    lossless = False
-    intact = True
-    retry_after: float | None = None
-
-    def __init__(self, runs: _Runs, lines: Mapping[str, StandingLine], routes: Routes) -> None:
-        self.keys = [(routes.of[peer], peer) for peer in lines]
-        self._runs = runs
-        self._lines = lines
-        self._gone: set[str] = set()
-        runs.add(self)
-
-    def framing(self, size: int) -> tuple[int, int]:
-        return stream_framing(size)
-
-    def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
-        self.deliver, self._lost, self.restored = deliver, lost, restored
-
-    def lost(self, peer: str, error: ColonnadeError) -> None:
-        self._gone.add(peer)  # a line that begins again knows nothing of this run
-        self._lost(peer, error)
-
-    def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
-        wire = self._lines[to].wire
-        return None if wire is None or to in self._gone else wire.send(to, frame)
-
-    async def close(self) -> None:
-        self._runs.remove(self)

@@ -1,0 +1,131 @@
+"""The frames of every run on a daemon's standing lines: each goes to the run that its route names.
+
+What a peer can make a daemon keep is bounded over all its runs together: unread messages, frames that came
+out of order, and frames that it does not acknowledge. Where that is too much, the run that keeps most ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from colonnade.errors import ColonnadeError, MalformedMessage, OversizedMessage
+from colonnade.net.frame import Routes, unpack
+from colonnade.net.mailbox import OVERHEAD
+from colonnade.net.network import Deliver, Lost, Restored
+from colonnade.net.stream.framing import stream_framing
+from colonnade.net.stream.wire import NetworkWire
+
+WEIGHED_EVERY = 2**20  # bytes that a peer sends between two looks at what is kept because of it
+
+
+@dataclass
+class StandingLine:
+    """The line with one peer: the wire while there is one, and why there is none."""
+
+    peer: str
+    wire: NetworkWire | None = None
+    up: bool = False
+    reason: str = "not yet connected"
+
+
+class RunWires:
+    """The runs on the standing lines of one daemon: a frame goes to the wire of the run its route names."""
+
+    def __init__(self, limit: int) -> None:
+        self.refused: Counter[str] = Counter()
+        self._limit = limit
+        self._wires: dict[tuple[int, str], RunWire] = {}  # by route and sender
+        self._heard: Counter[str] = Counter()  # bytes of a peer since its runs were weighed
+
+    def add(self, wire: RunWire) -> None:
+        self._wires.update(dict.fromkeys(wire.keys, wire))
+
+    def remove(self, wire: RunWire) -> None:
+        for key in wire.keys:
+            if self._wires.get(key) is wire:
+                del self._wires[key]
+
+    def deliver(self, sender: str, frame: bytes) -> None:
+        try:
+            header, _ = unpack(frame)
+        except MalformedMessage:
+            self.refused["MalformedMessage"] += 1
+            return
+        wire = self._wires.get((header.route, sender))
+        if wire is None or wire.ended:
+            self.refused["WrongRun"] += 1
+            return
+        self._heard[sender] += len(frame) + OVERHEAD
+        if self._heard[sender] > min(WEIGHED_EVERY, self._limit):
+            self._weigh(sender)
+        if not wire.ended:
+            wire.deliver(sender, frame)
+
+    def _weigh(self, sender: str) -> None:
+        """End the run of a peer that keeps most, if all its runs together keep more than may be."""
+        kept = {wire: wire.waiting() for wire in self._with(sender) if not wire.ended}
+        total = sum(kept.values()) + self._heard.pop(sender)
+        if kept and total > self._limit:
+            self.refused["OversizedMessage"] += 1
+            max(kept, key=kept.__getitem__).end(
+                OversizedMessage(
+                    f"{sender} lets {total} bytes lie unread in all its runs here, over limits.waiting_mb = "
+                    f"{self._limit / 2**20:g}"
+                )
+            )
+
+    def lost(self, peer: str, error: ColonnadeError) -> None:
+        for wire in self._with(peer):
+            wire.lost(peer, error)
+
+    def restored(self, peer: str) -> None:
+        for wire in self._with(peer):
+            wire.restored(peer)
+
+    def _with(self, peer: str) -> list[RunWire]:
+        return [wire for (_, sender), wire in self._wires.items() if sender == peer]
+
+
+class RunWire:
+    """The `Wire` of one run: it sends over the standing lines, and receives only this run's frames."""
+
+    lossless = False
+    intact = True
+    retry_after: float | None = None
+
+    def __init__(self, runs: RunWires, lines: Mapping[str, StandingLine], routes: Routes) -> None:
+        self.keys = [(routes.of[peer], peer) for peer in lines]
+        self._runs = runs
+        self._lines = lines
+        self._gone: set[str] = set()
+        self.ended = False
+        self.weigh(lambda: 0, lambda error: None)
+        runs.add(self)
+
+    def framing(self, size: int) -> tuple[int, int]:
+        return stream_framing(size)
+
+    def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
+        self.deliver, self._lost, self.restored = deliver, lost, restored
+
+    def weigh(self, waiting: Callable[[], int], fail: Callable[[ColonnadeError], None]) -> None:
+        """Say how many bytes are kept because of the peers, and how to end the run if they are too many."""
+        self.waiting, self._fail = waiting, fail
+
+    def end(self, error: ColonnadeError) -> None:
+        """End the run: nothing more of it is heard."""
+        self.ended = True
+        self._fail(error)
+
+    def lost(self, peer: str, error: ColonnadeError) -> None:
+        self._gone.add(peer)  # a line that begins again knows nothing of this run
+        self._lost(peer, error)
+
+    def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
+        wire = self._lines[to].wire
+        return None if wire is None or to in self._gone else wire.send(to, frame)
+
+    async def close(self) -> None:
+        self._runs.remove(self)

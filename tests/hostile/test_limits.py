@@ -1,0 +1,267 @@
+"""Limits against a peer whose own program was changed: nothing of what it skips is needed at the other side.
+
+The daemons are real ones on loopback. The bank proposes by hand and says on its lines what its own daemon
+never would; the shop refuses it by the name of a limit, keeps no more than that, and serves everybody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests.deploy.companies import NAMES, connected, job, lay_out, running, settle, settled, together, until
+from tests.deploy.consortium import Consortium
+from tests.deploy.joined import ids_of
+
+from colonnade.conversations.predict import CHUNK, Session
+from colonnade.deploy import control
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.journal import read_journal
+from colonnade.deploy.membership import Membership
+from colonnade.deploy.terms import Scoring
+from colonnade.errors import ColonnadeError, PeerLost
+from colonnade.messages import Abort, Begin, Cancel, CutOff, Message, Points, Propose, Score, decode, encode
+from colonnade.net.frame import DATA, Header, Routes, pack
+
+MB = 2**20
+
+
+def limited(tmp_path: Path, limits: str, policy: str = "") -> Consortium:
+    """Three companies; the shop has these limits."""
+    consortium = lay_out(tmp_path)
+    settle(consortium, "shop", policy, f"[limits]\n{limits}\n")
+    return consortium
+
+
+def proposal(**changes: Any) -> bytes:
+    """A job as a proposal that nobody has checked."""
+    plain = {**msgspec.to_builtins(job()), **changes}
+    return msgspec.json.encode({"train": plain})
+
+
+async def said(daemons: dict[str, Daemon], peer: str, message: Message) -> None:
+    await daemons[peer].peers.controls["shop"].send("shop", message)
+
+
+async def answered(daemons: dict[str, Daemon], number: int, terms: bytes) -> str:
+    """Why the shop has refused a proposal that the bank made by hand; empty if it accepts."""
+    shop, before = daemons["shop"], daemons["shop"].journal.ended["refused"]
+    await said(daemons, "bank", Propose(number, terms))
+    await until(lambda: number in shop.runs or shop.journal.ended["refused"] > before, 10)
+    return "" if number in shop.runs else shop.journal.latest[-1]
+
+
+async def withdrawn(daemons: dict[str, Daemon]) -> None:
+    """Let every peer take back what it proposed to the shop."""
+    shop = daemons["shop"]
+    for run in list(shop.runs.values()):
+        await said(daemons, run.proposer, Cancel(run.id, "enough"))
+    await settled(shop)
+
+
+def flood(daemons: dict[str, Daemon], peer: str, run: int, count: int, size: int) -> None:
+    """Send frames of a run that nobody has asked for, past the peer's own checks."""
+    route = Routes(peer, NAMES, run).to["shop"]
+    wire = daemons[peer].mux.lines["shop"].wire
+    assert wire is not None
+    for number in range(count):
+        points = encode(Points(number, np.zeros((size // 65, 65), dtype=np.uint8)))
+        wire.send("shop", pack(Header(DATA, route, number + 1, 0), points, checked=False))
+
+
+# -- proposals ------------------------------------------------------------------------------------------
+
+
+def test_names_and_words_of_any_length(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A name is as long as its bytes; a reason that fills a page is no message; the log stays short."""
+    consortium = limited(tmp_path, "epochs = 50")
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        shop = daemons["shop"]
+        assert "name: has 400 bytes" in await answered(daemons, 16, proposal(name="\U0001d400" * 100))
+        assert not await answered(daemons, 32, proposal())
+        await said(daemons, "bank", Cancel(32, "x" * 900_000))
+        await said(daemons, "bank", CutOff(32, 32, "x" * 900_000))
+        await asyncio.sleep(0.2)
+        assert 32 in shop.runs  # it was not read
+        await said(daemons, "bank", Cancel(32, "x" * 2000))
+        await settled(shop)
+        assert sum(map(len, shop.journal.latest)) + sum(len(run.reason) for run in shop.journal.runs) < 10_000
+        assert "bank" in shop.peers.controls
+
+    together(consortium, program)
+    assert len(caplog.text) < 50_000
+    for told in (Abort("x" * 5000, ""), Abort("Aborted", "x" * 5000), Cancel(16, "x" * 5000)):
+        with pytest.raises(ColonnadeError, match="does not decode"):
+            decode(encode(told))
+
+
+def test_accomplices_cannot_fill_up_all_the_room_there_is(tmp_path: Path) -> None:
+    """Two peers take every run that may go on at once; a third one, and the shop itself, are still served."""
+    consortium = limited(tmp_path, "runs = 2\nruns_of_a_peer = 2")
+
+    async def program(daemons: dict[str, Daemon]) -> str:
+        shop = daemons["shop"]
+        for number in (16, 32):
+            assert not await answered(daemons, number, proposal())
+        assert "limits.runs = 2" in await answered(daemons, 48, proposal())
+        await said(daemons, "telecom", Propose(64, proposal()))
+        await until(lambda: 64 in shop.runs, 10)
+        await said(daemons, "telecom", Propose(80, proposal()))
+        await until(lambda: "limits.runs = 2" in shop.journal.latest[-1], 10)
+        assert len(shop.runs) == 3
+        model = str((await shop.train(job())).model)
+        await withdrawn(daemons)
+        return model
+
+    assert together(consortium, program).startswith("repaid-")
+
+
+def test_proposals_that_come_at_once_share_one_room(tmp_path: Path) -> None:
+    """Every one of them finds room when it comes; while its rows are read another takes it."""
+    consortium = limited(tmp_path, "runs_of_a_peer = 1")
+
+    async def program(daemons: dict[str, Daemon]) -> list[str]:
+        shop = daemons["shop"]
+        found = await asyncio.gather(
+            *(shop.answering._consider("bank", Propose(16 * k, proposal())) for k in range(1, 5)),
+            return_exceptions=True,
+        )
+        assert len(shop.runs) == 1
+        return [str(each) for each in found if isinstance(each, BaseException)]
+
+    told = together(consortium, program)
+    assert len(told) == 3
+    assert all("limits.runs_of_a_peer = 1" in each for each in told)
+
+
+# -- bytes that wait ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_a_peer_leaves_unread_is_counted_over_all_its_runs(tmp_path: Path, apart: bool) -> None:
+    """Each run has little; together they have too much, and the largest ends. Nobody else's does."""
+    consortium = limited(tmp_path, "waiting_mb = 8")
+
+    async def main() -> None:
+        async with running(consortium, apart=apart) as daemons:
+            shop = daemons["shop"]
+            for number in (16, 32, 48, 64):
+                assert not await answered(daemons, number, proposal())
+            await said(daemons, "telecom", Propose(80, proposal()))
+            await until(lambda: 80 in shop.runs, 10)
+            for number in (16, 32, 48):
+                flood(daemons, "bank", number, 14, MB // 2)  # below the limit, each by itself
+                await asyncio.sleep(0.2)
+                assert sum(wire.waiting() for wire in shop.mux._runs._with("bank")) < 9 * MB
+            await until(lambda: shop.mux.refused["OversizedMessage"] > 0, 15)
+            await said(daemons, "bank", Begin(16, job().digest()))
+            await until(lambda: 16 not in shop.runs, 15)
+            assert "over limits.waiting_mb = 8" in shop.journal.latest[-1]
+            assert 80 in shop.runs
+            assert "bank" in shop.peers.controls
+            await withdrawn(daemons)
+
+    asyncio.run(main())
+
+
+# -- finding common rows, and scores --------------------------------------------------------------------
+
+
+def test_what_stands_for_a_set_of_ids_is_no_longer_than_a_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written into the shop's journal, which is kept for good."""
+    consortium = limited(tmp_path, "epochs = 50")
+    honest = Membership.commitment
+
+    def long(self: Membership, ids: Any) -> bytes:
+        return bytes(MB) if self.settings.name == "bank" else honest(self, ids)
+
+    monkeypatch.setattr(Membership, "commitment", long)
+
+    async def program(daemons: dict[str, Daemon]) -> str:
+        with pytest.raises(ColonnadeError) as told:
+            await daemons["bank"].train(job())
+        await settled(daemons["shop"])
+        return str(told.value)
+
+    assert "bank sent what" in together(consortium, program)
+    path = tmp_path / "shop" / "runs" / "journal.jsonl"
+    assert path.stat().st_size < 2000
+    assert len(read_journal(path)[0]) == 1  # it accepted the job, and compared nothing
+
+
+def test_scores_are_asked_for_by_distinct_parties_and_so_many_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consortium = limited(tmp_path, "epochs = 50")
+    applicants = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+
+    async def program(daemons: dict[str, Daemon]) -> tuple[list[str], str]:
+        shop, bank = daemons["shop"], daemons["bank"]
+        model = (await bank.train(job(use={"degraded": True}))).model
+        for daemon in daemons.values():
+            await settled(daemon)
+        told = []
+        for number, parties in enumerate(
+            (("bank", *NAMES), ("bank", "telecom"), ("shop", "telecom"), ("shop",), ()), start=1
+        ):
+            terms = Scoring(model=model, asker="bank", parties=parties, data="applicants")
+            asked = msgspec.json.encode({"score": msgspec.to_builtins(terms)})
+            told.append(await answered(daemons, 16 * number, asked))
+        assert not shop.runs
+
+        async def ask(session: Session, rows: Any) -> Any:
+            await session.net.broadcast(Score(0, np.zeros(CHUNK + 1, dtype=np.int64)))
+            return await session.scorer.score(session, np.zeros(CHUNK + 1, dtype=np.int64))
+
+        monkeypatch.setattr(Session, "ask", ask)
+        request = control.PredictRequest("repaid", [applicants], "applicants")
+        with pytest.raises(ColonnadeError) as ended:
+            await control._predict(bank, request, lambda event: None)
+        await settled(shop)
+        return told, str(ended.value)
+
+    told, ended = together(consortium, program)
+    assert len(told) == 5
+    assert all("refused a proposal of bank" in each for each in told), told
+    assert f"it asks for {CHUNK + 1} rows at once" in ended
+
+
+# -- a daemon that is asked about runs without end ------------------------------------------------------
+
+
+def test_a_peer_that_comes_back_again_and_again_is_counted_all_the_same(tmp_path: Path) -> None:
+    """A new line, and a new start of the daemon, do not make the day's budget of comparisons anew."""
+    consortium = limited(tmp_path, "comparisons_a_day = 2\nproposals_an_hour = 3")
+
+    async def one(daemons: dict[str, Daemon]) -> None:
+        await daemons["bank"].train(job())
+        for daemon in daemons.values():
+            await settled(daemon)
+
+    async def lines(daemons: dict[str, Daemon]) -> str:
+        await one(daemons)
+        for _ in range(1):  # the line ends, and begins again
+            line = daemons["bank"].mux.lines["shop"].wire
+            assert line is not None
+            line._lose(line._links["shop"], PeerLost("it went away"))
+            await until(lambda: "shop" not in daemons["bank"].peers.controls, 10)
+            await connected(daemons)
+        with pytest.raises(ColonnadeError) as told:
+            await one(daemons)
+        for daemon in daemons.values():
+            await settled(daemon)
+        await answered(daemons, 16, proposal())
+        await said(daemons, "bank", Cancel(16, "enough"))
+        return str(told.value) + await answered(daemons, 32, proposal())
+
+    together(consortium, one)
+    told = together(consortium, lines)
+    assert "limits.comparisons_a_day = 2" in told
+    assert "limits.proposals_an_hour = 3" in told
