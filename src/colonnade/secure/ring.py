@@ -17,10 +17,9 @@ from colonnade.errors import FixedPointOverflow
 FRACTION_BITS = 32
 STEP = 2.0**-FRACTION_BITS
 _SCALE = 2.0**FRACTION_BITS
-# added to a small number, it pushes the bits below the fixed-point step out of a float, to the nearest even
-_PUSH: Floats = np.array(
-    1.5 * 2.0 ** (52 - FRACTION_BITS)
-)  # an array: a plain number is made one in every sum
+# added to a small number, it pushes the bits below the fixed-point step out of a float, to the nearest even;
+# it is an array, as a plain number would be made one for every sum
+_PUSH: Floats = np.array(1.5 * 2.0 ** (52 - FRACTION_BITS))
 _SMALL_SQUARE = 2.0 ** (2 * (50 - FRACTION_BITS))
 
 _WORD = np.dtype(np.uint64)
