@@ -114,7 +114,7 @@ FDSKL: dict[str, Any] = {"algorithm": "fdskl"}
         ({"prepare": {"woe": True}, "woe": {"bins": 10**9}}, "woe.bins: 1000000000 bins are too many"),
         ({"algorithm": "c-vfl", "cascade": {"local_steps": 10**9}}, "is over limits.epochs = 10000"),
         ({**FDSKL, "kernel": {"block": 10**9}}, "is over limits.parameters"),
-        ({**FDSKL, "kernel": {"features": 10**9}}, "is over limits.parameters"),
+        ({"algorithm": "fdskl-capped", "kernel": {"features": 10**9}}, "is over limits.parameters"),
         ({**FDSKL, "kernel": {"sigma": 1e308}}, "kernel.sigma: 1e+308 is not"),
         ({"train": {"step": 1e308}}, "train.step: 1e+308 is not"),
         ({"train": {"step": 5e-324}}, "train.step: 5e-324 is not"),
