@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,12 +14,21 @@ from tests.hostile.altering import Altered
 from tests.hostile.peer import Attack, Program, played
 
 from colonnade.arrays import Words
-from colonnade.conversations.align import Alignment, AlignTerms, align, crew, layout
+from colonnade.conversations import align as alignment
+from colonnade.conversations.align import Alignment, AlignTerms, Method, align, crew, layout
 from colonnade.conversations.align.order import twice
-from colonnade.errors import AlignmentError, ChangedIds, ColonnadeError, DuplicateIds, EmptyIntersection
-from colonnade.messages import Found, Message, Roster, encode
+from colonnade.errors import (
+    AlignmentError,
+    ChangedIds,
+    ColonnadeError,
+    DuplicateIds,
+    EmptyIntersection,
+    ProtocolError,
+)
+from colonnade.messages import Found, Message, Roster, Transfer, decode, encode
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.frame import DATA, unpack
 from colonnade.net.inprocess.local import LocalHub
 from colonnade.net.network import Wire
 from colonnade.net.tapped import TappedWire
@@ -31,6 +40,16 @@ NAMES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
 def digests(ids: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
     packed = b"".join(hashlib.sha256(str(i).encode()).digest() for i in ids)
     return np.frombuffer(packed, dtype=np.uint8).reshape(-1, 32)
+
+
+METHODS: tuple[Method, ...] = get_args(Method)
+BRIEFLY = {"curve": 0.4, "ot": 2.0}  # transfers begin with a quarter of a second of work
+ALL_WAYS = pytest.mark.parametrize("method", METHODS)
+
+
+@pytest.fixture(autouse=True)
+def _any_number_of_ids_by_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "FEW", 0)
 
 
 def secret(one: str, other: str) -> bytes:
@@ -75,11 +94,13 @@ def together(
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("q", range(2, 9))
-def test_the_rows_of_a_join_in_one_order_everywhere(q: int) -> None:
+@pytest.mark.parametrize(
+    ("q", "method"), [*((q, "curve") for q in range(2, 9)), *((q, "ot") for q in (2, 3, 5))]
+)
+def test_the_rows_of_a_join_in_one_order_everywhere(q: int, method: Method) -> None:
     rng = np.random.default_rng(q)
     sets = [rng.permutation(np.flatnonzero(rng.random(300) < 0.9)).tolist() for _ in range(q)]
-    found = together(sets)
+    found = together(sets, [AlignTerms(order=b"o", method=method)] * q)
     common = set(sets[0]).intersection(*sets[1:])
     picked = [[ids[row] for row in each.rows] for ids, each in zip(sets, found, strict=True)]
     assert set(picked[0]) == common
@@ -88,17 +109,21 @@ def test_the_rows_of_a_join_in_one_order_everywhere(q: int) -> None:
     assert found[0].sizes == {name: len(ids) for name, ids in zip(NAMES, sets, strict=False)}
 
 
-def test_several_chunks_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+@ALL_WAYS
+def test_several_chunks_lots_and_tables(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "CHUNK", 50)
     monkeypatch.setattr(layout, "BUCKET", 100)
+    monkeypatch.setattr(layout, "LOT", 200)
     sets = [list(range(700)), list(range(300, 1300)), list(range(200, 900))]
-    found = together(sets)
+    found = together(sets, [AlignTerms(method=method)] * 3)
     assert sorted(sets[1][row] for row in found[1].rows) == list(range(300, 700))
-    assert layout.buckets_for(len(sets[1])) == 10
+    assert layout.tables_for(len(sets[1])) == 10
+    assert (layout.lots_for(700), layout.tables_for(1000, 4), layout.tables_for(700, 4)) == (4, 8, 8)
 
 
-def test_one_common_id_among_many() -> None:
-    found = together([[7], list(range(500))])
+@ALL_WAYS
+def test_one_common_id_among_many(method: Method) -> None:
+    found = together([[7], list(range(500))], [AlignTerms(method=method)] * 2)
     assert found[1].rows.tolist() == [7]
 
 
@@ -110,15 +135,18 @@ def test_the_order_depends_on_the_job_and_not_on_the_files() -> None:
     assert (one[1].rows != elsewhere[1].rows).any()
 
 
-def test_no_id_and_no_plain_hash_of_one_is_sent() -> None:
+@ALL_WAYS
+def test_no_id_and_no_plain_hash_of_one_is_sent(method: Method) -> None:
     heard: list[bytes] = []
-    together([["marker-4711", "a", "b"], ["marker-4711", "b", "c"], ["marker-4711", "b"]], heard=heard)
+    sets = [["marker-4711", "a", "b"], ["marker-4711", "b", "c"], ["marker-4711", "b"]]
+    together(sets, [AlignTerms(method=method)] * 3, heard)
     said = b"".join(heard)
     assert len(said) > 500
     for name in ("marker-4711", "a" * 8):
         assert name.encode() not in said
     for digest in digests(["marker-4711", "b"]):
         assert digest.tobytes()[:8] not in said
+        assert digest.tobytes()[16:24] not in said
 
 
 def test_the_leader_cannot_tell_who_lacks_an_id() -> None:
@@ -168,13 +196,31 @@ def test_what_peers_announce_is_looked_at_before_any_id_is_compared() -> None:
 def test_rules_must_agree() -> None:
     with pytest.raises(AlignmentError, match="normalises ids in another way"):
         together([["a"], ["a"]], [AlignTerms(rules="lower"), AlignTerms(rules="keep")])
+    with pytest.raises(AlignmentError, match="compares ids in another way"):
+        together([["a"], ["a"]], [AlignTerms(method="ot"), AlignTerms()])
 
 
-def test_processes_find_what_a_thread_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    sets = [list(range(60)), list(range(20, 100))]
-    inline = together(sets)
+@ALL_WAYS
+def test_processes_find_what_a_thread_finds(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    sets, terms = [list(range(60)), list(range(20, 100))], [AlignTerms(method=method)] * 2
+    inline = together(sets, terms)
     monkeypatch.setattr(crew, "ENOUGH", 0)
-    assert [each.digest for each in together(sets)] == [each.digest for each in inline]
+    assert [each.digest for each in together(sets, terms)] == [each.digest for each in inline]
+
+
+def test_few_ids_are_compared_on_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "FEW", 21)
+    heard: list[bytes] = []
+    together([list(range(20)), list(range(40))], [AlignTerms(method="ot")] * 2, heard)
+    assert Transfer not in kinds(heard)
+    together([list(range(21)), list(range(40))], [AlignTerms(method="ot")] * 2, heard)
+    assert Transfer in kinds(heard)
+
+
+def kinds(heard: list[bytes]) -> set[type[Message]]:
+    """The kinds of all messages in these frames."""
+    opened = [unpack(frame) for frame in heard]
+    return {type(decode(payload)) for header, payload in opened if header.kind == DATA}
 
 
 def test_a_worker_that_dies_is_an_error_of_alignment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,22 +255,54 @@ class Padding(Attack):
         return self.done
 
 
-@pytest.mark.parametrize(
-    "names",
-    [lambda found: np.repeat(found, 5, axis=0), lambda found: np.arange(20, dtype=np.uint64).reshape(-1, 2)],
-)
-def test_a_leader_cannot_name_more_common_ids_than_there_are(names: Callable[[Words], Words]) -> None:
-    """Two of ten ids are common; with more of them it would get past any number that is demanded."""
-    sets = {"ant": [*range(2), *range(100, 108)], "bee": range(40), "cat": range(50)}
-
+def programs(method: Method, sets: Mapping[str, Sequence[Any]]) -> dict[str, Program]:
     def party(me: str) -> Program:
         async def program(net: Endpoint) -> Alignment:
             pairs = {peer: secret(me, peer) for peer in net.peers}
-            return await align(net, digests(list(sets[me])), pairs)
+            return await align(net, digests(list(sets[me])), pairs, AlignTerms(method=method))
 
         return program
 
-    ends = played({me: party(me) for me in sets}, "ant", Padding(names), virtual=False)
+    return {me: party(me) for me in sets}
+
+
+def repeated(found: Words) -> Words:
+    return np.repeat(found, 5, axis=0)
+
+
+def made_up(found: Words) -> Words:
+    return np.arange(20, dtype=np.uint64).reshape(-1, 2)
+
+
+@pytest.mark.parametrize(("names", "method"), [(repeated, "curve"), (made_up, "curve"), (made_up, "ot")])
+def test_a_leader_cannot_name_more_common_ids_than_there_are(
+    names: Callable[[Words], Words], method: Method
+) -> None:
+    """Two of ten ids are common; with more of them it would get past any number that is demanded."""
+    sets = {"ant": [*range(2), *range(100, 108)], "bee": range(40), "cat": range(50)}
+    ends = played(programs(method, sets), "ant", Padding(names), virtual=False, brief=BRIEFLY[method])
     for me in ("bee", "cat"):
         assert isinstance(ends[me], AlignmentError)
         assert "ant named common ids that" in str(ends[me])
+
+
+class Beside(Attack):
+    """A leader that covers rows which are no words of the code, to find out bits of a peer's choices."""
+
+    def of(self, message: Message) -> Altered | None:
+        super().of(message)
+        if not isinstance(message, Transfer) or message.tag != layout.tag(layout.Step.COVERED):
+            return None
+        rows = message.rows.copy()
+        rows[5] ^= np.uint64(2**64 - 1)
+        self.done = Altered("beside the code", [encode(Transfer(message.tag, message.seed, rows))])
+        return self.done
+
+
+def test_a_leader_that_leaves_the_code_gets_no_table() -> None:
+    """All bits of a row are wrong, so half of them show in the check: nobody guesses 256 bits."""
+    sets = {"ant": range(10), "bee": range(40)}
+    ends = played(programs("ot", sets), "ant", Beside(np.random.default_rng(0)), virtual=False, brief=2.0)
+    assert isinstance(ends["bee"], ProtocolError)
+    assert "ant sent what cannot be: sums of rows that are no words of the code" in str(ends["bee"])
+    assert "ant waited 2 s for Hints" in str(ends["ant"])

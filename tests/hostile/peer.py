@@ -58,6 +58,7 @@ class HostileWire:
     lossless: bool = True
     intact: bool = True
     retry_after: float | None = None
+    turns: int = 0
 
     def __init__(self, wire: Wire, attack: Attack) -> None:
         self._wire, self._attack = wire, attack
@@ -100,7 +101,12 @@ class HostileWire:
 
 
 def played(
-    programs: Mapping[str, Program], evil: str, attack: Attack, *, virtual: bool = True
+    programs: Mapping[str, Program],
+    evil: str,
+    attack: Attack,
+    *,
+    virtual: bool = True,
+    brief: float = BRIEF,
 ) -> dict[str, Any]:
     """Run every party's program; returns what each gave, or the error that it ended with.
 
@@ -113,10 +119,10 @@ def played(
         for name in names:
             plain: Wire = hub.wire(name)
             wire: Wire = HostileWire(plain, attack) if name == evil else plain
-            clock, deadline = (VirtualClock(), DEADLINE) if virtual else (RealClock(), BRIEF)
+            clock, deadline = (VirtualClock(), DEADLINE) if virtual else (RealClock(), brief)
             nets[name] = Endpoint(name, names, wire, clock, run=1, deadline=deadline)
         tasks = {name: asyncio.ensure_future(programs[name](nets[name])) for name in names}
-        await asyncio.wait(tasks.values(), timeout=LONGEST if virtual else 20)
+        await asyncio.wait(tasks.values(), timeout=LONGEST if virtual else 20 + 10 * brief)
         for task in tasks.values():
             task.cancel()
         ends = await asyncio.gather(*tasks.values(), return_exceptions=True)

@@ -16,4 +16,4 @@ def test_honest_parties_name_a_hostile_one_or_are_right(case: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_no_conversation_can_be_led_astray(case: str) -> None:
-    assert list(findings(case, range(100, 104 if case == "align" else 115))) == []
+    assert list(findings(case, range(100, 104 if case.startswith("align") else 115))) == []

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from tests.conversations.test_woe import TERMS, binned, labels
-from tests.hostile.peer import Attack, Program, judged, played
+from tests.hostile.peer import BRIEF, Attack, Program, judged, played
 from tests.oracles.tables import random_job, random_tables
 
-from colonnade.conversations.align import AlignTerms, align
+from colonnade.conversations.align import FEW, AlignTerms, Method, align
 from colonnade.conversations.predict import Holding, Session
 from colonnade.conversations.woe import weigh_as_label_holder, weigh_as_party
 from colonnade.errors import Aborted
@@ -64,6 +64,7 @@ class Case:
     programs: dict[str, Program]
     same: Callable[[Any, Any], bool]
     virtual: bool = True
+    brief: float = BRIEF
     clean: dict[str, Any] = field(init=False)
     sent: dict[str, dict[str, int]] = field(init=False)
 
@@ -71,7 +72,7 @@ class Case:
         self.sent = {}
         for name in self.programs:
             counting = Attack(np.random.default_rng(0))
-            self.clean = played(self.programs, name, counting, virtual=self.virtual)
+            self.clean = played(self.programs, name, counting, virtual=self.virtual, brief=self.brief)
             self.sent[name] = dict(counting.seen)
         failed = [end for end in self.clean.values() if isinstance(end, BaseException)]
         if failed:
@@ -85,7 +86,7 @@ class Case:
         kinds = sorted(self.sent[evil])
         kind = kinds[int(rng.integers(len(kinds)))]
         attack = Attack(rng, kind, int(rng.integers(self.sent[evil][kind])))
-        ends = played(self.programs, evil, attack, virtual=self.virtual)
+        ends = played(self.programs, evil, attack, virtual=self.virtual, brief=self.brief)
         what = f"seed {seed}: {evil}, {kind} {attack.place}: {attack.done.what if attack.done else '-'}"
         return what, judged(ends, evil, attack, lambda name, end: self.same(self.clean[name], end))
 
@@ -155,24 +156,28 @@ def scoring(name: str) -> Case:
 
 
 @cache
-def aligning() -> Case:
-    """Private alignment of 40 ids at each of three parties, of which 20 are common to all."""
+def aligning(method: Method = "curve", half: int = 20, brief: float = BRIEF) -> Case:
+    """Private alignment of 40 ids at each of three parties, of which half are common to all."""
     names, rng = NAMES[:3], np.random.default_rng(0)
-    pool = rng.integers(0, 256, (100, 32), dtype=np.uint8)
-    ids = {me: np.concatenate([pool[:20], pool[20 * (k + 1) : 20 * (k + 2)]]) for k, me in enumerate(names)}
+    pool = rng.integers(0, 256, (5 * half, 32), dtype=np.uint8)
+    own = {me: pool[half * (k + 1) : half * (k + 2)] for k, me in enumerate(names)}
+    ids = {me: np.concatenate([pool[:half], rest]) for me, rest in own.items()}
     identities = InProcessIdentity.for_all(names)
 
     def party(me: str) -> Program:
         async def program(net: Endpoint) -> Any:
             async with Party(identities[me], (net,)) as party:
                 secrets = await party.join(net, "align")
-                found = await align(net, ids[me], secrets, AlignTerms(order=b"order", minimum=10))
+                terms = AlignTerms(order=b"order", minimum=10, method=method)
+                found = await align(net, ids[me], secrets, terms)
                 await net.finish()
                 return found
 
         return program
 
-    return Case({me: party(me) for me in names}, lambda a, b: a.digest == b.digest, virtual=False)
+    return Case(
+        {me: party(me) for me in names}, lambda a, b: a.digest == b.digest, virtual=False, brief=brief
+    )
 
 
 @cache
@@ -205,6 +210,7 @@ CASES: dict[str, Callable[[], Case]] = {
         for name in ("vfb2-sgd", "tree", "fdskl-capped", "secureboost", "boosted-sum", "blind")
     },
     "align": aligning,
+    "align by transfers": lambda: aligning("ot", FEW // 2, 3.0),
     "weigh": weighing,
 }
 

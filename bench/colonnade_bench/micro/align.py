@@ -1,6 +1,6 @@
 """Alignment in figures: time, memory and bytes of q parties with n ids each, a process per party, over TLS.
 
-    python -m colonnade_bench.micro.align --parties 2 --ids 100000
+    python -m colonnade_bench.micro.align --parties 2 --ids 100000 --method ot
 
 Ids are random digests with an overlap of 80%. Prints one JSON line: seconds from the first message to the
 common rows; processor time of all parties with their workers; the largest memory that any party's own
@@ -18,12 +18,12 @@ import resource
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from colonnade.arrays import Digests
-from colonnade.conversations.align import AlignTerms, align
+from colonnade.conversations.align import AlignTerms, Method, align
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
@@ -43,7 +43,9 @@ def ids_of(number: int, count: int) -> Digests:
     return ids[own.permutation(count)]
 
 
-def party(number: int, names: list[str], ports: list[int], folder: str, count: int, out: Any) -> None:
+def party(
+    number: int, names: list[str], ports: list[int], folder: str, count: int, method: Method, out: Any
+) -> None:
     """One party, in a process of its own; puts its figures into the queue."""
     me, ids = names[number], ids_of(number, count)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -56,7 +58,7 @@ def party(number: int, names: list[str], ports: list[int], folder: str, count: i
         await wire.start()
         secrets = await agree(net, credentials, version="0", job="benchmark")
         began = time.perf_counter()
-        found = await align(net, ids, secrets, AlignTerms(order=b"benchmark"))
+        found = await align(net, ids, secrets, AlignTerms(order=b"benchmark", method=method))
         seconds = time.perf_counter() - began
         await net.finish()
         await net.close()
@@ -77,6 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--parties", type=int, default=2)
     parser.add_argument("--ids", type=int, default=100_000)
+    parser.add_argument("--method", choices=get_args(Method), default="curve")
     given = parser.parse_args()
     names = [f"party-{k}" for k in range(given.parties)]
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +90,7 @@ def main() -> None:
         context = multiprocessing.get_context("spawn")
         out = context.Queue()
         work = (
-            context.Process(target=party, args=(k, names, ports, folder, given.ids, out))
+            context.Process(target=party, args=(k, names, ports, folder, given.ids, given.method, out))
             for k in range(given.parties)
         )
         processes = list(work)
@@ -99,6 +102,7 @@ def main() -> None:
     summary = {
         "parties": given.parties,
         "ids": given.ids,
+        "method": given.method,
         "common": results[0]["common"],
         "seconds": round(max(each["seconds"] for each in results), 1),
         "cpu_seconds_all": round(sum(each["cpu_own"] + each["cpu_workers"] for each in results), 1),

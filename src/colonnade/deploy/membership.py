@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from colonnade.arrays import Digests
+from colonnade.conversations.align import most_tested
 from colonnade.deploy.journal import DAY_S, Comparison, Journal
 from colonnade.deploy.rows import commitment
 from colonnade.deploy.settings import Settings
@@ -58,7 +59,7 @@ class Membership:
     async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
         """Write down that ids are compared now; Refused or ChangedIds if that would tell too much."""
         for peer, roster in sorted(rosters.items()):
-            self._check_sizes(peer, roster.size, own_ids)
+            self._check_sizes(peer, roster, own_ids)
             today = [each for each in self._today(peer) if each.entry == asked.entry]
             self._check_often(today)
             if asked.purpose == "train":
@@ -79,13 +80,16 @@ class Membership:
                 )
             )
 
-    def _check_sizes(self, peer: str, ids: int, own_ids: int) -> None:
-        limits = self.settings.limits
+    def _check_sizes(self, peer: str, roster: Roster, own_ids: int) -> None:
+        limits, ids = self.settings.limits, most_tested(roster.size, roster.method)
+        brings = f"{peer} brings {roster.size} ids"
+        if ids > roster.size:
+            brings += f" and could test {ids} (align.method = {roster.method!r})"
         if ids > limits.ids:
-            raise Refused(f"{peer} brings {ids} ids, limits.ids = {limits.ids}; nothing was compared")
+            raise Refused(f"{brings}, limits.ids = {limits.ids}; nothing was compared")
         if ids > limits.ids_ratio * own_ids:
             raise Refused(
-                f"{peer} brings {ids} ids, which is over limits.ids_ratio = {limits.ids_ratio:g} times the "
+                f"{brings}, which is over limits.ids_ratio = {limits.ids_ratio:g} times the "
                 f"{own_ids} of {self.settings.name}; nothing was compared"
             )
 

@@ -61,6 +61,7 @@ class Align(Section, frozen=True):
     keys: tuple[Key, ...] = (Key(),)
     changed: Literal["refuse", "accept"] = "refuse"
     minimum: int = 1
+    method: Literal["curve", "ot"] = "curve"
 
 
 class Split(Section, frozen=True):

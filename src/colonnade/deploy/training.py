@@ -186,6 +186,7 @@ async def _align(session: RunSession, terms: Terms) -> Alignment:
             rules=rules_of(terms.align.keys),
             minimum=max(terms.align.minimum, session.minimum),
             commitment=session.guard.commitment(ids),
+            method=terms.align.method,
             admit=lambda rosters: session.guard.admit(asked, len(ids), rosters),
         ),
         progress=lambda done, total: session.tell(Event("aligning", done, total)),

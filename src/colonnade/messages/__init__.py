@@ -23,6 +23,7 @@ from colonnade.messages.common import (
     SealedLabels,
     Sealing,
     Tally,
+    Transfer,
 )
 from colonnade.messages.daemons import (
     Answer,
@@ -125,6 +126,7 @@ __all__ = [
     "Stop",
     "Tally",
     "Topic",
+    "Transfer",
     "Unveil",
     "Upload",
     "Veil",

@@ -7,12 +7,13 @@ from colonnade.messages.base import Hash, Message, Text
 
 
 class Roster(Message, frozen=True, tag=46):
-    """Sent before alignment: how many ids the sender has and needs, and a commitment to them."""
+    """Sent before alignment: ids that the sender has and needs, a commitment to them, how to compare."""
 
     size: int
     minimum: int
     commitment: Hash
     rules: Text
+    method: Text
 
 
 class Points(Message, frozen=True, tag=47):
@@ -20,6 +21,14 @@ class Points(Message, frozen=True, tag=47):
 
     tag: int
     points: Numbers
+
+
+class Transfer(Message, frozen=True, tag=92):
+    """A step of oblivious transfers: hidden seeds, covered codewords and their table's seed, or a check."""
+
+    tag: int
+    seed: int
+    rows: Numbers
 
 
 class Hints(Message, frozen=True, tag=48):
@@ -77,4 +86,4 @@ class Evidence(Message, frozen=True, tag=64):
     iv: Numbers
 
 
-OfRows = Roster | Points | Hints | Found | Seal | Sealing | SealedLabels | Tally | Evidence
+OfRows = Roster | Points | Transfer | Hints | Found | Seal | Sealing | SealedLabels | Tally | Evidence

@@ -51,10 +51,6 @@ class Meter:
         self.overhead += frame + length + sealed
         self._overhead_sealed += sealed
 
-    def received(self, size: int) -> None:
-        self.received_messages += 1
-        self.received_bytes += size
-
     def books(self) -> dict[str, list[int]]:
         """All counts of what was sent and received, as plain numbers."""
         sent = {

@@ -141,6 +141,22 @@ def hashed(ids: Digests) -> Any:
     return parsed
 
 
+def hashed_points(ids: Digests) -> Points:
+    """H(x) of every id."""
+    return _written(hashed(ids), len(ids))
+
+
+def added(points: Points, others: Points) -> Points:
+    """The sum of each point and the other in its place; AlignmentError if it is zero."""
+    left, right, sums = read(points), read(others), _room(len(points))
+    both = ffi.new("secp256k1_pubkey *[2]")
+    for row in range(len(points)):
+        both[0], both[1] = left + row, right + row
+        if not lib.secp256k1_ec_pubkey_combine(_CONTEXT, sums + row, both, 2):
+            raise AlignmentError("a peer sent points that cancel each other")
+    return _written(sums, len(points))
+
+
 def read(points: Points) -> Any:
     """Points as the library keeps them; AlignmentError if some bytes are none."""
     parsed = _room(len(points))

@@ -36,7 +36,8 @@ def size_for(keys: int) -> int:
 def write_table(keys: Words, values: Words) -> tuple[int, Words]:
     """A table that gives `values[i]` for `keys[i]`, and the seed it was made with."""
     size = size_for(len(keys))
-    for seed in range(SEEDS):
+    first = int.from_bytes(os.urandom(4), "big")  # none is special: that one failed would tell of the keys
+    for seed in range(first, first + SEEDS):
         places = _places(keys, seed, size)
         layers = _peel(places, size)
         if layers is not None:
@@ -47,7 +48,9 @@ def write_table(keys: Words, values: Words) -> tuple[int, Words]:
 def read_table(table: Words, seed: int, keys: Words) -> Words:
     """What the table says for each key: its value, or noise for a key it was not made for."""
     places = _places(keys, seed, len(table))
-    found: Words = table[places[:, 0]] ^ table[places[:, 1]] ^ table[places[:, 2]]
+    found: Words = table.take(places[:, 0], axis=0)
+    found ^= table.take(places[:, 1], axis=0)
+    found ^= table.take(places[:, 2], axis=0)
     return found
 
 
@@ -77,17 +80,19 @@ def _peel(places: Places, size: int) -> list[Layer] | None:
     for k in range(3):
         np.bitwise_xor.at(left, places[:, k], np.arange(len(places)))
     layers, taken = [], 0
+    last = np.empty(len(places), dtype=np.int64)  # by key, the last candidate that has it alone
     candidates = np.flatnonzero(degree == 1)
     while candidates.size:
-        keys, first = np.unique(left[candidates], return_index=True)
-        own = candidates[first]
+        keys, numbers = left[candidates], np.arange(len(candidates))
+        last[keys] = numbers
+        once = last[keys] == numbers
+        keys, own = keys[once], candidates[once]
         layers.append((keys, own))
         taken += len(keys)
-        touched = places[keys]
+        touched = places[keys].ravel()
         np.subtract.at(degree, touched, 1)
-        np.bitwise_xor.at(left, touched, keys[:, None])
-        near = np.unique(touched)
-        candidates = near[degree[near] == 1]
+        np.bitwise_xor.at(left, touched, np.repeat(keys, 3))
+        candidates = touched[degree[touched] == 1]
     return layers if taken == len(places) else None
 
 
@@ -97,5 +102,5 @@ def _fill(places: Places, layers: list[Layer], values: Words, size: int) -> Word
     for keys, own in reversed(layers):
         table[own] = 0
         a, b, c = places[keys].T
-        table[own] = values[keys] ^ table[a] ^ table[b] ^ table[c]
+        table[own] = values[keys] ^ table.take(a, axis=0) ^ table.take(b, axis=0) ^ table.take(c, axis=0)
     return table

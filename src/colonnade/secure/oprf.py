@@ -14,10 +14,7 @@ noise that it can predict for one guessed id at one guessed place, less than by 
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
-
-import numpy as np
 
 from colonnade.arrays import Digests, Words
 from colonnade.secure.curve import (
@@ -31,6 +28,7 @@ from colonnade.secure.curve import (
     read,
     times,
 )
+from colonnade.secure.hashes import hashes
 
 WIDTHS = {300_000: 12, 4096: 8, 0: 4}  # of tables, by the ids from which one is worth making
 _ONE = (1).to_bytes(32, "big")
@@ -76,13 +74,7 @@ def public_key(key: bytes) -> bytes:
 
 
 def _hashes(public: bytes, ids: Digests, points: Points) -> Words:
-    rows = np.concatenate([ids, points], axis=1)
-    packed, size, key = rows.tobytes(), rows.shape[1], public[1:]  # the first byte is the same in all points
-    hashes = [
-        hashlib.blake2b(packed[at : at + size], key=key, digest_size=16).digest()
-        for at in range(0, len(packed), size)
-    ]
-    return np.frombuffer(b"".join(hashes), dtype=np.uint64).reshape(-1, 2)
+    return hashes(public[1:], ids, points)  # the first byte is the same in all points
 
 
 @lru_cache(maxsize=3)

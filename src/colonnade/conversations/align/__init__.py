@@ -5,8 +5,8 @@ Rosulek, Trieu 2017, with a Diffie-Hellman OPRF). The party with the fewest ids 
 
 1. Every pair shares a secret, so party i can give every id x a share s_i(x) such that all shares of one
    id cancel: s_i(x) = xor over j of PRF(k_ij, x).
-2. The leader sends its ids as blinded points and learns F_i(x) of each with party i's help, which without
-   i's key nobody can compute for other ids (`secure.oprf`).
+2. The leader learns F_i(x) of each of its ids with party i's help, which without i's key nobody can compute
+   for other ids: by blinded points of a curve (`secure.oprf`), or by oblivious transfers (`secure.ot`).
 3. Party i writes a table (`secure.hints`) that holds s_i(y) xor F_i(y) for each of its own ids y.
 4. The leader reads all tables at its own ids: where every party holds x the shares cancel to zero, anywhere
    else noise remains, whoever and however many lack it. It tells party i the F_i(x) of the common ids.
@@ -17,7 +17,7 @@ their keys together; a coalition with the leader learns what all parties outside
 leader. A party may always lie about its own ids: sizes are shown, and a set that changes between two runs
 is refused, since one id more or less would tell whether the others hold it.
 
-Ids travel as points of a curve, in chunks that several processors work at (`crew`) while others travel.
+Ids travel in chunks or lots, which several processors work at (`crew`) while others travel.
 Whatever is as long as the ids is an array of words or bytes, never a list.
 """
 
@@ -30,16 +30,23 @@ from dataclasses import dataclass
 from colonnade.arrays import Digests, Rows
 from colonnade.conversations.align.crew import Crew
 from colonnade.conversations.align.follower import follow
+from colonnade.conversations.align.layout import capacity, lots_for
 from colonnade.conversations.align.leader import lead
 from colonnade.conversations.align.order import ordered, twice
-from colonnade.conversations.align.side import Progress, Side
+from colonnade.conversations.align.side import Method, Progress, Side
 from colonnade.errors import AlignmentError, DuplicateIds, EmptyIntersection
 from colonnade.messages import Roster, Seal
 from colonnade.net.expect import Number
 from colonnade.net.network import Network
+from colonnade.secure.hints import size_for
 
+IDS_A_POINT = 12  # that transfers compare in the time of one point of the curve
 IDS = 2**40  # of one party, at most
 PARTIES = 8  # the most that can align
+FEW = 8192  # ids of the leader below which the curve is quick enough, and transfers would not bind it
+
+
+__all__ = ["FEW", "AlignTerms", "Alignment", "Method", "align", "most_tested"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +75,7 @@ class AlignTerms:
     rules: str = ""
     minimum: int = 1
     commitment: bytes = b""
+    method: Method = "curve"
     admit: Callable[[Mapping[str, Roster]], Awaitable[None]] = _admit_all
 
 
@@ -81,7 +89,7 @@ async def align(
     """Find the rows that all parties hold. Every party calls this; `secrets` has 32 bytes for every peer."""
     terms = terms or AlignTerms()
     await _check_own(net, ids)
-    await net.broadcast(Roster(len(ids), terms.minimum, terms.commitment, terms.rules))
+    await net.broadcast(Roster(len(ids), terms.minimum, terms.commitment, terms.rules, terms.method))
     rosters = await net.gather(Roster, size=Number(1, IDS), minimum=Number(0, IDS))
     minimum = max(1, terms.minimum, *(roster.minimum for roster in rosters.values()))
     sizes = {net.me: len(ids), **{peer: roster.size for peer, roster in rosters.items()}}
@@ -89,8 +97,10 @@ async def align(
     _check_sizes(sizes, minimum)
     await terms.admit(rosters)
     leader = min(net.parties, key=lambda party: (sizes[party], party))
-    async with Crew(len(ids) + sizes[leader]) as crew:
-        side = Side(net, ids, secrets, sizes, leader, crew, progress)
+    method: Method = "curve" if sizes[leader] < FEW else terms.method
+    points = len(ids) + sizes[leader]
+    async with Crew(points if method == "curve" else points // IDS_A_POINT) as crew:
+        side = Side(net, ids, secrets, sizes, leader, crew, progress, method)
         found = await (lead(side, minimum) if leader == net.me else follow(side, minimum))
         rows, digest = await asyncio.to_thread(ordered, ids, found, terms.order)
     await net.broadcast(Seal(digest))
@@ -98,6 +108,14 @@ async def align(
         if seal.digest != digest:
             raise AlignmentError(f"{net.me} and {peer} ended up with different common rows; do not train")
     return Alignment(rows, digest.hex(), sizes)
+
+
+def most_tested(size: int, method: str) -> int:
+    """At how many ids a leader that announces so many can learn F, whatever it sends."""
+    if method == "curve" or size < FEW:
+        return size
+    lots = lots_for(size)
+    return lots * size_for(capacity(size, lots))
 
 
 async def _check_own(net: Network, ids: Digests) -> None:
@@ -118,6 +136,8 @@ def _check_rosters(me: str, rosters: Mapping[str, Roster], terms: AlignTerms) ->
     for peer, roster in rosters.items():
         if roster.rules != terms.rules:
             raise AlignmentError(f"{peer} normalises ids in another way than {me}; agree on one job")
+        if roster.method != terms.method:
+            raise AlignmentError(f"{peer} compares ids in another way than {me}; agree on one job")
 
 
 def _check_sizes(sizes: Mapping[str, int], minimum: int) -> None:

@@ -1,4 +1,8 @@
-"""How ids are cut up: chunks of points a message, buckets of ids a table; and the tags of both."""
+"""How ids are cut up: chunks of points, lots of transfers, buckets of a table; and the tags of messages.
+
+Whatever is as large as a bucket or a lot has room for more ids than any can get, and noise fills it up: sizes
+must not tell how many ids fall into one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from colonnade.messages import Topic, tag_of
 
 CHUNK = 4096  # points a message
 BUCKET = 2**15  # ids a table
+LOT = 2**16  # of the leader's ids whose transfers are extended at once
 
 Buckets = NDArray[np.uint16]
 
@@ -25,6 +30,11 @@ class Step(IntEnum):
     FOUND = 3
     TICK = 4
     KEY = 5
+    CHOICES = 6
+    SEEDS = 7
+    COVERED = 8
+    CHALLENGE = 9
+    PROOF = 10
 
 
 def tag(step: Step, number: int = 0) -> int:
@@ -47,17 +57,21 @@ def due(size: int, number: int) -> int:
     return min(CHUNK, size - number * CHUNK)
 
 
-def buckets_for(size: int) -> int:
-    """How many tables a party with so many ids writes."""
-    return max(1, round(size / BUCKET))
+def lots_for(size: int) -> int:
+    """How many lots a leader's ids are."""
+    return max(1, round(size / LOT))
 
 
-def capacity(size: int) -> int:
-    """The most ids of one bucket: ten standard deviations over the mean, which no bucket ever exceeds."""
-    buckets = buckets_for(size)
-    if buckets == 1:
+def tables_for(size: int, lots: int = 1) -> int:
+    """How many tables a party with so many ids writes: as many for each lot."""
+    return lots * max(1, round(size / (lots * BUCKET)))
+
+
+def capacity(size: int, parts: int) -> int:
+    """The most ids of one of so many parts: ten standard deviations over the mean; none exceeds that."""
+    if parts == 1:
         return size
-    mean = size / buckets
+    mean = size / parts
     return int(mean + 10 * mean**0.5)
 
 

@@ -51,7 +51,7 @@ class PeerEngine:
     """An `Engine` for one peer: it dials as usual, and listens through the common port."""
 
     def __init__(self, port: Port, peer: str) -> None:
-        self.write_size = port._engine.write_size
+        self.write_size, self.turns = port._engine.write_size, port._engine.turns
         self._port = port
         self._peer = peer
 
