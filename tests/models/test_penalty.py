@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
@@ -74,6 +75,30 @@ def test_noise_asks_for_a_larger_ridge() -> None:
         return best_ridge(K, np.sign(y), LOSSES["smooth_hinge"])
 
     assert chosen(0.0) < chosen(1.0) / 10
+
+
+def test_classes_are_judged_by_scores_of_the_best_scale() -> None:
+    """A plane with wrong labels, where the least loss as it is belongs to a smaller ridge."""
+    rng = np.random.default_rng(0)
+    X, wrong = rng.standard_normal((600, 30)), rng.random(600) < 0.1
+    plane = np.where(X @ rng.standard_normal(30) > 0, 1.0, -1.0)
+    y, K, loss = np.where(wrong, -plane, plane), rbf_kernel(X, gamma=0.0083), LOSSES["smooth_hinge"]
+    scores = np.zeros((len(RIDGES), len(y)))
+    for fold in range(FOLDS):
+        out = np.arange(len(y)) % FOLDS == fold
+        duals = fitted(K[~out][:, ~out], y[~out], np.ones((~out).sum()), loss, ())
+        scores[:, out] = [K[out][:, ~out] @ dual for dual in duals]
+
+    def of_the_best_scale(z: Floats) -> float:
+        found = minimize_scalar(
+            lambda a: float(loss.value(a * z, y).sum()), bounds=(0.2, 20), method="bounded"
+        )
+        return float(found.fun)
+
+    as_it_is = RIDGES[int(np.argmin(loss.value(scores, y).sum(axis=1)))]
+    ridge = best_ridge(K, y, loss)
+    assert ridge == RIDGES[int(np.argmin([of_the_best_scale(z) for z in scores]))]
+    assert ridge > as_it_is
 
 
 def test_too_few_rows_choose_nothing() -> None:

@@ -37,6 +37,18 @@ def test_extra_work_is_computed_and_not_slept() -> None:
     assert time.thread_time() - begin >= 0.02
 
 
+def test_others_are_answered_between_two_pieces_of_extra_work() -> None:
+    async def turns_while_working() -> int:
+        working = asyncio.ensure_future(RealClock(extra=0.02).work(0.0))
+        turns = 0
+        while not working.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return turns
+
+    assert asyncio.run(turns_while_working()) >= 19
+
+
 def test_a_slow_process_spends_more_of_its_processor_and_trains_the_same_model() -> None:
     setting = random_tables(parties=3, active=1, rows=64)
     network = {"speeds": [1, 1, 0.2], "work_ms": 10.0}

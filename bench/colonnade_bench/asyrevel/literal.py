@@ -11,7 +11,7 @@ one row for a step. How many steps it made the paper does not say; accuracy is p
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +21,7 @@ from colonnade_bench.asyrevel.setting import PARTIES, tables_of
 from colonnade_bench.party_tables import held_out
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Generator, Tensor
 
 HIDDEN, CLASSES, STEP, MU = 128, 10, 0.002, 1e-3
 CHUNK = 2000
@@ -34,7 +34,7 @@ class Networks:
         import torch
 
         self.torch, self.columns = torch, columns
-        self.random = torch.Generator(device).manual_seed(seed)
+        self.random = generator(device, seed)
         self.sizes = [columns * HIDDEN, HIDDEN, HIDDEN, 1]
         rng = np.random.default_rng(seed)
         first, second = (
@@ -80,6 +80,16 @@ class Networks:
             here, there = self._losses(self.scores(both, c), y)
             self.w0 -= (STEP / PARTIES / MU * (there - here)).float() * direction
 
+    def replaying(self, step: Callable[[], None]) -> Callable[[], None]:
+        """The same step as a CUDA graph: its hundred kernels take longer to start one by one than to run."""
+        from colonnade.models.cuda_graph import recorded
+
+        before = [w.clone() for w in (self.w, self.w0)]
+        graph, _ = recorded(step)
+        for w, kept in zip((self.w, self.w0), before, strict=True):
+            w.copy_(kept)
+        return graph.replay
+
     def _normal(self, shape: tuple[int, ...]) -> Tensor:
         return self.torch.randn(shape, generator=self.random, device=self.w.device)
 
@@ -96,6 +106,14 @@ class Networks:
             z = self.scores(self.w0, self.outputs(x[:, start : start + CHUNK])[0].T)
             right += int((z.argmax(dim=1) == y[start : start + CHUNK]).sum())
         return right / len(y)
+
+
+def generator(device: str, seed: int) -> Generator | None:
+    """Random numbers of a seed; on a GPU those of torch, the only ones that a CUDA graph draws anew."""
+    import torch
+
+    torch.manual_seed(seed)
+    return None if device == "cuda" else torch.Generator(device).manual_seed(seed)
 
 
 def _above(hidden: Tensor, weights: Tensor, intercept: Tensor) -> Tensor:
@@ -118,10 +136,15 @@ def literal(
     )
     y, t = (torch.tensor(each[holder].y, dtype=torch.int64, device=device) for each in (tables.train, test))
     networks = Networks(X.shape[2], seed, device)
-    rows = torch.Generator(device).manual_seed(seed + 1)
-    for number in range(1, steps + 1):
+    rows = generator(device, seed + 1)
+
+    def step() -> None:
         some = torch.randint(len(y), (batch,), generator=rows, device=device)
         networks.step(X[:, some], y[some])
+
+    make = networks.replaying(step) if device == "cuda" else step
+    for number in range(1, steps + 1):
+        make()
         if number % (steps // times) == 0:
             if not bool(networks.w.isfinite().all()):
                 yield number * PARTIES, float("nan")

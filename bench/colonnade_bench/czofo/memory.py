@@ -30,11 +30,12 @@ TRIED: dict[str, Sections] = {
 @click.option("--seeds", default=1)
 @click.option("--wide", is_flag=True, help="the convnets of the tables")
 @click.option("--device", default="cpu", help="cpu, cuda, or auto: a GPU where torch sees one")
-def main(rows: int, epochs: int, seeds: int, wide: bool, device: str) -> None:
+@click.option("--only", multiple=True, type=click.Choice(list(TRIED)), help="one of them, or several")
+def main(rows: int, epochs: int, seeds: int, wide: bool, device: str, only: tuple[str, ...]) -> None:
     """Print the accuracy of czofo in few bits, with and without a memory."""
     step = CHOSEN["cifar10"]["deltas"]
-    for name, how in TRIED.items():
-        found = []
+    for name in only or TRIED:
+        how, found = TRIED[name], []
         for seed in range(seeds):
             case = Case(
                 part="memory", name=name, algorithm="czofo", dataset="cifar10", rows=rows, validation=True,

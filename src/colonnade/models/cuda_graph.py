@@ -16,6 +16,7 @@ from colonnade.arrays import Numbers
 from colonnade.models.backend import torch
 
 Flat = TypeVar("Flat", Numbers, torch.Tensor)
+Found = TypeVar("Found")
 
 WARM_UP = 3  # before recording, so that libraries have chosen their kernels and taken their memory
 
@@ -31,15 +32,7 @@ class CudaGraph:
         self._up, self._there = host, host.to("cuda")
         self._inputs = _parts(host.numpy(), sizes, shapes)
         given = _parts(self._there, sizes, shapes)
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(WARM_UP):
-                compute(*given)
-        torch.cuda.current_stream().wait_stream(aside)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._found = compute(*given)
+        self._graph, self._found = recorded(lambda: compute(*given))
         self._down = torch.empty_like(self._found, device="cpu", pin_memory=True)
 
     def __call__(self, *arrays: Numbers) -> Numbers:
@@ -50,6 +43,20 @@ class CudaGraph:
         self._down.copy_(self._found, non_blocking=True)
         torch.cuda.current_stream().synchronize()
         return np.array(self._down.numpy())
+
+
+def recorded(compute: Callable[[], Found]) -> tuple[torch.cuda.CUDAGraph, Found]:
+    """The graph of a computation, and where it leaves what it found; computes it a few times beforehand."""
+    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(WARM_UP):
+            compute()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = compute()
+    return graph, found
 
 
 def _parts(flat: Flat, sizes: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> list[Flat]:

@@ -2,8 +2,10 @@
 
 A third of the sample is held back, the machine is fitted to the rest with its own loss and with every one of
 a few ridges, and so with each third; the ridge whose fits have the least loss on what they did not see is
-taken. A ridge r stands beside the sum of all rows' losses, as in sum_i L(f(x_i), y_i) + r/2 ||f||^2, so for
-n rows lambda = r / n: what one row can do against the norm of f is the same in the sample and in all rows.
+taken. A large ridge makes scores small, which costs loss and changes no decision: where labels are classes,
+the scores of a ridge are first multiplied by what suits them best. A ridge r stands beside the sum of all
+rows' losses, as in sum_i L(f(x_i), y_i) + r/2 ||f||^2, so for n rows lambda = r / n: what one row can do
+against the norm of f is the same in the sample and in all rows.
 
 Nothing is asked of the other parties: k of every two sampled rows follows from the distances that choose the
 bandwidth.
@@ -19,6 +21,7 @@ from colonnade.losses import Loss, labels_of, weights_of
 
 RIDGES = tuple(4.0**k for k in range(3, -8, -1))  # 64 to 6e-5; each fit starts where the one before ended
 FOLDS = 3
+SCALES = tuple(2.0 ** (k / 2) for k in range(-4, 9))  # 1/4 to 16: what scores are multiplied by
 STEPS = 40
 EXACT = 1e-4  # a step that moves no score by more ends a fit
 
@@ -31,19 +34,29 @@ def best_ridge(K: Floats, y: Floats, loss: Loss, classes: int = 1) -> float:
     part = np.arange(len(K)) % FOLDS
     if len(K) < FOLDS:
         return 1.0
-    held_back = sum(held_back_losses(K, y, loss, classes, part == fold) for fold in range(FOLDS))
-    return RIDGES[int(np.argmin(held_back))]
+    weight, labels = weights_of(y), labels_of(y)
+    counted = np.ones(len(K)) if weight is None else weight
+    scores = np.zeros((len(RIDGES), len(K), *(() if classes == 1 else (classes,))))
+    for fold in range(FOLDS):
+        scores[:, part == fold] = held_back_scores(K, labels, counted, loss, part == fold, scores.shape[2:])
+    scales = (1.0,) if loss.task == "regression" else SCALES
+    losses = [min(np.sum(counted * loss.value(a * z, labels)) for a in scales) for z in scores]
+    return RIDGES[int(np.argmin(losses))]
 
 
-def held_back_losses(K: Floats, y: Floats, loss: Loss, classes: int, out: NDArray[np.bool_]) -> Floats:
-    """The summed loss of the rows `out` under fits to all others, for every ridge."""
-    weight = weights_of(y)
-    counted = np.ones(len(y)) if weight is None else weight
+def held_back_scores(
+    K: Floats,
+    y: Floats,
+    counted: Floats,
+    loss: Loss,
+    out: NDArray[np.bool_],
+    outputs: tuple[int, ...],
+) -> Floats:
+    """The scores of the rows `out` under fits to all others that count, for every ridge."""
     inside = ~out & (counted > 0)
-    outputs = () if classes == 1 else (classes,)
-    K_in, K_out, labels = K[np.ix_(inside, inside)], K[np.ix_(out, inside)], labels_of(y)
-    fits = fitted(K_in, labels[inside], counted[inside], loss, outputs)
-    return np.array([np.sum(counted[out] * loss.value(K_out @ dual, labels[out])) for dual in fits])
+    fits = fitted(K[np.ix_(inside, inside)], y[inside], counted[inside], loss, outputs)
+    K_out = K[np.ix_(out, inside)]
+    return np.stack([K_out @ dual for dual in fits])
 
 
 def fitted(K: Floats, y: Floats, weight: Floats, loss: Loss, outputs: tuple[int, ...]) -> list[Floats]:

@@ -75,19 +75,20 @@ def pair_streams(context: Context[Any]) -> PairStreams:
 
 def fixed(X: Floats) -> Words:
     """Columns as words of the ring; FixedPointOverflow if one is too large or not a number."""
-    largest = float(np.abs(X).max(initial=0.0))
+    largest = float(max(X.max(initial=0.0), -X.min(initial=0.0)))
     if not largest < LARGEST:
         raise FixedPointOverflow(
             f"a column has a value of size {largest:g}, and blind training takes values below {LARGEST:g}; "
             "scale the columns (data.scale = 'zscore' or 'minmax')"
         )
-    return np.rint(X * 2.0**BITS).astype(np.int64).view(np.uint64)
+    scaled = X * 2.0**BITS
+    return np.rint(scaled, out=scaled).astype(np.int64).view(np.uint64)
 
 
 def lengths(X: Words) -> Floats:
     """The largest squared length of a row, and the sum of those of all rows, in units of the columns."""
-    values = X.view(np.int64).astype(np.float64) * 2.0**-BITS
-    squared = np.einsum("ij,ij->i", values, values)
+    values = X.view(np.int64).astype(np.float64)
+    squared = np.einsum("ij,ij->i", values, values) * 2.0 ** (-2 * BITS)
     return np.array([squared.max(initial=0.0), squared.sum()])
 
 
