@@ -141,9 +141,7 @@ def test_rows_that_blind_steps_have_no_room_for_are_refused_before_they_are_prep
         table = table.set_column(j, f"x{j}", pa.array(table[f"x{j}"].to_numpy() * 1e4))
     pq.write_table(table, file, row_group_size=900)
     data = {"train": str(file), "label": "y", "parties": 3, "scale": "none", "store": str(store)}
-    with pytest.raises(
-        FixedPointOverflow, match=r"4,0\d\d rows .* train on about .* rows, or set"
-    ):
+    with pytest.raises(FixedPointOverflow, match=r"4,0\d\d rows .* train on about .* rows, or set"):
         trained(data, secure={"labels": "blind"})
     assert not list(store.rglob("*.npy"))
     trained(data, train={"step": 1e-12, "epochs": 1})
