@@ -173,13 +173,8 @@ class Contract:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a run that was cut off goes on once all parties are there again.
-
-        Rounds since the last checkpoint are played twice then; noise that hides labels would have to be paid
-        for twice, so such runs do not go on.
-        """
-        wanted = self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
-        return wanted and self.terms.privacy.mechanism == "none"
+        """Whether a run that was cut off goes on once all parties are there again."""
+        return self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
 
     def is_bare(self, party: str) -> bool:
         """Whether a party may come without columns: a server with the label alone, or a neutral helper."""
