@@ -37,7 +37,7 @@ CASES = (
     Case("fd-svrg"),
     Case("lbfgs", sections={"secure": CLEAR}),
     Case("vfb2-sgd", sections={"secure": BLIND, "train": {"ahead": 1}}),
-    Case("fdskl"),
+    Case("fdskl", sections={"train": {"epochs": 10}}),
     Case("secureboost", sections={"secure": CLEAR}),
     Case("secureboost", sections={"secure": BLIND}),
     Case("boosted-sum", sections={"secure": CLEAR}),
