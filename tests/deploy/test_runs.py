@@ -12,7 +12,7 @@ from tests.deploy.companies import NAMES, connected, job, lay_out, running, sett
 from tests.deploy.consortium import write_csv
 from tests.deploy.joined import ids_of, join, pooled
 
-from colonnade.deploy import answering, control, proposing, shares
+from colonnade.deploy import answering, control, proposals, proposing, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.session import Event
 from colonnade.errors import (
@@ -44,7 +44,7 @@ async def scores_of(daemon: Daemon, ids: list[str], data: str | None = None) -> 
 
 def test_a_party_that_reads_for_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it still reads, more often than patience ends."""
-    considered = answering.consider
+    considered = proposals.consider
 
     async def slowly(*given: Any) -> Any:
         await asyncio.sleep(1.5)
