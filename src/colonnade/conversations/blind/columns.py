@@ -44,6 +44,8 @@ class Turn:
 
     def turned(self, X: Matrix) -> Floats:
         """The columns, turned."""
+        if len(self.parts) == 1:
+            return np.asarray(X @ self.parts[0])
         return np.hstack([np.asarray(X[:, cut] @ part) for cut, part in self._cuts()])
 
     def back(self, w: Floats) -> Floats:
