@@ -21,6 +21,7 @@ from colonnade.errors import FixedPointOverflow
 MOST_BITS = 34
 COARSE = 12  # significant bits of a usual coefficient below which they are rounded at random
 FEWEST = 4  # significant bits of a usual coefficient below which nothing is learnt
+ROOM = 32.0  # times the largest score of an epoch's movement: the room that a vector is given
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,25 @@ def bits_for(largest: float) -> int:
     return min(MOST_BITS, 62 - 2 * BITS - math.ceil(math.log2(max(largest, 2.0**-20))))
 
 
+def check_room(rows: int, scores: int, lengths: Lengths) -> None:
+    """Refuse rows that leave no room for steps of any size, as far as lengths are known before training.
+
+    Steps that are twice as large have twice the bits, and take twice the room.
+    """
+    significant = 62 - 2 * BITS - math.log2(ROOM * lengths.reach(rows * scores))
+    if significant < FEWEST:
+        raise _no_room(rows, lengths.longest, significant)
+
+
+def _no_room(rows: int, longest: float, significant: float) -> FixedPointOverflow:
+    fewer = rows * 2.0 ** (significant - FEWEST)  # the room grows with all steps together
+    return FixedPointOverflow(
+        f"blind training: {rows:,} rows of length up to {longest:.3g} leave no room for steps in words of 64 "
+        f"bits; scale the columns (data.scale = 'zscore'), clip outliers, train on about {fewer:,.0f} rows, "
+        "or set secure.labels = 'clear'"
+    )
+
+
 @dataclass
 class Slot:
     """One shared vector a class: how its numbers are written, and how far its scores may have come."""
@@ -65,13 +85,7 @@ class Slot:
         """Whether coefficients of this size are rounded at random; an error if they would be lost."""
         significant = self.bits + math.log2(max(usual, 1e-300))
         if significant < FEWEST:
-            n, longest = len(self.read), self.lengths.longest
-            fewer = n * 2.0 ** (significant - FEWEST)  # the room grows with all steps together
-            raise FixedPointOverflow(
-                f"blind training: {n:,} rows of length up to {longest:.3g} leave no room in words of 64 bits "
-                f"for steps of size {usual:.3g}; scale the columns (data.scale = 'zscore'), clip outliers, "
-                f"train on about {fewer:,.0f} rows, or set secure.labels = 'clear'"
-            )
+            raise _no_room(len(self.read), self.lengths.longest, significant)
         return significant < COARSE
 
     def write(self, t: Floats, *, coarse: bool = False) -> tuple[Words, Floats]:

@@ -60,7 +60,7 @@ class Block:
 
     def rows(self, epoch: int) -> RowKernels:
         """The block's rows in the order of an epoch; dropped by `keep`."""
-        shuffle = self._schedule.shuffle(epoch)
+        shuffle = epoch if self._schedule.reshuffle else 0
         known = self._shuffled.get(shuffle)
         if known is None:
             known = self._shuffled[shuffle] = self._in_order(epoch)

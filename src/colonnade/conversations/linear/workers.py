@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+from collections.abc import Coroutine
 from enum import IntEnum
 
 
@@ -73,8 +74,8 @@ class _Turn:
     def __init__(self, worker: Worker, urgency: Urgency) -> None:
         self._worker, self._urgency = worker, urgency
 
-    async def __aenter__(self) -> None:
-        await self._worker.acquire(self._urgency)
+    def __aenter__(self) -> Coroutine[None, None, None]:
+        return self._worker.acquire(self._urgency)
 
     async def __aexit__(self, *error: object) -> None:
         self._worker.release()
