@@ -40,6 +40,8 @@ from colonnade.run.resolve import Composition, check_tree, compose, looked_up, r
 
 MOST_PARTIES = 8
 LONGEST_NAME = 100
+MOST_FORMATS = 16  # of the dates in one column
+MOST_IDS = 2**40
 MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
 
 
@@ -284,8 +286,10 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
             refuse(f"parties: {key} = true goes with label = true, at every party that holds it or at none")
         if key == "exposure" and saying and terms.train.loss != "poisson":
             refuse("parties: exposure = true is for counts; set train.loss = 'poisson', or drop it")
-    if not terms.align.keys or terms.align.minimum < 1:
-        refuse("align: give at least one key, and a minimum of at least 1")
+    if not terms.align.keys or not 1 <= terms.align.minimum <= MOST_IDS:
+        refuse("align: give at least one key, and a minimum of at least 1 and at most 2^40")
+    if any(len(key.formats) > MOST_FORMATS for key in terms.align.keys):
+        refuse(f"align.keys: every value is tried with every format; give at most {MOST_FORMATS}")
     split = terms.split
     if not (0 < split.test < 1 and 0 <= split.validation < 1 and split.test + split.validation < 1):
         refuse("split: test and validation are parts of the rows, above 0 and together below 1")
