@@ -66,11 +66,16 @@ def replace_file(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # the new name
-        finally:
-            os.close(folder)
+        sync_names(path.parent)
+
+
+def sync_names(folder: Path) -> None:
+    """Return when the names of a folder's files are on disk as they are now."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def append_file(path: Path, content: bytes) -> None:

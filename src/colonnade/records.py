@@ -2,6 +2,7 @@
 stay.
 
     FOLDER/000000000127.gate    a line that says what it is, a line of JSON, and the state (`plain`)
+    FOLDER/secret.note          the same with what belongs to the run and to no gate of it
 
 A file says which job and which data it belongs to, and is checked when it is read. One that is torn or
 damaged does not count, and the one before it does; one of another job or of other data is refused, since
@@ -25,7 +26,7 @@ from colonnade.plain import unpack
 
 FORMAT = 1
 _FIRST = b"colonnade checkpoint\n"
-_SUFFIX = ".gate"
+_SUFFIX, _NOTE = ".gate", ".note"
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,16 +54,7 @@ class Records:
 
     def write(self, gate: int, session: int, body: bytes, keep: Collection[int]) -> None:
         """Store the state at a gate, as `plain` packs it; of the others only those to `keep` stay."""
-        header = Header(
-            party=self.party,
-            job=self.job,
-            data=self.data(),
-            gate=gate,
-            session=session,
-            state=hashlib.sha256(body).hexdigest(),
-        )
-        content = b"".join((_FIRST, msgspec.json.encode(header), b"\n", body))
-        self.disk.replace(self.folder / f"{gate:012d}{_SUFFIX}", content)
+        self._store(self.folder / f"{gate:012d}{_SUFFIX}", gate, session, body)
         for other, path in self._files().items():
             if other != gate and other not in keep:
                 self.disk.remove(path)
@@ -75,18 +67,7 @@ class Records:
         found = []
         for gate, path in self._files().items():
             header = self._header(path)
-            if header is None:
-                continue
-            if header.job != self.job or header.party != self.party:
-                raise CheckpointError(
-                    f"{path}: is of another job; change the job back, or start anew without --resume"
-                )
-            if header.data != self.data():
-                raise CheckpointError(
-                    f"{path}: is of other data than there is now; bring the data back, or start anew without "
-                    "--resume"
-                )
-            if header.gate == gate:
+            if header is not None and header.gate == gate:
                 found.append((gate, header.session))
         return found
 
@@ -95,17 +76,48 @@ class Records:
         content = self.disk.read(self.folder / f"{gate:012d}{_SUFFIX}")
         return unpack(content.split(b"\n", 2)[2])
 
+    def note(self, name: str, body: bytes) -> None:
+        """Store something that belongs to no gate, but to the run; it takes the place of what was there."""
+        self._store(self.folder / f"{name}{_NOTE}", 0, 0, body)
+
+    def noted(self, name: str) -> bytes | None:
+        """What was stored under this name; CheckpointError if it is damaged, or another job's or data's."""
+        path = self.folder / f"{name}{_NOTE}"
+        if path.name not in self.disk.names(self.folder):
+            return None
+        if self._header(path) is None:
+            raise CheckpointError(f"{path}: is damaged; start anew without --resume")
+        return self.disk.read(path).split(b"\n", 2)[2]
+
     def clear(self) -> None:
-        """Forget everything: the run begins anew, or is over."""
+        """Forget all states: the run begins anew."""
         for path in self._files().values():
             self.disk.remove(path)
+
+    def forget(self) -> None:
+        """Forget everything: this is another run, or it is over."""
+        self.clear()
+        for name in self.disk.names(self.folder):
+            if name.endswith(_NOTE):
+                self.disk.remove(self.folder / name)
+
+    def _store(self, path: Path, gate: int, session: int, body: bytes) -> None:
+        header = Header(
+            party=self.party,
+            job=self.job,
+            data=self.data(),
+            gate=gate,
+            session=session,
+            state=hashlib.sha256(body).hexdigest(),
+        )
+        self.disk.replace(path, b"".join((_FIRST, msgspec.json.encode(header), b"\n", body)))
 
     def _files(self) -> dict[int, Path]:
         names = [name for name in self.disk.names(self.folder) if name.endswith(_SUFFIX)]
         return {int(name.removesuffix(_SUFFIX)): self.folder / name for name in names if name[0].isdigit()}
 
     def _header(self, path: Path) -> Header | None:
-        """What a file says of itself; None if it is not whole."""
+        """What a file says of itself; None if it is not whole, CheckpointError if it is of another run."""
         try:
             content = self.disk.read(path)
         except ShareError:
@@ -122,5 +134,14 @@ class Records:
             raise CheckpointError(
                 f"{path}: is a checkpoint of format {header.format}, this version reads {FORMAT}; go on with "
                 f"Colonnade {header.version}, or start anew without --resume"
+            )
+        if whole and (header.job != self.job or header.party != self.party):
+            raise CheckpointError(
+                f"{path}: is of another job; change the job back, or start anew without --resume"
+            )
+        if whole and header.data != self.data():
+            raise CheckpointError(
+                f"{path}: is of other data than there is now; bring the data back, or start anew without "
+                "--resume"
             )
         return header if whole else None

@@ -26,6 +26,7 @@ import numpy as np
 
 from colonnade import __version__
 from colonnade.arrays import Arrays
+from colonnade.disk import sync_names
 from colonnade.errors import ShareError
 
 FORMAT = 2
@@ -106,8 +107,10 @@ class Draft:
         return self.folder.with_name(f".{self.folder.name}.part")
 
     def keep(self) -> Path:
-        """Let the share count from now on; returns its folder."""
+        """Let the share count from now on, also if the machine loses its power; returns its folder."""
+        sync_names(self._part)
         self._part.replace(self.folder)
+        sync_names(self.folder.parent)
         return self.folder
 
     def drop(self) -> None:

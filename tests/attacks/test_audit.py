@@ -82,11 +82,11 @@ def test_an_audit_never_finds_more_than_noisy_labels_have(task: str) -> None:
     points, sensitivity = label_points(y, LOSSES[task], 1.0, 3 if task == "softmax" else None)
     assert np.linalg.norm(points[1] - points[0]) == pytest.approx(sensitivity)
     multiplier = multiplier_for(epsilon, 1e-5, draws)
-    labels = NoisyLabels(points, multiplier * sensitivity)
+    labels = NoisyLabels(np.repeat(points, trials, axis=0), multiplier * sensitivity)
     way = np.atleast_1d((points[1] - points[0]) / sensitivity)
 
     def mean_of_draws(row: int) -> np.ndarray:
-        told = [labels(np.full(trials, row)).reshape(trials, -1) @ way for _ in range(draws)]
+        told = [labels(trials * row + np.arange(trials)).reshape(trials, -1) @ way for _ in range(draws)]
         return np.asarray(np.mean(told, axis=0))
 
     threshold = float(np.quantile(mean_of_draws(0), 0.99))

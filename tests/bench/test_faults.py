@@ -10,6 +10,8 @@ import pytest
 from colonnade.errors import ShareError
 from colonnade.run.faulty import Died, SimulatedDisk, Trouble, session
 from colonnade_bench.faults.cases import CASES, order_of
+from colonnade_bench.faults.daemons import CASES as BETWEEN
+from colonnade_bench.faults.daemons import strike_runs
 from colonnade_bench.faults.kills import CASES as KILLED
 from colonnade_bench.faults.kills import kill_runs
 from colonnade_bench.faults.seeds import Weights, judged, run_seeds, uninterrupted
@@ -78,3 +80,13 @@ def test_a_killed_process_goes_on_to_the_same_weights() -> None:
     cut = [each for each in killed if each.error]  # a party can be killed after it has said goodbye
     assert cut
     assert all(each.struck and each.party in each.error and each.ended_s < 4.0 + 10.0 for each in cut)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)  # a dozen processes, each of which begins with its imports
+def test_daemons_that_are_killed_go_on_with_blind_trees_to_the_same_weights() -> None:
+    (case,) = (each for each in BETWEEN if each.name == "secureboost blind")
+    said: list[str] = []
+    found = strike_runs(said.append, [case], ["storing", "aligning"])
+    assert [each.outcome for each in found] == ["equal", "equal"], said
+    assert all(each.struck for each in found)

@@ -77,7 +77,7 @@ class Play:
         number = tickets.windows[j].begun * self.m + j
         if not tickets.open_to(number, self.extra):
             return False
-        tickets.read(number)
+        tickets.read([number])
         self.delays[p].read(number, tickets.finished)
         self.shares[number].add(p)
         return True
@@ -200,7 +200,7 @@ def test_a_run_that_is_ended_early_ends_with_what_the_keeper_has_given(at: int) 
             for j in range(2):
                 number = keeper.windows[j].begun * 2 + j
                 if keeper.open_to(number):
-                    keeper.read(number)
+                    keeper.read([number])
                     keeper.heard(number, keeper.done)
                     keeper.finish([number])
             await asyncio.sleep(0)

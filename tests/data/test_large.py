@@ -11,7 +11,7 @@ import pytest
 from colonnade.conversations import schedule
 from colonnade.data import large, large_csv
 from colonnade.data.large import BigFile, TestRows, is_large
-from colonnade.errors import DataError, JobError
+from colonnade.errors import DataError, FixedPointOverflow, JobError
 from colonnade.job import job_from
 from colonnade.run import examine
 from colonnade.run.federate import Finished, federate
@@ -125,6 +125,27 @@ def test_what_needs_all_rows_at_once_is_refused(tmp_path: Path, monkeypatch: pyt
         trained(data, train={"target": 1e-3})
     with pytest.raises(JobError, match="'lots' is no size of memory"):
         trained({**data, "memory": "lots"})
+
+
+def test_rows_that_blind_steps_have_no_room_for_are_refused_before_they_are_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows so long stand for rows so many: the room that is needed grows with both."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    as_large(monkeypatch)
+    file, store = wrote(tmp_path / "rows.parquet"), tmp_path / "store"
+    table = pq.read_table(file)
+    for j in range(6):
+        table = table.set_column(j, f"x{j}", pa.array(table[f"x{j}"].to_numpy() * 1e4))
+    pq.write_table(table, file, row_group_size=900)
+    data = {"train": str(file), "label": "y", "parties": 3, "scale": "none", "store": str(store)}
+    with pytest.raises(FixedPointOverflow, match=r"4,0\d\d rows .* train on about .* rows, or set"):
+        trained(data, secure={"labels": "blind"})
+    assert not list(store.rglob("*.npy"))
+    trained(data, train={"step": 1e-12, "epochs": 1})
+    assert list(store.rglob("*.npy"))
 
 
 def test_what_is_large_depends_on_the_memory(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -59,16 +60,39 @@ def test_a_training_apart_is_the_same_training_and_a_killed_one_ends_by_name(tmp
     asyncio.run(main())
 
 
+def test_a_process_that_ends_without_a_word_is_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its status says that all was well, and there is no model: that is an error, which names the run."""
+    consortium = lay_out(tmp_path, ("bank", "shop"))
+    monkeypatch.setattr("colonnade.deploy.workshop.sys.executable", shutil.which("true"))
+
+    async def main() -> str:
+        async with running(consortium, apart=True) as daemons:
+            with pytest.raises(ColonnadeError) as told:
+                await daemons["bank"].train(job(("bank", "shop")))
+            for daemon in daemons.values():
+                await settled(daemon, 30)
+            assert all(len(daemon.peers.controls) == 1 for daemon in daemons.values())
+            return str(told.value) + "; ".join(daemons["shop"].journal.latest)
+
+    told = asyncio.run(main())
+    assert "ended with status 0; its limits are" in told
+
+
 @pytest.mark.slow
-def test_a_process_over_its_limit_ends_the_run_and_not_the_daemon(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", ["run_memory_mb = 60", "run_cpu_s = 3"])
+def test_a_process_over_its_limit_ends_the_run_and_not_the_daemon(tmp_path: Path, limit: str) -> None:
     consortium = lay_out(tmp_path)
-    settle(consortium, "shop", "", "[limits]\nrun_memory_mb = 60\n")
+    settle(consortium, "shop", "", f"[limits]\n{limit}\n")
+    long = job(train={"epochs": 5000, "batch": 8, "l2": 1e-3, "tolerance": 0.0})
 
     async def main() -> None:
         async with running(consortium, apart=True) as daemons:
             with pytest.raises(ColonnadeError, match="shop"):
-                await daemons["bank"].train(job())
-            await settled(daemons["shop"])
+                await daemons["bank"].train(long)
+            await settled(daemons["shop"], 30)
+            assert any(limit.partition(" ")[0] in text for text in daemons["shop"].journal.latest)
             assert daemons["shop"].peers.controls.keys() == {"bank", "telecom"}
 
     asyncio.run(main())

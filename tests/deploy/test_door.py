@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.deploy.companies import lay_out, settle
 
-from colonnade.deploy.http.door import Door
+from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.http import monitor
+from colonnade.deploy.http.door import MOST, Door
 from colonnade.deploy.logs import OneLine
 from colonnade.deploy.quotas import Quota
+from colonnade.deploy.settings import read_settings
 from colonnade.errors import Refused
 from colonnade.net.stream.port import free_ports
 
@@ -50,6 +55,29 @@ def test_whoever_asks_is_answered_among_many_who_are_silent() -> None:
     assert answer.startswith(b"HTTP/1.1 200")
     assert answer.endswith(b"hello")
     assert inside <= 20
+
+
+def test_the_monitor_has_a_door_as_well(tmp_path: Path) -> None:
+    """Whoever has an account on the machine may open connections to it, as many as the daemon has files."""
+    consortium = lay_out(tmp_path, ("bank", "shop"))
+    (port,) = free_ports(1)
+    settle(consortium, "bank", "", f'monitor = "127.0.0.1:{port}"\n')
+
+    async def main() -> tuple[bytes, int]:
+        server = await monitor.serve(Daemon(read_settings(consortium.config("bank"))))
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST + 50)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /health HTTP/1.1\r\n\r\n")
+        answer = await asyncio.wait_for(reader.read(), 10)
+        shown_out = sum(each.at_eof() or each.exception() is not None for each, _ in silent)
+        for _, each in [*silent, (reader, writer)]:
+            each.close()
+        server.close()
+        return answer, shown_out
+
+    answer, shown_out = asyncio.run(main())
+    assert b"ok, away: shop" in answer
+    assert shown_out >= 50
 
 
 def test_a_silent_visitor_is_shown_out_in_time() -> None:

@@ -35,7 +35,8 @@ TERMS: dict[str, Any] = {
 
 
 def weights(daemons: dict[str, Daemon], model: str) -> dict[str, np.ndarray[Any, Any]]:
-    return {name: shares.load(d.serving.models, model).arrays["w"] for name, d in daemons.items()}
+    stored = {name: shares.load(daemon.serving.models, model).arrays for name, daemon in daemons.items()}
+    return {f"{name}: {each}": array for name, arrays in stored.items() for each, array in arrays.items()}
 
 
 def interruptions(daemon: Daemon) -> list[str]:
@@ -65,14 +66,35 @@ async def anew(consortium: Consortium, daemons: dict[str, Daemon], name: str) ->
     await daemons[name].open()
 
 
-@pytest.mark.parametrize("away", ["shop", pytest.param("bank", marks=pytest.mark.slow)])
-def test_a_daemon_that_comes_back_goes_on_to_the_same_weights(tmp_path: Path, away: str) -> None:
+TREES = {"algorithm": "secureboost", "train": {"epochs": 16}, "secure": {"labels": "clear"}}
+NOISY = {
+    "algorithm": "split",
+    "train": {"epochs": 8, "batch": 64, "step": 0.1},
+    "privacy": {"mechanism": "gradient", "epsilon": 4.0},
+}
+
+
+@pytest.mark.parametrize(
+    ("away", "terms"),
+    [
+        ("shop", {}),
+        pytest.param("bank", {}, marks=pytest.mark.slow),
+        pytest.param("shop", TREES, marks=pytest.mark.slow),
+        ("shop", NOISY),
+    ],
+)
+def test_a_daemon_that_comes_back_goes_on_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away: str, terms: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("colonnade.conversations.gates.secrets.token_bytes", bytes)  # one key for both runs
+    asked = job(**{**TERMS, **terms})
     consortium = lay_out(tmp_path)
 
     async def main() -> None:
         async with running(consortium) as daemons:
-            expected = weights(daemons, (await daemons["bank"].train(job(**TERMS))).model)
-            going, run = await cut_off(daemons, away, job(**TERMS))
+            whole = await daemons["bank"].train(asked)
+            expected = weights(daemons, whole.model)
+            going, run = await cut_off(daemons, away, asked)
             await until(lambda: daemons["telecom"].runs[run].state == "waiting", 10)
             assert daemons["telecom"].runs[run].shown.startswith("waiting for")
             await anew(consortium, daemons, away)
@@ -84,7 +106,9 @@ def test_a_daemon_that_comes_back_goes_on_to_the_same_weights(tmp_path: Path, aw
                 with pytest.raises(ColonnadeError):
                     await going  # whoever waits at a daemon that ends is told so
             found = weights(daemons, f"repaid-{run:08x}")
-            assert all(np.array_equal(found[name], expected[name]) for name in found)
+            assert all(np.array_equal(found[name], expected[name]) for name in expected)
+            spent = [each.epsilon for each in daemons["bank"].books.ledger.entries()]
+            assert spent == [whole.epsilon, whole.epsilon]  # nothing was told twice
             assert interruptions(daemons["telecom"]) == ["cut off", "gone on"]
             # the common rows were found once in each run
             assert all(len(daemon.journal.comparisons) == 4 for daemon in daemons.values())

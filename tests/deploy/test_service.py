@@ -29,6 +29,14 @@ async def ask(session: Any, url: str, body: Any, **more: Any) -> tuple[int, Any]
         return answer.status, await answer.json()
 
 
+ODD_BODIES = (
+    b"", b"\xff\xfe", b"[]", b"{", b"null", b'{"ids": null}', b'{"ids": "C00001"}', b'{"ids": [true]}',
+    b'{"ids": [1.5]}', b'{"ids": [' + b"9" * 5000 + b"]}", b'{"ids": [' + b"[" * 3000 + b"]" * 3000 + b"]}",
+    b'{"ids": ["\\ud800"]}', b'{"ids": [""]}', b'{"ids": [[]]}', b'{"ids": ["C00001", ["C00001", "x"]]}',
+    b'{"ids": ["C00001"], "more": 1}',
+)  # fmt: skip
+
+
 def test_service(tmp_path: Path) -> None:
     accept = 'accept = ["labels", "scores"]\nmin_rows = 20\ndegraded = true'
     consortium = lay_out(tmp_path, shop=accept)
@@ -93,8 +101,10 @@ def test_service(tmp_path: Path) -> None:
         for body in bodies:
             status, found = await ask(session, url, body)
             assert status == 400, found
-        async with session.post(f"{url}/v1/score", data=b'{"ids": [' + b"9" * 5000 + b"]}") as answer:
-            assert answer.status == 400
+        for raw in ODD_BODIES:
+            async with session.post(f"{url}/v1/score", data=raw) as answer:
+                assert answer.status == 400, raw[:40]
+                assert "error" in await answer.json()
         status, found = await ask(session, url, {"ids": ["x" * 70_000]})
         assert (status, "at most 65536 bytes" in found["error"]) == (413, True)
         async with session.get(f"{url}/nothing") as answer:

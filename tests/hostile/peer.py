@@ -58,6 +58,7 @@ class HostileWire:
     lossless: bool = True
     intact: bool = True
     retry_after: float | None = None
+    turns: int = 0
 
     def __init__(self, wire: Wire, attack: Attack) -> None:
         self._wire, self._attack = wire, attack

@@ -7,6 +7,7 @@ never would; the shop refuses it by the name of a limit, keeps no more than that
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from colonnade.conversations.predict import CHUNK, Session
 from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import read_journal
+from colonnade.deploy.limits import check_limits
 from colonnade.deploy.membership import Membership
-from colonnade.deploy.terms import Scoring
-from colonnade.errors import ColonnadeError, PeerLost
+from colonnade.deploy.settings import Limits
+from colonnade.deploy.terms import Scoring, Terms, check_terms
+from colonnade.errors import ColonnadeError, JobError, PeerLost, Refused
 from colonnade.messages import Abort, Begin, Cancel, CutOff, Message, Points, Propose, Score, decode, encode
 from colonnade.net.frame import DATA, Header, Routes, pack
 
@@ -98,6 +101,33 @@ def test_names_and_words_of_any_length(tmp_path: Path, caplog: pytest.LogCapture
     for told in (Abort("x" * 5000, ""), Abort("Aborted", "x" * 5000), Cancel(16, "x" * 5000)):
         with pytest.raises(ColonnadeError, match="does not decode"):
             decode(encode(told))
+
+
+FDSKL: dict[str, Any] = {"algorithm": "fdskl"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"align": {"minimum": 10**30}}, "align: give at least one key, and a minimum"),
+        ({"align": {"keys": [{"kind": "date", "formats": ["%Y"] * 17}]}}, "at most 16"),
+        ({"prepare": {"woe": True}, "woe": {"bins": 10**9}}, "woe.bins: 1000000000 bins are too many"),
+        ({"algorithm": "c-vfl", "cascade": {"local_steps": 10**9}}, "is over limits.epochs = 10000"),
+        ({**FDSKL, "kernel": {"block": 10**9}}, "is over limits.parameters"),
+        ({"algorithm": "fdskl-capped", "kernel": {"features": 10**9}}, "is over limits.parameters"),
+        ({**FDSKL, "kernel": {"sigma": 1e308}}, "kernel.sigma: 1e+308 is not"),
+        ({"train": {"step": 1e308}}, "train.step: 1e+308 is not"),
+        ({"train": {"step": 5e-324}}, "train.step: 5e-324 is not"),
+        ({"checkpoint": {"wait_s": 1e18}}, "is over limits.wait_s = 3600"),
+        ({"network": {"deadline_s": 1e18}}, "is over limits.deadline_s = 600"),
+        ({"cascade": {"directions": 10**9}}, "cascade.directions: 1000000000; at most"),
+    ],
+)
+def test_numbers_that_multiply_what_a_job_costs(changes: Any, told: str) -> None:
+    """Each was found by putting huge numbers into every field of a job, and running what was not refused."""
+    terms = msgspec.convert({**msgspec.to_builtins(job()), **changes}, Terms)
+    with pytest.raises((JobError, Refused), match=re.escape(told)):
+        check_limits(Limits(), check_terms(terms, "job"), "shop")
 
 
 def test_accomplices_cannot_fill_up_all_the_room_there_is(tmp_path: Path) -> None:

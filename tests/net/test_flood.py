@@ -20,6 +20,7 @@ class NarrowWire:
     lossless = False
     intact = True
     retry_after: float | None = None
+    turns = 0
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []

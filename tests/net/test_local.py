@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade.errors import Aborted
-from colonnade.messages import Announce, Backward, Enough, Piece, encode
+from colonnade.messages import Announce, Backward, Dealt, Enough, Message, Piece, Veil, Veiled, encode
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import Header, header_size, pack
@@ -118,11 +117,26 @@ def test_what_is_handed_over_has_the_size_of_its_encoding(
     tag: int, size: int, seen: list[int], words: bool
 ) -> None:
     values = np.arange(size, dtype=np.uint64 if words else np.float64)
-    vectors = Piece(tag, values), Backward(tag, values, tuple(seen)), Piece(tag, values.reshape(1, -1))
-    for message in vectors:
+    cube = values[: size // 6 * 6].reshape(-1, 2, 3)
+    messages: list[Message] = [
+        Piece(tag, values),
+        Backward(tag, values, tuple(seen)),
+        Piece(tag, values.reshape(1, -1)),
+        Dealt(tag, cube),
+        Veiled(tag, cube[:, 1, :2]),  # of which every third number is left out
+        Veil(tag, values[None], cube[:, 0], max(seen, default=0)),
+        Veil(tag, np.zeros((0, 0), dtype=np.uint64), values[None]),
+    ]
+    for message in messages:
         received, length = handed(message)
         assert length == len(encode(message))
         assert encode(received) == encode(message)
-        array = received.values if isinstance(received, Piece) else cast(Backward, received).theta
-        assert not array.flags.writeable
-        assert not np.shares_memory(array, values)
+        arrays = [
+            getattr(received, name)
+            for name in ("values", "theta", "moved", "weights")
+            if hasattr(received, name)
+        ]
+        assert arrays
+        for array in arrays:
+            assert not array.flags.writeable
+            assert not np.shares_memory(array, values)

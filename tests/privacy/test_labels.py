@@ -21,7 +21,7 @@ from colonnade.privacy.labels import (
     private_table,
     randomised,
 )
-from colonnade.privacy.mechanisms import gaussian, uniform
+from colonnade.privacy.noise import Noise
 from colonnade.run.federate import plan_for
 
 
@@ -41,19 +41,29 @@ def test_frequencies_are_those_of_the_definition(classes: int, epsilon: float) -
 @given(st.integers(2, 6), st.floats(0.01, 60), st.floats(0, 1, exclude_max=True))
 def test_every_draw_gives_a_class(classes: int, epsilon: float, u: float) -> None:
     codes = np.arange(classes)
-    told = randomised(codes, classes, epsilon, lambda shape: np.full(shape, u))
+    told = randomised(codes, classes, epsilon, lambda rows, draws, width: np.full((len(rows), width), u))
     assert set(told.tolist()) <= set(range(classes))
     assert (told == codes).all() == (u < keep_probability(epsilon, classes))
 
 
-def test_numbers_from_the_operating_system_have_the_right_distribution() -> None:
-    u, z = uniform((40_000,)), gaussian((200, 200)).ravel()
+def test_noise_has_the_right_distribution() -> None:
+    rows, none = np.arange(40_000), np.zeros(40_000, dtype=np.int64)
+    u, z = Noise().uniform(rows, none)[:, 0], Noise().gaussian(rows[:200], none[:200], 200).ravel()
     assert 0 < u.min() < u.max() < 1
     assert abs(u.mean() - 0.5) < 5 / np.sqrt(12 * len(u))
     assert abs(z.mean()) < 5 / np.sqrt(len(z))
     assert z.std() == pytest.approx(1, abs=5 / np.sqrt(2 * len(z)))
     assert abs((np.abs(z) < 1).mean() - 0.6827) < 5 * 0.5 / np.sqrt(len(z))
-    assert not np.array_equal(uniform((4,)), uniform((4,)))
+
+
+def test_noise_is_the_same_for_one_key_row_and_draw_and_another_for_any_other() -> None:
+    noise, rows = Noise(bytes(32)), np.arange(50)
+    drawn = np.concatenate([noise.uniform(rows, np.full(50, draw), 5) for draw in range(4)])
+    assert len(np.unique(drawn)) == drawn.size
+    assert np.array_equal(noise.uniform(rows[::-1], np.full(50, 2), 5), drawn[100:150][::-1])
+    assert not np.isin(Noise().uniform(rows, np.zeros(50, dtype=np.int64)), drawn).any()
+    # more classes than there were change nothing for the others
+    assert np.array_equal(noise.uniform(rows, np.zeros(50, dtype=np.int64), 2), drawn[:50, :2])
 
 
 @pytest.mark.parametrize("name", ["logistic", "smooth_hinge", "softmax", "squared"])
@@ -142,3 +152,11 @@ def test_every_call_draws_anew() -> None:
     first, second = labels(rows), labels(rows)
     assert first.shape == (2, 3)
     assert not np.array_equal(first, second)
+
+
+def test_a_row_that_had_as_many_draws_gets_the_same_one_next_whatever_is_asked_beside_it() -> None:
+    labels = NoisyLabels(np.eye(3), 0.5)
+    first = [labels(np.array([0, 2])), labels(np.array([0, 1, 2]))]
+    labels.drawn[:] = [1, 0, 1]  # as at a checkpoint
+    assert np.array_equal(labels(np.array([2])), first[1][2:])
+    assert np.array_equal(labels(np.array([1, 0])), first[1][[1, 0]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from colonnade.arrays import Numbers
+from colonnade.arrays import Numbers, Rows
 from colonnade.losses import LOSSES
 from colonnade.privacy.labels import NoisyLabels, label_points
 from colonnade.privacy.posterior import Posterior
@@ -20,8 +20,9 @@ class Noted:
     def __init__(self) -> None:
         self.rng, self.given = np.random.default_rng(3), list[Numbers]()
 
-    def __call__(self, shape: tuple[int, ...]) -> Numbers:
-        self.given.append(self.rng.standard_normal(shape))
+    def __call__(self, rows: Rows, draws: Rows, width: int) -> Numbers:
+        normal: Numbers = self.rng.standard_normal((len(rows), width))
+        self.given.append(normal if width > 1 else normal[:, 0])
         return self.given[-1]
 
 

@@ -49,8 +49,8 @@ MORE: list[tuple[str, dict[str, Any]]] = [
 CASES = [*EVERY_CONVERSATION, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)]
 
 
-def order_of(algorithm: str, out: Path, **sections: Any) -> Launch:
-    tables = random_tables(rows=60, test_rows=10)
+def order_of(algorithm: str, out: Path, *, holders: int = 2, **sections: Any) -> Launch:
+    tables = random_tables(active=holders, rows=60, test_rows=10)
     train = {"epochs": 6, **sections.pop("train", {})}
     job = random_job(tables, algorithm, **{"checkpoint": {"every": "epoch"}, "train": train, **sections})
     plan, data = plan_for(job, tables)

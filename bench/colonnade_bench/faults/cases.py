@@ -31,7 +31,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"{self.algorithm} blind" if self.blind else self.algorithm
+        words = [
+            self.algorithm,
+            self.sections.get("train", {}).get("direction"),
+            "blind" if self.blind else None,
+        ]
+        return " ".join(filter(None, [*words, "private" if "privacy" in self.sections else None]))
 
 
 CASES = (

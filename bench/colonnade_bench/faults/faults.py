@@ -1,7 +1,7 @@
-"""`colonnade bench faults`: seeds of simulated faults, kills of real processes, and what checkpoints cost.
+"""`colonnade bench faults`: seeds of simulated faults, kills of processes and daemons, and what it costs.
 
-Seeds and kills are taken apart and run side by side (`--processes`); what has ended is said and written at
-once, so that a bench that is cut off leaves what it has seen.
+Seeds, kills and strikes are taken apart and run side by side (`--processes`); what has ended is said and
+written at once, so that a bench that is cut off leaves what it has seen.
 """
 
 from __future__ import annotations
@@ -17,12 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.errors import ColonnadeError
+from colonnade_bench.faults.daemons import CASES as BETWEEN
+from colonnade_bench.faults.daemons import STRIKES, strike_runs
 from colonnade_bench.faults.kills import CASES, kill_runs
 from colonnade_bench.faults.price import CASES as PRICED
 from colonnade_bench.faults.price import price_of
 from colonnade_bench.faults.seeds import Verdict, run_seeds
 
-PARTS = {"seeds": "simulated faults", "kill": "kill -9 of real processes", "price": "what checkpoints cost"}
+PARTS = {
+    "seeds": "simulated faults",
+    "kill": "kill -9 of real processes",
+    "daemons": "kill -9 between companies",
+    "price": "what checkpoints cost",
+}
 SITTING = 100  # seeds that are one piece of work
 WAITED_S = 5.0  # how long a killed party is waited for; `pp-svmv` imports for some seconds on a busy machine
 Found = tuple[list[str], str, list[dict[str, Any]]]
@@ -45,6 +52,8 @@ def run(
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         # what waits most begins first, and what computes fills the rest
         work = [pool.submit(_killed, k, kill or (3 if quick else 50)) for k in _cases(chosen)]
+        if "daemons" in chosen:
+            work += [pool.submit(_daemons, case, quick) for case in range(len(BETWEEN))]
         last = (seeds or (50 if quick else 1000)) if "seeds" in chosen else 0
         starts = range(0, last, SITTING)
         work += [pool.submit(_seeds, start, min(start + SITTING, last)) for start in starts]
@@ -74,6 +83,18 @@ def _killed(case: int, kills: int) -> Found:
     except ColonnadeError as error:  # the other cases are worth their time
         return [*lines, f"{CASES[case].name}: cannot be measured: {error}"], "kill", []
     return lines, "kill", [asdict(each) for each in found]
+
+
+def _daemons(case: int, quick: bool) -> Found:
+    """One case between daemons, in a process of its own."""
+    lines: list[str] = []
+    try:
+        found = strike_runs(
+            lines.append, BETWEEN[case : case + 1], STRIKES[:3] if quick else STRIKES, seed=case
+        )
+    except (ColonnadeError, RuntimeError) as error:
+        return [*lines, f"{BETWEEN[case].name}: cannot be measured: {error}"], "daemons", []
+    return lines, "daemons", [asdict(each) for each in found]
 
 
 def _seeds(start: int, end: int) -> Found:

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.conversations.predict import ShareKind
+from colonnade.data.party_data import RowLengths
 from colonnade.job import Job, LossName, PrivacyTerms
 from colonnade.job.plan import C, Facts, Pace, Plan, Task
 from colonnade.job.presets import Preset
@@ -51,6 +52,10 @@ Space = Mapping[str, list[Any] | dict[str, Any]]
 
 def _nothing(job: Job, preset: Preset) -> None:
     """Refuse no combination."""
+
+
+def _any_rows(job: Job, rows: RowLengths) -> None:
+    """Refuse no rows."""
 
 
 def _no_intercept(job: Job) -> bool:
@@ -94,6 +99,7 @@ class Conversation(Generic[C]):
 
     What a job may say, and what a run gives away:
     - `check` refuses a job whose choices it cannot combine;
+    - `fits` refuses rows of a job that it cannot train on, before they are prepared, where they are many;
     - `understands` are the keys of `run.rules.ONLY_SOME` that mean something to it;
     - `traits` are facts that the rest of the program asks for;
     - `notes` say in words what a run gives away, `leaks` as parties' policies name it.
@@ -109,6 +115,7 @@ class Conversation(Generic[C]):
     leaks: Callable[[PrivacyTerms], tuple[Leak, ...]]
     losses: Mapping[Task, LossName] = field(default_factory=lambda: LOSSES)
     check: Callable[[Job, Preset], None] = _nothing
+    fits: Callable[[Job, RowLengths], None] = _any_rows
     understands: frozenset[str] = frozenset()
     usual_batch: Callable[[Job, Preset, int], int] = _usual_batch
     ahead: Callable[[Job, int], int] = _one_at_a_time

@@ -44,6 +44,7 @@ INTERVAL_S = 15.0
 """Seconds between two checkpoints, where the job does not say how many epochs."""
 DEAREST = 0.02  # of the time between two checkpoints: what one may take
 GROWTH = 8  # how many times further off the next gate may be than the last was
+_OWN = "secret"  # the name of what `secret` notes
 _SETTLED_S = 0.01  # of virtual time, and some latencies: until all that was sent has arrived
 
 
@@ -120,6 +121,28 @@ class Gates:
                 if known not in self._put_back:
                     raise CheckpointError(f"the checkpoint at gate {self.position} has no {known}")
                 _put(holder, last, self._put_back[known])
+
+    def note(self, name: str, content: bytes) -> None:
+        """Have something on disk before what follows from it; whenever the run goes on it is `noted`.
+
+        ShareError if the disk fails: then nothing may follow from it.
+        """
+        if self.records is not None:
+            self.records.note(name, content)
+
+    def noted(self, name: str) -> bytes | None:
+        """What was noted under this name, in whichever session of the run."""
+        return None if self.records is None else self.records.noted(name)
+
+    def secret(self) -> bytes:
+        """A random key of this party's own, the same whenever the run goes on."""
+        found = self.noted(_OWN)
+        if found is None:
+            if self.position:
+                raise CheckpointError("the secret of this run is lost; start anew without --resume")
+            found = secrets.token_bytes(32)
+            self.note(_OWN, found)
+        return found
 
     def begin(self, unit: int) -> int:
         """Say what one epoch is, once everything is kept; returns the first gate, 0 where there is none."""

@@ -119,9 +119,9 @@ class Schedule:
 
     def _batch(self, number: int, own: int, offset: int) -> Round:
         """The batch of a round that is the own-th of its passes."""
-        epoch, position = divmod(own, self.per_epoch)
-        starts = self._starts
-        position = (position + offset) % self.per_epoch
+        per_epoch, starts = self.per_epoch, self._starts
+        epoch, position = divmod(own, per_epoch)
+        position = (position + offset) % per_epoch
         return Round(number, epoch, starts[position], starts[position + 1])
 
     @cached_property
@@ -162,8 +162,13 @@ class OwnPasses(Schedule):
     def round(self, number: int, offset: int = 0) -> Round:
         """The batch of a round, in its dominator's own pass."""
         own, index = divmod(number, len(self.dominators))
-        begins = index * self.per_epoch // len(self.dominators)
-        return self._batch(number, own, begins + offset)
+        return self._batch(number, own, self._begins[index] + offset)
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """Where in its pass every dominator begins."""
+        count = len(self.dominators)
+        return [index * self.per_epoch // count for index in range(count)]
 
     def given(self, me: str) -> list[Iterator[int]]:
         """The rounds of others: a list for every other dominator."""

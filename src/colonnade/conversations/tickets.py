@@ -142,6 +142,7 @@ class Tickets:
         self.reach = Reach(dominators, ahead, own)
         self.state = TicketsState(limits, [window.state for window in self.windows], marks, self.reach.state)
         self._each = [window.state for window in self.windows]  # looked at in every round
+        self._dominators = dominators
         self._conditions = Conditions()
 
     # -- how far it is ------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ class Tickets:
 
     def past(self, number: int) -> bool:
         """Whether the round is not to be computed any more."""
-        own, index = divmod(number, len(self._each))
+        own, index = divmod(number, self._dominators)
         return own >= self._each[index].stop
 
     def expects(self, number: int) -> bool:
@@ -207,40 +208,44 @@ class Tickets:
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
         if not self.may_begin(number, extra):
             return False
-        own, index = divmod(number, len(self._each))
-        self._each[index].begun = max(self._each[index].begun, own + 1)
+        own, index = divmod(number, self._dominators)
+        each = self._each[index]
+        if own >= each.begun:
+            each.begun = own + 1
         if self.keeper:
             self._close_if_full()
         return True
 
-    def read(self, number: int) -> None:
-        """Note that the weights are read for a round."""
-        self.state.read[number] = self.done
+    def read(self, numbers: Iterable[int]) -> None:
+        """Note that the weights are read for some rounds."""
+        read, done = self.state.read, self.done
+        for number in numbers:
+            read[number] = done
 
     def heard(self, number: int, seen: Sequence[int]) -> None:
         """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
         self.state.seen[number] = seen
-        self.reach.hear(number % len(self.windows))
+        self.reach.hear(number % self._dominators)
 
     def finish(self, numbers: Iterable[int]) -> None:
         """Mark rounds as finished."""
         done = self.done
         for number in numbers:
-            own, index = divmod(number, len(self._each))
+            own, index = divmod(number, self._dominators)
             self._measure(number, done)
             self._each[index].finish(own)
             if self.lead < UNBOUNDED:
-                self.state.marks[index] = [each.begun for each in self.windows]
-        self.reach.look_back([window.begun for window in self.windows])
+                self.state.marks[index] = [each.begun for each in self._each]
+        self.reach.look_back([each.begun for each in self._each])
         self._conditions.wake()
 
     def _measure(self, number: int, done: Sequence[int]) -> None:
         """Note the two delays of a round that is finished now: tau_1 and tau_2."""
         state = self.state
         read, seen = state.read.pop(number), state.seen.pop(number)
-        if (late := _more(seen, read)) > state.tau_1:
+        if seen != read and (late := _more(seen, read)) > state.tau_1:
             state.tau_1 = late
-        if (late := _more(done, seen)) > state.tau_2:
+        if seen != done and (late := _more(done, seen)) > state.tau_2:
             state.tau_2 = late
 
     def _of(self, number: int) -> tuple[int, Window, int]:
@@ -249,30 +254,31 @@ class Tickets:
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
         """Whether the round is within its dominator's window and, at the keeper, has a ticket."""
-        own, index = divmod(number, len(self._each))
+        own, index = divmod(number, self._dominators)
         each = self._each[index]
-        ahead = self.own_ahead + self._beyond(index, extra)
-        if own >= each.base + ahead or own >= each.stop:
+        base = each.base
+        limit = base + self.own_ahead
+        if own >= limit and extra:  # as many beyond its window as the dominator uses, and `extra` at most
+            limit += min(extra, self.reach.beyond(index, base))
+        if own >= limit or own >= each.stop:
             return False
-        if index == self.reach.own and not self.reach.may_launch(each.base):
+        if index == self.reach.own and not self.reach.may_launch(base):
             return False
-        return not self.keeper or self._has_ticket(index, ahead)
+        return not self.keeper or self._has_ticket(index, extra)
 
-    def _beyond(self, index: int, extra: int) -> int:
-        """How many rounds beyond its window a dominator gets: as many as it uses, and `extra` at most."""
-        return min(extra, self.reach.beyond(index, self.windows[index].base)) if extra else 0
-
-    def _has_ticket(self, index: int, most: int) -> bool:
+    def _has_ticket(self, index: int, extra: int) -> bool:
         """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta.
 
         A slow dominator has fewer in hand than a fast one, or at a pause all would wait for it to use them.
         """
-        state, window = self.state, self.windows[index]
+        state, window = self.state, self._each[index]
         if state.leg < len(state.closed):
             return False
         in_hand = window.begun - window.finished
-        if in_hand and in_hand * max(self.done) > most * window.finished:
-            return False
+        if in_hand:
+            most = self.own_ahead + (min(extra, self.reach.beyond(index, window.base)) if extra else 0)
+            if in_hand * max(self.done) > most * window.finished:
+                return False
         if self.lead >= UNBOUNDED:
             return True
         leads = (window.begun - mark[index] for other, mark in enumerate(state.marks) if other != index)
@@ -286,7 +292,7 @@ class Tickets:
         state = self.state
         if state.leg >= len(state.closed):
             return True
-        own, index = divmod(number, len(self._each))
+        own, index = divmod(number, self._dominators)
         return own < state.closed[state.leg][index]
 
     async def due(self, number: int) -> None:
@@ -310,7 +316,7 @@ class Tickets:
         state = self.state
         if not self.keeper or state.leg < len(state.closed):
             return
-        begun = [window.begun for window in self.windows]
+        begun = [each.begun for each in self._each]
         if state.ending or sum(begun) >= state.limits[state.leg]:
             self.close(state.leg, begun, last=state.ending or state.leg == len(state.limits) - 1)
 
@@ -374,7 +380,9 @@ class Tickets:
         state = self.state
         if state.leg >= len(state.closed):
             return False
-        return all(w.base >= count for w, count in zip(self.windows, state.closed[state.leg], strict=True))
+        return all(
+            each.base >= count for each, count in zip(self._each, state.closed[state.leg], strict=True)
+        )
 
     async def reaches(self, number: int) -> bool:
         """Wait until so many rounds are finished; False if the run stops before that."""
@@ -406,6 +414,4 @@ class Tickets:
 
 def _more(these: Sequence[int], those: Sequence[int]) -> int:
     """How many rounds are among these and not among those."""
-    if these == those:
-        return 0
     return sum([one - other for one, other in zip(these, those, strict=True) if one > other])

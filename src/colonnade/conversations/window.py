@@ -111,8 +111,8 @@ class Pacing(Protocol):
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
         ...
 
-    def read(self, number: int) -> None:
-        """Note that the weights are read for a round."""
+    def read(self, numbers: Iterable[int]) -> None:
+        """Note that the weights are read for some rounds."""
         ...
 
     def heard(self, number: int, seen: Sequence[int]) -> None:
@@ -286,7 +286,7 @@ class Window:
     async def due(self, number: int) -> None:
         """Return at once, as all are due."""
 
-    def read(self, number: int) -> None:
+    def read(self, numbers: Iterable[int]) -> None:
         """Do nothing: where dominators take turns the order of rounds says how old weights are."""
 
     async def gates(self) -> AsyncIterator[int]:

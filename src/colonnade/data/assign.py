@@ -6,7 +6,7 @@ file per party. Either way the outcome is the same: a raw table per party, of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from colonnade.data.dialect import Dialect
 from colonnade.data.formats import plain_name
 from colonnade.data.labels import Labels, Task, guessed_task
 from colonnade.data.large import is_large
-from colonnade.data.party_data import PartyData, Recipe
+from colonnade.data.party_data import PartyData, Recipe, RowLengths
 from colonnade.data.prepare import Missing
 from colonnade.data.scaling import Scale
 from colonnade.data.split import (
@@ -66,9 +66,11 @@ def assign(
     class_weight: ClassWeight = None,
     gaps: bool = False,
     helper: str | None = None,
+    fits: Callable[[RowLengths], None] = lambda rows: None,
 ) -> Assigned:
     """Read the job's files and give every party its data.
 
+    `fits` refuses rows that cannot be trained on, where they are so many that preparing them takes long.
     `helper` may hold no columns (`check_holders`).
     `gaps` says that the model takes columns as they are, unless the job wants them scaled or filled.
     `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
@@ -81,7 +83,7 @@ def assign(
             raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
         recipe = _recipe(data, None)
         recipe = recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) else recipe
-        parties, labels = deal(data, Asked(label_holders, task, intercept, seed, recipe))
+        parties, labels = deal(data, Asked(label_holders, task, intercept, seed, recipe), fits)
         dataset = "+".join(sorted(data.files)) if data.files else plain_name(Path(sources[""]))
         guessed = task is None and data.positive is None
         return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True)

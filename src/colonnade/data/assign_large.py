@@ -22,7 +22,7 @@ from colonnade.arrays import Floats, Numbers
 from colonnade.data.dialect import Dialect
 from colonnade.data.labels import Labels, Task, guessed_task
 from colonnade.data.large import BigFile, TestRows, Writer, open_columns, opened, release
-from colonnade.data.party_data import PartyData, Recipe
+from colonnade.data.party_data import PartyData, Recipe, RowLengths
 from colonnade.data.prepare import Preparation
 from colonnade.data.split import split_by_count, split_by_name
 from colonnade.data.table import RawTable, Table, count
@@ -50,8 +50,11 @@ class Holding:
     test: BigFile | None
 
 
-def deal(data: Data, asked: Asked) -> tuple[dict[str, PartyData], Labels]:
-    """Every party's columns, prepared and stored, and how the label became numbers."""
+def deal(data: Data, asked: Asked, fits: Callable[[RowLengths], None]) -> tuple[dict[str, PartyData], Labels]:
+    """Every party's columns, prepared and stored, and how the label became numbers.
+
+    `fits` raises if rows of these lengths cannot be trained on: it is asked before all of them are prepared.
+    """
     _refuse(data)
     root = _root(data)
     holdings = _holdings(data, asked, root)
@@ -61,7 +64,11 @@ def deal(data: Data, asked: Asked) -> tuple[dict[str, PartyData], Labels]:
     known = folder / "done.json"
     if not known.exists():
         _check_ids(data, holdings)
-        made = {party: dealer.store(folder, party) for party in holdings}
+        learnt_by = {party: dealer.learn(party) for party in holdings}
+        fits(dealer.lengths(labels, {party: sizes for party, (_, sizes) in learnt_by.items()}))
+        made = {party: how for party, (how, _) in learnt_by.items()}
+        for party, how in made.items():
+            dealer.store(folder, party, how)
         dealer.store_labels(folder, labels)
         release()
         known.write_bytes(msgspec.json.encode({party: each.to_dict() for party, each in made.items()}))
@@ -95,10 +102,9 @@ class _Dealer:
         task = self.asked.task or ("binary" if data.positive is not None else guessed_task(y, raw.name))
         return Labels.fit(y, task, positive=data.positive, name=raw.name)
 
-    def store(self, folder: Path, party: str) -> Preparation:
-        """Learn a party's preparation, and write its columns."""
+    def store(self, folder: Path, party: str, how: Preparation) -> None:
+        """Write a party's columns, prepared."""
         held = self.holdings[party]
-        how = self._learn(party, held)
         single = not held.file.fine & set(held.columns)
         dtype, width = np.float32 if single else np.float64, len(how.outputs)
 
@@ -107,7 +113,6 @@ class _Dealer:
             return X if isinstance(X, np.ndarray) else X.toarray()
 
         self._write(held, None, columns, lambda n, rows: Writer(folder / party / n, (rows, width), dtype))
-        return how
 
     def store_labels(self, folder: Path, labels: Labels) -> None:
         """Write the labels as numbers: single precision, which a class is exact in, unless they are finer."""
@@ -121,8 +126,9 @@ class _Dealer:
         only = replace(held, columns=())
         self._write(only, label, coded, lambda n, rows: Writer(folder / "labels" / n, (rows,), dtype))
 
-    def _learn(self, party: str, held: Holding) -> Preparation:
-        recipe = self.asked.recipe
+    def learn(self, party: str) -> tuple[Preparation, Floats]:
+        """A party's preparation, and squared lengths of some of its rows so prepared."""
+        recipe, held = self.asked.recipe, self.holdings[party]
         raw = held.file.sample(held.file.wanted(), held.columns, self._tests(held))
         learnt = Preparation.fit(
             raw,
@@ -133,7 +139,19 @@ class _Dealer:
             intercept=self.asked.intercept and party == self.asked.label_holders[0],
         )
         said = f"learnt from {count(raw.rows, 'row')} of {held.file.rows:,}, from all over the file"
-        return replace(learnt, sentences={**learnt.sentences, "done": (said, *learnt.sentences["done"])})
+        sentences = {**learnt.sentences, "done": (said, *learnt.sentences["done"])}
+        return replace(learnt, sentences=sentences), _squares(learnt.transform(raw))
+
+    def lengths(self, labels: Labels, sizes: Mapping[str, Floats]) -> RowLengths:
+        """How long rows are at the parties without the label, from squared lengths of some at each."""
+        held, first = self._labelled, self.asked.label_holders[0]
+        tests, others = self._tests(held), [each for party, each in sizes.items() if party != first]
+        return RowLengths(
+            rows=held.file.rows - (0 if tests is None else tests.count(held.file.rows)),
+            scores=len(labels.classes) if labels.task == "multiclass" else 1,
+            longest=float(sum(each.max() for each in others)),
+            mean=float(sum(each.mean() for each in others)),
+        )
 
     def _tests(self, held: Holding) -> TestRows | None:
         return self.tests if held.test is None else None
@@ -164,6 +182,13 @@ class _Dealer:
                 out["test.npy"].write(values[test])
         for each in out.values():
             each.close()
+
+
+def _squares(table: Table) -> Floats:
+    """The squared length of every row; a gap counts nothing."""
+    X = table.X if isinstance(table.X, np.ndarray) else table.X.toarray()
+    squared: Floats = np.nansum(np.square(X, dtype=np.float64), axis=1)
+    return squared
 
 
 def _refuse(data: Data) -> None:

@@ -6,6 +6,7 @@ into its normal form; the same rules hold for files that are joined here and for
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from colonnade.errors import DataError
 from colonnade.job import Key
 
 PIECE = 2**16  # ids that are Python texts at once
+WHOLE = re.compile(r"[+-]?\d{1,1000}")  # in any script; longer ones are no ids, and slow to read
 NO_ID, TWICE = "no id", "the same row twice"
 
 
@@ -44,14 +46,14 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
                 return text.casefold() if key.case == "lower" else text
             case "integer":
                 digits = text.removesuffix(".0")
-                if not digits.lstrip("+-").isdigit():
+                if WHOLE.fullmatch(digits) is None:
                     raise DataError(f"id column '{name}', row {row + 1}: {text!r} is not a whole number")
                 return str(int(digits))
             case "date":
                 for pattern in key.formats:
                     try:
                         return datetime.strptime(text, pattern).date().isoformat()
-                    except ValueError:
+                    except (ValueError, re.error):  # or the format itself makes no sense
                         continue
         formats = ", ".join(key.formats)
         raise DataError(f"id column '{name}', row {row + 1}: {text!r} is no date like {formats}")

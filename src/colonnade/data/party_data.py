@@ -17,6 +17,19 @@ from colonnade.data.woe import Weighed
 
 
 @dataclass(frozen=True)
+class RowLengths:
+    """How long prepared rows are at parties without the label, added up, as some rows of them show.
+
+    `longest` and `mean` are of squared lengths; `scores` are those of a row.
+    """
+
+    rows: int
+    scores: int
+    longest: float
+    mean: float
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How a party prepares its own columns.
 

@@ -22,7 +22,7 @@ def check_limits(limits: Limits, contract: Contract, me: str, columns: int = 1) 
     """
     terms = contract.terms
     asked = {
-        "epochs": terms.train.epochs,
+        "epochs": terms.train.epochs * (terms.cascade.local_steps or 1),
         "classes": terms.train.classes or 0,
         "deadline_s": terms.network.deadline_s,
         "wait_s": terms.checkpoint.wait_s,
@@ -38,8 +38,8 @@ def _parameters(contract: Contract, me: str, columns: int) -> int:
     """How many numbers this party would train for the job."""
     terms = contract.terms
     if not contract.asks_for_models:
-        features = terms.kernel.features
-        return terms.scores * max(columns, features if isinstance(features, int) else 0)
+        features = [n for n in (terms.kernel.features, terms.kernel.block) if isinstance(n, int)]
+        return terms.scores * max(columns, *features, 0)
     own = terms.model.of(me)
     size = _network(own, columns, own.outputs)
     if contract.is_bare(me):

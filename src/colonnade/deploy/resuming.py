@@ -215,7 +215,7 @@ class Resuming:
         """End the session that a peer has left; tell it if there is no such run."""
         run = self.runs.live.get(message.run)
         if run is None:
-            await self.runs.peers.send(peer, self._fate(peer, message.run))
+            await self.runs.peers.send(peer, await asyncio.to_thread(self._fate, peer, message.run))
         elif peer in run.session.peers and run.state == "running" and run.session.number == message.session:
             run.session.cut(f"{peer} was cut off: {message.reason}")
 
@@ -223,7 +223,7 @@ class Resuming:
         """Hear that the proposer calls all together; tell it if there is no such run."""
         run = self.runs.live.get(message.run)
         if run is None:
-            await self.runs.peers.send(peer, self._fate(peer, message.run))
+            await self.runs.peers.send(peer, await asyncio.to_thread(self._fate, peer, message.run))
             return
         if run.proposer != peer or not run.lasts or run.state == "proposed":
             return

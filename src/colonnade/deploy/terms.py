@@ -40,6 +40,8 @@ from colonnade.run.resolve import Composition, check_tree, compose, looked_up, r
 
 MOST_PARTIES = 8
 LONGEST_NAME = 100
+MOST_FORMATS = 16  # of the dates in one column
+MOST_IDS = 2**40
 MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
 
 
@@ -173,13 +175,8 @@ class Contract:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a run that was cut off goes on once all parties are there again.
-
-        Rounds since the last checkpoint are played twice then; noise that hides labels would have to be paid
-        for twice, so such runs do not go on.
-        """
-        wanted = self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
-        return wanted and self.terms.privacy.mechanism == "none"
+        """Whether a run that was cut off goes on once all parties are there again."""
+        return self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
 
     def is_bare(self, party: str) -> bool:
         """Whether a party may come without columns: a server with the label alone, or a neutral helper."""
@@ -289,8 +286,10 @@ def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
             refuse(f"parties: {key} = true goes with label = true, at every party that holds it or at none")
         if key == "exposure" and saying and terms.train.loss != "poisson":
             refuse("parties: exposure = true is for counts; set train.loss = 'poisson', or drop it")
-    if not terms.align.keys or terms.align.minimum < 1:
-        refuse("align: give at least one key, and a minimum of at least 1")
+    if not terms.align.keys or not 1 <= terms.align.minimum <= MOST_IDS:
+        refuse("align: give at least one key, and a minimum of at least 1 and at most 2^40")
+    if any(len(key.formats) > MOST_FORMATS for key in terms.align.keys):
+        refuse(f"align.keys: every value is tried with every format; give at most {MOST_FORMATS}")
     split = terms.split
     if not (0 < split.test < 1 and 0 <= split.validation < 1 and split.test + split.validation < 1):
         refuse("split: test and validation are parts of the rows, above 0 and together below 1")

@@ -52,6 +52,7 @@ from colonnade.net.network import Deliver
 from colonnade.net.network import Lost as LostCall
 from colonnade.net.network import Restored as RestoredCall
 from colonnade.net.recorder import Recorder
+from colonnade.net.stream.channel import LATER
 from colonnade.net.stream.framing import stream_framing
 from colonnade.run.party import Party, first_cause
 
@@ -62,6 +63,7 @@ class PipeWire:
     lossless = False
     intact = True
     retry_after: float | None = None
+    turns = LATER
 
     def __init__(self, pipe: Pipe[ToWorker], stretch: int) -> None:
         self._pipe, self._stretch = pipe, stretch

@@ -32,6 +32,8 @@ from colonnade.job.sections import (
 Refuse = Callable[[str], NoReturn]
 
 LEAST_MEMORY = 10**8  # below that there is room for nothing but the program
+LEAST, LARGEST = 1e-30, 1e30  # of steps and widths, whose squares and quotients must be numbers, too
+MOST_BINS = 10_000  # of a column, before any are joined
 
 
 def check(job: Job, where: str) -> None:
@@ -114,8 +116,8 @@ def _check_train(train: Train, refuse: Refuse) -> None:
         refuse(f"train.ahead: {train.ahead} is not a positive number of batches in flight")
     if train.evaluate_every < 0:
         refuse("train.evaluate_every: give epochs between evaluations, or 0 for the end only")
-    if isinstance(train.step, float) and not 0 < train.step < float("inf"):
-        refuse(f"train.step: {train.step} is not a positive number")
+    if isinstance(train.step, float) and not LEAST <= train.step <= LARGEST:
+        refuse(f"train.step: {train.step} is not a positive number from {LEAST:g} to {LARGEST:g}")
     if train.l2 != "auto" and not 0 <= train.l2 < float("inf"):
         refuse(f"train.l2: {train.l2} is not a number >= 0")
     if not 0 <= train.l1 < float("inf"):
@@ -221,8 +223,8 @@ def _check_kernel(kernel: Kernel, refuse: Refuse) -> None:
     for key, number in (("block", kernel.block), ("features", kernel.features)):
         if isinstance(number, int) and number < 1:
             refuse(f"kernel.{key}: {number} is not a positive number of random features")
-    if isinstance(kernel.sigma, float) and not 0 < kernel.sigma < float("inf"):
-        refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth")
+    if isinstance(kernel.sigma, float) and not LEAST <= kernel.sigma <= LARGEST:
+        refuse(f"kernel.sigma: {kernel.sigma} is not a positive bandwidth from {LEAST:g} to {LARGEST:g}")
     if kernel.momentum is not None and not 0 <= kernel.momentum < 1:
         refuse(f"kernel.momentum: {kernel.momentum} is not a number from 0 to below 1")
     if kernel.fraction != "auto" and not 0 < kernel.fraction < float("inf"):
@@ -264,6 +266,8 @@ def _check_woe(woe: Woe, refuse: Refuse) -> None:
     ):
         if number < lowest:
             refuse(f"woe.{key}: {number} is too few; give {lowest} or more")
+    if woe.bins > MOST_BINS:
+        refuse(f"woe.bins: {woe.bins} bins are too many; at most {MOST_BINS}")
 
 
 def _check_tune(tune: Tune, refuse: Refuse) -> None:

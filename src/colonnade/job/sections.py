@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -69,18 +70,19 @@ def _said(value: object) -> object:
     """A value without the fields of sections that are as they are by default."""
     match value:
         case Section():
-            fields = {field.name: field for field in msgspec.structs.fields(value)}
-            there = {name: getattr(value, name) for name in fields}
-            return {
-                fields[name].encode_name: _said(each)
-                for name, each in there.items()
-                if not _is_default(each, fields[name])
-            }
+            there = [(field, getattr(value, field.name)) for field in _fields(type(value))]
+            return {field.encode_name: _said(each) for field, each in there if not _is_default(each, field)}
         case dict():
             return {key: _said(each) for key, each in value.items()}
         case list() | tuple():
             return [_said(each) for each in value]
     return value
+
+
+@cache
+def _fields(kind: type[Section]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a kind of section, whose types take long to read."""
+    return msgspec.structs.fields(kind)
 
 
 def _is_default(value: object, field: msgspec.structs.FieldInfo) -> bool:

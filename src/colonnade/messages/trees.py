@@ -87,11 +87,15 @@ class Grown(Message, frozen=True, tag=76):
 
 
 class Shuffled(Message, frozen=True, tag=77):
-    """What a dealer makes of random words for one column of a tree (`conversations/boost/blind`)."""
+    """What a dealer makes of random words for one column of a tree (`conversations/boost/blind`).
+
+    `order` is that of the column's rows; of many rows none is told, and the receiver draws it, too.
+    """
 
     personal: ClassVar[bool] = True
     tag: int
     words: Numbers
+    order: Numbers
 
 
 class Rest(Message, frozen=True, tag=78):

@@ -18,7 +18,7 @@ from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, Routes,
 from colonnade.net.inprocess.handover import handed
 from colonnade.net.inprocess.local import LocalWire, Take
 from colonnade.net.line import Line
-from colonnade.net.meter import Meter
+from colonnade.net.meter import Meter, Weighed, weighed
 from colonnade.net.network import Wire
 
 LINGER = 2.0
@@ -60,54 +60,55 @@ class Delivery:
 
     def post(self, to: str, message: Message, payload: bytes | None = None) -> Awaitable[None] | None:
         """Send a message, or these bytes for it. What comes back, if anything, is to be awaited."""
-        line = self._line(to)
+        if to not in self._lines:
+            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
         if payload is None and to in self._near:
-            self._hand_over(to, line, message, handed(message))
+            self._hand_over((to,), message)
             return None
-        if payload is None:
-            payload = encode(message)
-        if HEADER_LIMIT + len(payload) > self._size_limit:
-            raise self._too_long(message, len(payload))
-        sequence = line.number()
-        frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
-        self.meter.sent(message, to, len(frame), *self._wire.framing(len(frame)))
-        if not self._wire.lossless:
-            line.keep(sequence, frame)
-            self._schedule_retry()
-        return self._wire.send(to, frame)
+        return self._send(to, encode(message) if payload is None else payload, weighed(message))
 
     def post_all(self, peers: Sequence[str], message: Message) -> list[tuple[str, Awaitable[None] | None]]:
         """Send a message, which is encoded or copied once, to several peers."""
-        near = [peer for peer in peers if peer in self._near]
-        if near:
-            given = handed(message)
-            for peer in near:
-                self._hand_over(peer, self._line(peer), message, given)
-        if len(near) == len(peers):
+        if near := [peer for peer in peers if peer in self._near]:
+            self._hand_over(near, message)
+            peers = [peer for peer in peers if peer not in self._near]
+        if not peers:
             return []
-        payload = encode(message)
-        return [(peer, self.post(peer, message, payload)) for peer in peers if peer not in self._near]
+        payload, known = encode(message), weighed(message)
+        return [(peer, self._send(peer, payload, known)) for peer in peers]
 
-    def _hand_over(self, to: str, line: Line, message: Message, given: tuple[Message, int]) -> None:
-        """Give another party of this process its copy of a message, which would have this size."""
-        copy, length = given
+    def _send(self, to: str, payload: bytes, known: Weighed) -> Awaitable[None] | None:
+        """Send the bytes of a message as the next frame to a peer."""
+        if HEADER_LIMIT + len(payload) > self._size_limit:
+            raise self._too_long(known, len(payload))
+        line, wire = self._lines[to], self._wire
+        sequence = line.number()
+        frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
+        size = len(frame)
+        self.meter.sent(known, to, size, *wire.framing(size))
+        if not wire.lossless:
+            line.keep(sequence, frame)
+            if wire.retry_after is not None:
+                self._schedule_retry()
+        return wire.send(to, frame)
+
+    def _hand_over(self, peers: Sequence[str], message: Message) -> None:
+        """Give other parties of this process their copy of a message; its bytes count as if it was sent."""
+        copy, length = handed(message)
+        meter, known = self.meter, weighed(message)
         if HEADER_LIMIT + length > self._size_limit:
-            raise self._too_long(message, length)
-        line.sent += 1
-        size = length + header_size(line.sent, line.taken)
-        self.meter.sent(message, to, size)
-        self._near[to](self._me, copy, size)
+            raise self._too_long(known, length)
+        for peer in peers:
+            line = self._lines[peer]
+            line.sent += 1
+            size = length + header_size(line.sent, line.taken)
+            meter.sent(known, peer, size)
+            self._near[peer](self._me, copy, size)
 
-    def _line(self, to: str) -> Line:
-        line = self._lines.get(to)
-        if line is None:
-            raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
-        return line
-
-    def _too_long(self, message: Message, length: int) -> OversizedMessage:
+    def _too_long(self, known: Weighed, length: int) -> OversizedMessage:
         """The error for what is too long; raised before it gets a number, for which the peer would wait."""
         return OversizedMessage(
-            f"a {type(message).__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
+            f"a {known[0].__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
             f"{self._size_limit}; use a smaller batch"
         )
 
@@ -175,35 +176,42 @@ class Delivery:
             raise UnknownParty(f"{sender!r} is not part of this run")
         if len(frame) > self._size_limit:
             raise OversizedMessage(f"a frame of {len(frame)} bytes from {sender} is over {self._size_limit}")
-        header, payload = unpack(frame, demand=self._checked)
-        if header.route != self._routes.of[sender]:
-            raise self._routes.refusal(sender, header.route)
-        if header.kind > RESEND or header.acknowledged > line.sent:
-            raise MalformedMessage(f"{sender} sent a frame of kind {header.kind} that makes no sense")
-        if line.acknowledge(header.acknowledged):
-            self._check_settled()
-        if header.kind != DATA:
-            if header.kind == RESEND:
+        (kind, route, sequence, acknowledged), payload = unpack(frame, demand=self._checked)
+        if route != self._routes.of[sender]:
+            raise self._routes.refusal(sender, route)
+        if kind > RESEND or acknowledged > line.sent:
+            raise MalformedMessage(f"{sender} sent a frame of kind {kind} that makes no sense")
+        if acknowledged > line.acknowledged:
+            line.acknowledge(acknowledged)
+            if self._settled is not None:
+                self._check_settled()
+        if kind != DATA:
+            if kind == RESEND:
                 self._resend(sender)
             return
-        ready = line.take(header.sequence, frame)
+        ready = line.take(sequence, frame)
         if ready is None:
             self._control(sender, ACK)  # our acknowledgement was lost
             return
-        if line.gap_is_news():
+        if line.early and line.gap_is_news():
             self._control(sender, RESEND)
         for taken in ready:
-            try:
-                message = decode(payload if taken is frame else unpack(taken)[1])
-                length, sealed = self._wire.framing(len(taken))
-                self.meter.received(len(taken) + length + sealed)
-                self._take(sender, message, len(taken))
-            except RefusedMessage as refusal:
-                # the frames behind it were taken as well and must still be delivered
-                self.meter.refused[type(refusal).__name__] += 1
-                self._refuse(sender, refusal)
-        if line.owes_ack() and not self._wire.lossless:
+            self._deliver(sender, taken, payload if taken is frame else unpack(taken)[1])
+        if not self._wire.lossless and line.owes_ack():
             self._control(sender, ACK)
+
+    def _deliver(self, sender: str, frame: bytes, payload: memoryview) -> None:
+        """Hand over the message of a frame whose turn it is."""
+        try:
+            message = decode(payload)
+            size, meter = len(frame), self.meter
+            meter.received_messages += 1
+            meter.received_bytes += size + sum(self._wire.framing(size))
+            self._take(sender, message, size)
+        except RefusedMessage as refusal:
+            # the frames behind it were taken as well and must still be delivered
+            self.meter.refused[type(refusal).__name__] += 1
+            self._refuse(sender, refusal)
 
     # -- faults -------------------------------------------------------------------------------------
 
@@ -254,9 +262,9 @@ class Delivery:
             self._resend(to, first)
 
     def _schedule_retry(self) -> None:
-        if self._wire.retry_after is not None and self._retry is None:
-            loop = asyncio.get_running_loop()
-            self._retry = loop.call_later(self._wire.retry_after, self._retry_now)
+        after = self._wire.retry_after
+        if after is not None and self._retry is None:
+            self._retry = asyncio.get_running_loop().call_later(after, self._retry_now)
 
     def _retry_now(self) -> None:
         self._retry = None

@@ -58,8 +58,13 @@ class Array:
     def wrong(self, value: object) -> str:
         if not isinstance(value, np.ndarray):
             return f"a {type(value).__name__} where an array was due"
-        if value.shape == self.shape and value.dtype is _TYPES.get(self.dtype) and self._surely_within(value):
-            return ""  # what nearly all messages are, found out with one look
+        if value.shape == self.shape and value.dtype is _TYPES.get(self.dtype):
+            # what nearly all messages are, found out with one look: a sum of squares bounds every entry, and
+            # NaN is never smaller
+            if self.high == math.inf and self.low == -math.inf:
+                return ""
+            if self.low == -MOST and self.high == MOST and np.vdot(value, value) <= MOST:
+                return ""
         if value.dtype != self.dtype or not self._fits(value.shape):
             due = ", ".join("any" if size is None else str(size) for size in self.shape)
             return f"{value.shape} {value.dtype} values; ({due}) {self.dtype} were due"
@@ -69,13 +74,6 @@ class Array:
             found = f"{value.min():.3g} to {value.max():.3g}"
             return f"values from {found}; from {self.low:g} to {self.high:g} may be"
         return ""
-
-    def _surely_within(self, value: Numbers) -> bool:
-        """Whether a sum of squares tells that every entry lies within the bounds; False proves nothing."""
-        if self.high == math.inf and self.low == -math.inf:
-            return True
-        # a sum of squares bounds every entry, and NaN is never smaller
-        return self.low == -MOST and self.high == MOST and bool(np.vdot(value, value) <= MOST)
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         if self.or_nothing and shape == (0,):

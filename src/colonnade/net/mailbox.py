@@ -121,8 +121,10 @@ class Mailbox:
                 await self._waits.until(key, missing, _words(kind, tag))
         self._forget(key)
         gathered = self._tagged.pop(key, {})
-        for sender, message in gathered.items():
-            expect(sender, message, due)
+        for field, each in due.items():
+            for sender, message in gathered.items():
+                if each.wrong(getattr(message, field)):
+                    expect(sender, message, due)
         return cast(dict[str, M], gathered)
 
     async def drain(self, kind: type[M], *, patient: bool) -> list[tuple[str, M]]:

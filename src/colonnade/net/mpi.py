@@ -54,6 +54,7 @@ class MpiWire:
     lossless = True
     intact = True
     retry_after: float | None = None
+    turns = 2
 
     def __init__(self, comm: Comm, places: Mapping[str, int]) -> None:
         self._comm = comm

@@ -88,6 +88,10 @@ class Network(Protocol):
         """One message of this kind and tag from every peer; `due` says what its fields must be."""
         ...
 
+    async def catch_up(self) -> None:
+        """Let all be heard that has come while this party computed."""
+        ...
+
     def fail(self, error: ColonnadeError) -> None:
         """End every wait, now and later, with this error: the run cannot go on."""
         ...
@@ -134,12 +138,14 @@ class Wire(Protocol):
     `intact`: a frame that arrives is as it was sent, so it needs no checksum.
     `retry_after`: seconds without an acknowledgement after which a frame is sent again; None where the
     wire itself says when frames may be missing (`Restored`).
+    `turns`: of the event loop until a frame that has come is delivered; 0 where sending it delivers it.
     `framing`: bytes that the wire itself adds to a frame of the given size: ours, and its encryption's.
     """
 
     lossless: bool
     intact: bool
     retry_after: float | None
+    turns: int
 
     def framing(self, size: int) -> tuple[int, int]: ...
 

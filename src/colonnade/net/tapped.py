@@ -15,7 +15,8 @@ class TappedWire:
 
     def __init__(self, wire: Wire, said: Frame, heard: Frame | None = None) -> None:
         self._wire, self._said, self._heard = wire, said, heard
-        self.lossless, self.intact, self.retry_after = wire.lossless, wire.intact, wire.retry_after
+        self.lossless, self.intact = wire.lossless, wire.intact
+        self.retry_after, self.turns = wire.retry_after, wire.turns
 
     def framing(self, size: int) -> tuple[int, int]:
         return self._wire.framing(size)

@@ -70,6 +70,7 @@ class Budget:
     allowed: int
     spent: Rows
     multiplier: float
+    told_before: int = 0  # replies about a row in earlier sessions of the run, at most
 
     @staticmethod
     def plan(epsilon: float, delta: float, allowed: int, rows: int) -> Budget:
@@ -92,4 +93,5 @@ class Budget:
 
     def epsilon_spent(self) -> float:
         """Epsilon so far, for the label that was used most."""
-        return epsilon_of(self.multiplier, int(self.spent.max(initial=0)), self.delta)
+        replies = max(int(self.spent.max(initial=0)), self.told_before)
+        return epsilon_of(self.multiplier, replies, self.delta)

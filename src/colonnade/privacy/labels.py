@@ -23,7 +23,8 @@ A training run is one release; two runs on the same labels spend twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from math import exp
 from typing import Any
 
@@ -34,7 +35,10 @@ from colonnade.data.table import Table
 from colonnade.job import LossName, PrivacyTerms
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES, Loss
-from colonnade.privacy.mechanisms import Draw, gaussian, uniform
+from colonnade.privacy.noise import Noise
+
+Draw = Callable[[Rows, Rows, int], Numbers]
+"""So many random numbers for each of these rows, each of which has had so many draws before."""
 
 
 def keep_probability(epsilon: float, classes: int) -> float:
@@ -46,17 +50,18 @@ def keep_probability(epsilon: float, classes: int) -> float:
     return 1 / (1 + (classes - 1) * exp(-epsilon))
 
 
-def randomised(codes: Rows, classes: int, epsilon: float, draw: Draw = uniform) -> Numbers:
+def randomised(codes: Rows, classes: int, epsilon: float, draw: Draw | None = None) -> Numbers:
     """The classes 0 ... k - 1 after randomised response: each is kept, or replaced by one of the others."""
     keep = keep_probability(epsilon, classes)
-    u = draw(codes.shape)
+    rows = np.arange(len(codes))
+    u = (draw or Noise().uniform)(rows, np.zeros_like(rows), 1)[:, 0]
     # what is left of the unit interval after `keep`, in equal parts for the other classes
     part = np.maximum(u - keep, 0.0) / max(1 - keep, 1e-300) * (classes - 1)
     other = 1 + np.minimum(part, classes - 2).astype(np.int64)
     return np.where(u < keep, codes, (codes + other) % classes)
 
 
-def private_table(table: Table, plan: Plan[Any]) -> Table:
+def private_table(table: Table, plan: Plan[Any], noise: Callable[[], Noise] = Noise) -> Table:
     """The table with labels to train on instead of the true ones, if the plan wants that and it has any."""
     terms, objective = plan.privacy, plan.objective
     if terms.mechanism != "labels" or table.y is None:
@@ -64,16 +69,16 @@ def private_table(table: Table, plan: Plan[Any]) -> Table:
     loss, epsilon = LOSSES[objective.loss], terms.epsilon or 0.0
     match loss.task:
         case "binary":
-            y = 2.0 * randomised((table.y > 0).astype(np.int64), 2, epsilon) - 1
+            y = 2.0 * randomised((table.y > 0).astype(np.int64), 2, epsilon, noise().uniform) - 1
         case "multiclass":
             codes = table.y.astype(np.int64)
-            y = randomised(codes, objective.classes, epsilon).astype(np.float64)
+            y = randomised(codes, objective.classes, epsilon, noise().uniform).astype(np.float64)
         case _:
             from colonnade.privacy.accountant import multiplier_for  # loads dp-accounting
 
             points, sensitivity = label_points(table.y, loss, terms.clip)
             deviation = sensitivity * multiplier_for(epsilon, terms.delta, 1)
-            y = NoisyLabels(points, deviation)(np.arange(len(points)))
+            y = NoisyLabels(points, deviation, noise().gaussian)(np.arange(len(points)))
     return replace(table, y=y)
 
 
@@ -93,15 +98,26 @@ def label_points(y: Numbers, loss: Loss, clip: float, classes: int | None = None
     return np.clip(y, -clip, clip), 2 * clip
 
 
-@dataclass(frozen=True)
+@dataclass
 class NoisyLabels:
-    """Labels with fresh noise: every call draws anew, and counts as one release of each of its rows."""
+    """Labels with noise: a call is the next draw of each of its rows (all different), and one release of it.
+
+    `drawn` is all that calls change: a row that has had as many draws gets the same one next.
+    """
 
     points: Numbers
     deviation: float
-    draw: Draw = gaussian
+    draw: Draw = field(default_factory=lambda: Noise().gaussian)
+    drawn: Rows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.drawn = np.zeros(len(self.points), dtype=np.int64)
 
     def __call__(self, rows: Rows) -> Numbers:
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError("a row has one draw in a call: two would be the same")
         points = self.points[rows]
-        noisy: Numbers = points + self.deviation * self.draw(points.shape)
+        normal = self.draw(rows, self.drawn[rows], points.size // max(len(rows), 1))
+        self.drawn[rows] += 1
+        noisy: Numbers = points + self.deviation * normal.reshape(points.shape)
         return noisy

@@ -12,13 +12,11 @@ directions, so it knows them: there is no amplification by sampling, and every r
 in is counted in full (`privacy.accountant`). The outputs a client sends are its own; only the labels need
 protection from it.
 
-All noise comes from the operating system (`uniform`, `gaussian`), never from the job's seed, which every
-client knows.
+All noise comes from the operating system, never from the job's seed, which every client knows.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import SystemRandom
@@ -29,8 +27,6 @@ from colonnade.arrays import Numbers
 from colonnade.optim.smoothing import Smoothing
 
 Gauss = Callable[[float, float], float]
-Draw = Callable[[tuple[int, ...]], Numbers]
-"""Draws independent random numbers in an array of this shape."""
 
 
 def mean_losses(losses: Numbers) -> Numbers:
@@ -68,19 +64,3 @@ def clip_rows(rows: Numbers, length: float) -> Numbers:
     norms = np.linalg.norm(safe, axis=1, keepdims=True)
     clipped: Numbers = safe * np.minimum(1.0, length / np.maximum(norms, 1e-300))
     return clipped
-
-
-def uniform(shape: tuple[int, ...]) -> Numbers:
-    """Numbers strictly between 0 and 1, of 53 random bits each."""
-    bits = np.frombuffer(os.urandom(8 * int(np.prod(shape))), dtype=np.uint64) >> np.uint64(11)
-    # doubles have 53 bits: the middles of 2^53 equal parts round to 1 at the upper end, and 1 has no quantile
-    middles: Numbers = np.minimum((bits + 0.5) * 2.0**-53, 1 - 2.0**-53)
-    return middles.reshape(shape)
-
-
-def gaussian(shape: tuple[int, ...]) -> Numbers:
-    """Standard normal numbers, by the inverse of the distribution function."""
-    from scipy.special import ndtri  # slow to load, and few runs draw noise
-
-    normal: Numbers = ndtri(uniform(shape))
-    return normal

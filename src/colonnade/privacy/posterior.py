@@ -25,21 +25,19 @@ from colonnade.privacy.labels import NoisyLabels
 class Posterior:
     """Labels to train on: every call draws once for each row and returns the mean given all its draws."""
 
-    def __init__(self, release: NoisyLabels, loss: Loss, clip: float) -> None:
-        self._release, self._task, self._clip = release, loss.task, clip
-        self._sum = np.zeros_like(release.points, dtype=np.float64)
-        self._draws = np.zeros(len(release.points), dtype=np.int64)
+    def __init__(self, labels: NoisyLabels, loss: Loss, clip: float) -> None:
+        self.labels, self._task, self._clip = labels, loss.task, clip
+        self.sum = np.zeros_like(labels.points, dtype=np.float64)
 
     def __call__(self, rows: Rows) -> Numbers:
-        self._sum[rows] += self._release(rows)
-        self._draws[rows] += 1
-        total: Numbers = self._sum[rows]
+        self.sum[rows] += self.labels(rows)
+        total: Numbers = self.sum[rows]
         match self._task:
             case "binary":
-                return np.tanh(total / self._release.deviation**2)
+                return np.tanh(total / self.labels.deviation**2)
             case "multiclass":
                 from scipy.special import softmax
 
-                mean: Numbers = softmax(total / self._release.deviation**2, axis=-1)
+                mean: Numbers = softmax(total / self.labels.deviation**2, axis=-1)
                 return mean
-        return np.clip(total / self._draws[rows], -self._clip, self._clip)
+        return np.clip(total / self.labels.drawn[rows], -self._clip, self._clip)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ def read(composition: Composition) -> Assigned:
         class_weight=job.train.class_weight,
         gaps=composition.has("takes-gaps"),
         helper=job.secure.helper,
+        fits=partial(composition.conversation.fits, job),
     )
 
 

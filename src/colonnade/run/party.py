@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,6 @@ import msgspec
 import numpy as np
 
 from colonnade import __version__
-from colonnade.arrays import Floats
 from colonnade.conversations.context import NO_MODELS, Context, GivenModels, Measuring, Outcome
 from colonnade.conversations.gates import Gates
 from colonnade.data.table import Table
@@ -32,6 +31,7 @@ from colonnade.job import HERE, MEMORY, EngineTerms, SumName
 from colonnade.job.plan import Plan
 from colonnade.net.endpoint import Endpoint
 from colonnade.privacy.labels import private_table
+from colonnade.privacy.noise import Noise
 from colonnade.records import Records
 from colonnade.result import Moment
 from colonnade.run.registry import CONVERSATIONS
@@ -244,7 +244,7 @@ async def train(party: Party, work: Work, net: Endpoint, measuring: Endpoint | N
                     net=net,
                     sum=secure,
                     measuring=Measuring(measuring or net, beside),
-                    train=_labelled(work, gates),
+                    train=private_table(work.train, plan, lambda: Noise(gates.secret())),
                     test=work.test,
                     target_loss=work.target_loss,
                     progress=work.progress,
@@ -272,25 +272,8 @@ def _gates(work: Work, net: Endpoint) -> Gates:
     data = cache(lambda: fingerprint(work.train, work.test))
     records = Records(kept.folder, kept.disk, net.me, job, data)
     if not kept.resume:
-        records.clear()
+        records.forget()
     return Gates(net, plan.evaluator, records, plan.checkpoints, plan.network.latency_ms / 1e3)
-
-
-@dataclass
-class _Drawn:
-    """Labels that were randomised: drawn once for a run, however often it goes on."""
-
-    y: Floats | None
-
-
-def _labelled(work: Work, gates: Gates) -> Table:
-    """The rows to train on, with randomised labels where the plan wants that."""
-    table = private_table(work.train, work.plan)
-    if table is work.train:
-        return table
-    drawn = _Drawn(table.y)
-    gates.keep(drawn, "y")
-    return replace(table, y=drawn.y)
 
 
 def fingerprint(*tables: Table | None) -> str:

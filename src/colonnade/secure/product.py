@@ -3,7 +3,8 @@
 The roles are those of one block: the asker A knows a vector, the owner P the columns X (n rows), the dealer T
 neither. Once, P sends A the veiled columns E = X - M, where M are words that P and T share; T makes rows of M
 anew whenever it needs them. A vector of one word for every column is *shared* if P and A hold words that add
-up to it. Everything is exact in the ring of integers modulo 2^64.
+up to it. A may ask several owners at once: what they veiled lies side by side. Everything is exact in the
+ring of integers modulo 2^64.
 
     scores    X w of a shared w = p + s, into a sum with root A: A -> P: s - v;
               P adds X (p + s - v), T adds M v, A adds E v                      v: words of A and T
@@ -19,9 +20,11 @@ anybody knows w or t. Its words have the lot's tag, and a tag is good for one lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +40,9 @@ ADDED = "added"  # a, which hides what is added: for A and T
 DEALT = "dealt"  # r, which hides what T deals: for P and T
 
 
-NARROW, CACHED = 16, 2**15  # columns, and words, up to which a product of matrices is quicker than a sum
+NARROW, FEW = 16, 2**17  # what of columns, and of words times columns, makes a product quicker than a sum
+KEPT = 2**22  # words that a dealer keeps of a table rather than to make them anew
+STRETCH = 4096  # rows that a dealer makes at a time
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,15 @@ class Lot:
     @cached_property
     def cuts(self) -> list[slice]:
         """Where every batch lies among the rows."""
-        ends = np.cumsum([len(batch) for batch in self.batches]).tolist()
-        return [slice(end - len(batch), end) for end, batch in zip(ends, self.batches, strict=True)]
+        return cuts_of(len(batch) for batch in self.batches)
 
     def masks(self, words: Words) -> list[Words]:
-        """Words for all that is added, a [vectors, rows] array for every batch."""
+        """Words for all that is added, [..., vectors, rows] for every batch."""
         per_row = self.added
-        return [words[per_row * cut.start : per_row * cut.stop].reshape(per_row, -1) for cut in self.cuts]
+        return [
+            words[..., per_row * cut.start : per_row * cut.stop].reshape(*words.shape[:-1], per_row, -1)
+            for cut in self.cuts
+        ]
 
 
 def scores_of(X: Words, vectors: Words) -> Words:
@@ -75,7 +82,7 @@ def scores_of(X: Words, vectors: Words) -> Words:
 
 def sums_of(X: Words, weights: Words) -> Words:
     """The sums of rows, weighted: [vectors, columns]."""
-    few = X.shape[1] <= NARROW and X.size <= CACHED
+    few = X.size * X.shape[1] <= FEW
     found: Words = weights @ X if few else np.einsum("ij,ki->kj", X, weights)
     return found
 
@@ -87,16 +94,18 @@ def taken(X: Words, rows: Rows) -> Words:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """P's columns: numbers that are small take half the memory, and half the time to be gathered from it."""
+    """P's columns: numbers that are small take less memory, and less time to be gathered from it."""
 
-    values: Words | NDArray[np.int32]
+    values: NDArray[np.int16] | NDArray[np.int32] | NDArray[np.int64]
 
     @staticmethod
     def of(X: Words) -> Columns:
         """Columns given as words."""
         numbers = X.view(np.int64)
-        small = numbers.astype(np.int32)
-        return Columns(small if np.array_equal(small, numbers) else X)
+        largest = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
+        if largest < 2**31:
+            return Columns(numbers.astype(np.int16) if largest < 2**15 else numbers.astype(np.int32))
+        return Columns(numbers)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -109,6 +118,10 @@ class Columns:
         """Some rows, as words."""
         found = self.values.take(rows, axis=0, mode="clip")
         return found.astype(np.int64, copy=False).view(np.uint64)
+
+    def stretch(self, start: int, end: int) -> Words:
+        """A copy of neighbouring rows, as words."""
+        return self.values[start:end].astype(np.int64).view(np.uint64)
 
 
 class Owner:
@@ -124,13 +137,17 @@ class Owner:
         """The veiled columns of a table in stretches of so many rows, each with its first row."""
         count = len(self._tables[table])
         for start in range(0, count, size):
-            yield start, self.veiled_rows(table, np.arange(start, min(start + size, count)))
+            rows = np.arange(start, min(start + size, count))
+            yield start, self._veil(table, rows, self._tables[table].stretch(start, start + size))
 
     def veiled_rows(self, table: str, rows: Rows) -> Words:
         """The veiled columns of some rows."""
+        return self._veil(table, rows, self._tables[table].taken(rows))
+
+    def _veil(self, table: str, rows: Rows, values: Words) -> Words:
         masks = self._streams.shared(self._roles.dealer, COLUMNS, self._roles, table)
-        veiled: Words = self._tables[table].taken(rows) - masks.table(rows, self.width)
-        return veiled
+        values -= masks.table(rows, self.width)
+        return values
 
     def take(self, lot: Lot) -> OwnerLot:
         """The lot's words that only P and T know."""
@@ -166,59 +183,102 @@ class OwnerLot:
 
 
 class Dealer:
-    """T of one block: it makes words, and sees none of anybody's."""
+    """T of one block: it makes words, and sees none of anybody's. `sizes` are the rows of tables."""
 
-    def __init__(self, streams: PairStreams, roles: Roles, width: int) -> None:
+    def __init__(
+        self, streams: PairStreams, roles: Roles, width: int, sizes: Mapping[str, int] | None = None
+    ) -> None:
         self._streams, self._roles, self.width = streams, roles, width
         self._scored = streams.shared(roles.asker, SCORED, roles)
         self._added = streams.shared(roles.asker, ADDED, roles)
         self._dealt = streams.shared(roles.owner, DEALT, roles)
+        self._sizes = sizes or {}
+        self._kept: dict[str, Words] = {}
 
     def deal(self, lot: Lot) -> tuple[list[Words], Words]:
         """What T adds to the scores of every batch, and what it sends to A: [batches, added, columns]."""
-        batches, width = len(lot.batches), self.width
-        masks = self._streams.shared(self._roles.owner, COLUMNS, self._roles, lot.table)
-        M = masks.table(lot.rows, width)
+        shape = len(lot.batches), lot.scored, self.width
+        v = self._scored.once(lot.tag, math.prod(shape)).reshape(shape) if lot.scored else _NONE
+        a = lot.masks(self._added.once(lot.tag, len(lot.rows) * lot.added)) if lot.added else []
         scores: list[Words] = []
-        if lot.scored:
-            v = self._scored.once(lot.tag, batches * lot.scored * width).reshape(batches, lot.scored, width)
-            scores = [scores_of(M[cut], v[k]) for k, cut in enumerate(lot.cuts)]
+        sums: list[Words] = []
+        for k, rows in enumerate(lot.batches):
+            M = self._masks(lot.table, rows)
+            if lot.scored:
+                scores.append(scores_of(M, v[k]))
+            if lot.added:
+                sums.append(sums_of(M, a[k]))
         if not lot.added:
             return scores, _NONE
-        a = lot.masks(self._added.once(lot.tag, len(lot.rows) * lot.added))
-        r = self._dealt.once(lot.tag, batches * lot.added * width).reshape(batches, lot.added, width)
-        return scores, r + np.stack([sums_of(M[cut], a[k]) for k, cut in enumerate(lot.cuts)])
+        r = self._dealt.once(lot.tag, len(sums) * lot.added * self.width)
+        return scores, r.reshape(len(sums), lot.added, self.width) + np.stack(sums)
+
+    def _masks(self, table: str, rows: Rows) -> Words:
+        """Rows of M: those of a small table are made once, which is quicker than for every batch."""
+        if table in self._kept:
+            return taken(self._kept[table], rows)
+        stream = self._streams.shared(self._roles.owner, COLUMNS, self._roles, table)
+        size = self._sizes.get(table, 0)
+        if not 0 < size * self.width <= KEPT:
+            return stream.table(rows, self.width)
+        kept = self._kept[table] = np.empty((size, self.width), dtype=np.uint64)
+        for start in range(0, size, STRETCH):
+            some = np.arange(start, min(start + STRETCH, size))
+            kept[start : start + STRETCH] = stream.table(some, self.width)
+        return taken(kept, rows)
 
 
 class Asker:
-    """A of one block: it holds the veiled columns, by table."""
+    """A of some blocks, with the width of each: it holds their veiled columns side by side, by table."""
 
-    def __init__(self, streams: PairStreams, roles: Roles, veiled: dict[str, Words]) -> None:
-        self._scored = streams.shared(roles.dealer, SCORED, roles)
-        self._added = streams.shared(roles.dealer, ADDED, roles)
-        self._veiled = veiled
-        self.width = next(iter(veiled.values())).shape[1]
+    def __init__(self, streams: PairStreams, blocks: Mapping[Roles, int], veiled: dict[str, Words]) -> None:
+        self._scored = [streams.shared(roles.dealer, SCORED, roles) for roles in blocks]
+        self._added = [streams.shared(roles.dealer, ADDED, roles) for roles in blocks]
+        self._veiled, self._widths = veiled, list(blocks.values())
+        self.cuts = cuts_of(self._widths)
+
+    @property
+    def width(self) -> int:
+        """The columns of all blocks."""
+        return sum(self._widths)
 
     def take(self, lot: Lot) -> AskerLot:
         """Make everything that A needs for a lot; nothing of it depends on w or t."""
-        batches, width = len(lot.batches), self.width
         E = taken(self._veiled[lot.table], lot.rows)
-        v = _NONE
+        v: Words = _NONE
         a: list[Words] = []
         scores: list[Words] = []
         sums: list[Words] = []
         if lot.scored:
-            v = self._scored.once(lot.tag, batches * lot.scored * width).reshape(batches, lot.scored, width)
+            v = self._hiding(lot)
             scores = [scores_of(E[cut], v[k]) for k, cut in enumerate(lot.cuts)]
         if lot.added:
-            a = lot.masks(self._added.once(lot.tag, len(lot.rows) * lot.added))
-            sums = [sums_of(E[cut], a[k]) for k, cut in enumerate(lot.cuts)]
+            count = len(lot.rows) * lot.added
+            a = lot.masks(np.stack([stream.once(lot.tag, count) for stream in self._added]))
+            sums = [self._sums(E[cut], a[k]) for k, cut in enumerate(lot.cuts)]
         return AskerLot(v, a, scores, sums)
+
+    def _hiding(self, lot: Lot) -> Words:
+        """The words that hide A's part of the vectors: [batches, scored, columns of all blocks]."""
+        shapes = [(len(lot.batches), lot.scored, width) for width in self._widths]
+        parts = [
+            stream.once(lot.tag, math.prod(shape)).reshape(shape)
+            for stream, shape in zip(self._scored, shapes, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+
+    def _sums(self, E: Words, a: Words) -> Words:
+        """The sums of veiled rows, those of every block weighted by its own words."""
+        parts = [sums_of(E[:, cut], each) for cut, each in zip(self.cuts, a, strict=True)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class AskerLot:
-    """A's side of a lot: masks, each good for one value, and the products of the veiled columns with them."""
+    """A's side of a lot: masks, each good for one value, and the products of the veiled columns with them.
+
+    `scores` and `sums` have an array for every batch, of all blocks: their total, and side by side.
+    """
 
     v: Words
     a: list[Words]
@@ -227,15 +287,26 @@ class AskerLot:
     _hidden: tuple[UsedTags, UsedTags] = field(default_factory=lambda: (UsedTags(), UsedTags()))
 
     def veil(self, batch: int, part: Words) -> Words:
-        """A's part of the vectors as P may see it."""
+        """A's part of the vectors as the owners may see it, each its own columns."""
         self._hidden[0].use(batch)
         veiled: Words = part - self.v[batch]
         return veiled
 
     def moved(self, batch: int, t: Words) -> Words:
-        """What is added, as P may see it."""
+        """What is added as the owners may see it, each its own: [blocks, vectors, rows]."""
         self._hidden[1].use(batch)
-        return t - self.a[batch]
+        moved: Words = t - self.a[batch]
+        return moved
+
+
+def cuts_of(widths: Iterable[int]) -> list[slice]:
+    """Where parts of these widths lie side by side.
+
+    >>> cuts_of([2, 3])
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    ends = [0, *accumulate(widths)]
+    return [slice(start, end) for start, end in pairwise(ends)]
 
 
 def _check(words: Words, shape: tuple[int, ...]) -> None:

@@ -48,7 +48,7 @@ class Stream:
         # ECB over explicit counter blocks is counter mode, without a new cipher context per tag
         self._encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
         self._used = UsedTags()
-        self._counters: Words = np.empty((0, 0, 2), dtype=np.uint64)  # of the last table, which most are like
+        self._counters: Words = np.empty((0, 0, 2), dtype=np.uint64)  # of the last table, or a longer one
 
     def words(self, tag: int, count: int) -> Words:
         """The first words of a tag; they may be made again, so they must not hide two different values."""
@@ -73,10 +73,10 @@ class Stream:
 
     def table(self, tags: Words | Rows, count: int) -> Words:
         """The first `count` words of every tag, a row for each."""
-        blocks = self._counters
-        if blocks.shape[:2] != (len(tags), -(-count // 2)):
-            self._counters = blocks = np.empty((len(tags), -(-count // 2), 2), dtype=np.uint64)
-            blocks[:, :, 1] = np.arange(blocks.shape[1], dtype=np.uint64)
+        if len(tags) > len(self._counters) or self._counters.shape[1] != -(-count // 2):
+            self._counters = np.empty((len(tags), -(-count // 2), 2), dtype=np.uint64)
+            self._counters[:, :, 1] = np.arange(self._counters.shape[1], dtype=np.uint64)
+        blocks = self._counters[: len(tags)]
         blocks[:, :, 0] = np.asarray(tags)[:, None]
         # an encryptor wants room for nearly a block more than it writes
         stream = np.empty(blocks.size + 2, dtype=np.uint64)

@@ -64,6 +64,10 @@ class Level:
         split: Flags = self.party != LEAF
         return split
 
+    def others(self, party: int) -> list[int]:
+        """The parties that split nodes, but for one."""
+        return sorted(set(self.party.tolist()) - {LEAF, party})
+
     @property
     def last(self) -> bool:
         """Whether no node is open after this level."""

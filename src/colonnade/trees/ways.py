@@ -34,14 +34,15 @@ class Ways:
 
     def sums(self, words: Iterable[Words]) -> Words:
         """The sums of words, column by column, for every node that is asked for and every bin."""
-        found = []
+        found, end = np.empty((len(self.asked), int(self.bins.sum())), dtype=np.uint64), 0
         for keys, bins, each in zip(self.keys, self.bins.tolist(), words, strict=True):
             sums = np.zeros(self.count * bins, dtype=np.uint64)
             for start in range(0, len(keys), PIECE):
                 part = slice(start, start + PIECE)
                 add_up(sums, keys[part].astype(np.int32), each[part])
-            found.append(sums.reshape(self.count, bins)[self.asked])
-        return np.concatenate([np.zeros((len(self.asked), 0), dtype=np.uint64), *found], axis=1)
+            begin, end = end, end + bins
+            found[:, begin:end] = sums.reshape(self.count, bins).take(self.asked, axis=0)
+        return found
 
     def divide(self, level: Level, pairs: Pairs) -> None:
         """Hear how the open nodes are divided, and whose sums are asked for next; `turn` must follow."""

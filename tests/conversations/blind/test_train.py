@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.oracles.tables import pooled, random_tables, run, weights
 
-from colonnade.arrays import Floats
+from colonnade.arrays import Floats, Rows
 from colonnade.conversations.blind.columns import BITS, Turn, fixed
 from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.linear.record import LinearShares
@@ -213,6 +213,24 @@ def holdings(done: Finished, tables: dict[str, Table]) -> dict[str, Holding]:
     }
 
 
+def asked_jointly(held: dict[str, Holding], asker: str, rows: Rows) -> dict[str, Floats | None]:
+    """What every party has after all rows were scored, and then some once more."""
+
+    async def program(net: Endpoint) -> Floats | None:
+        pairs = {p: hashlib.sha256(repr(sorted((net.me, p))).encode()).digest() for p in net.peers}
+        scorer = LinearShares().scorer(held[net.me])
+        session = Session(net, MaskedSum(net, pairs), asker, scorer, PairStreams(net.me, pairs))
+        await session.score_all()
+        return await scorer.score(session, rows)
+
+    async def everybody() -> list[Floats | None]:
+        hub = SimulatedHub()
+        ends = [Endpoint(p, tuple(held), hub.wire(p), VirtualClock(1.0), run=1, deadline=60) for p in held]
+        return list(await asyncio.gather(*map(program, ends)))
+
+    return dict(zip(held, run_virtual(everybody()), strict=True))
+
+
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 @pytest.mark.parametrize("asker", ["party0", "party2"])
 def test_rows_are_scored_with_weights_that_nobody_has(loss: str, asker: str) -> None:
@@ -224,21 +242,7 @@ def test_rows_are_scored_with_weights_that_nobody_has(loss: str, asker: str) -> 
     assert all("w" not in kept.shares[party].weights for party in ("party1", "party2", "party3"))
     expected = LinearShares().together(holdings(known, setting.test))
     np.testing.assert_allclose(LinearShares().together(holdings(kept, setting.test)), expected, atol=1e-4)
-    held = holdings(kept, setting.test)
-
-    async def program(net: Endpoint) -> Floats | None:
-        pairs = {p: hashlib.sha256(repr(sorted((net.me, p))).encode()).digest() for p in net.peers}
-        scorer = LinearShares().scorer(held[net.me])
-        session = Session(net, MaskedSum(net, pairs), asker, scorer, PairStreams(net.me, pairs))
-        await session.score_all()
-        return await scorer.score(session, np.array([3, 1, 49]))
-
-    async def everybody() -> list[Floats | None]:
-        hub = SimulatedHub()
-        ends = [Endpoint(p, tuple(held), hub.wire(p), VirtualClock(1.0), run=1, deadline=60) for p in held]
-        return list(await asyncio.gather(*map(program, ends)))
-
-    found = dict(zip(held, run_virtual(everybody()), strict=True))
+    found = asked_jointly(holdings(kept, setting.test), asker, np.array([3, 1, 49]))
     assert [party for party, z in found.items() if z is not None] == [asker]
     np.testing.assert_allclose(np.asarray(found[asker]), expected[[3, 1, 49]], atol=1e-4)
 
@@ -252,3 +256,22 @@ def test_rows_far_longer_than_those_of_training_are_refused() -> None:
     assert held.plan.blind is not None
     with pytest.raises(DataError, match="longer than any of training"):
         _ = BlindScorer(held, held.plan.blind).words
+
+
+@pytest.mark.parametrize("size", [0.99, 1.0, -1.0])
+def test_a_score_of_the_label_holder_s_own_that_could_wrap_around_is_refused(size: float) -> None:
+    """Others add less than 2^62 to it: below 2^62 the total is right, and from there on it is not read."""
+    setting = random_tables(parties=3, active=1, rows=60, test_rows=5)
+    assert setting.test is not None
+    held = holdings(run(setting, "vfb-sgd", secure={**BLIND, "reveal": "never"}), setting.test)
+    desk = held["party0"]
+    w, unit = desk.arrays["w"], float(desk.arrays["unit"][0])
+    X = np.array(desk.X)
+    X[3] = size * 2.0**62 * unit * 2.0**-BITS * w / (w @ w)
+    held["party0"] = replace(desk, X=X)
+    if abs(size) < 1:
+        found = asked_jointly(held, "party0", np.array([3, 1]))["party0"]
+        np.testing.assert_allclose(np.asarray(found), LinearShares().together(held)[[3, 1]], atol=1e-4)
+        return
+    with pytest.raises(FixedPointOverflow, match="does not fit the range of the model"):
+        asked_jointly(held, "party0", np.array([3, 1]))

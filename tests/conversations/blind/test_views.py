@@ -135,25 +135,29 @@ def test_a_flipped_word_of_a_measurement_ends_the_run(honest: bool, monkeypatch:
         run(setting, "vfb-sgd", secure=BLIND, train=train)
 
 
-def test_veiled_columns_are_in_a_file() -> None:
-    """8 n d bytes at the label holder, of which none are allocated: pages come and go."""
-    rows, width, first = 5 * STRETCH + 7, 50, 1000
+@pytest.mark.parametrize("in_file", [True, False])
+def test_veiled_columns_are_side_by_side_and_many_are_in_a_file(in_file: bool) -> None:
+    """8 n d bytes at the label holder; of many none are allocated: pages come and go."""
+    rows, width, first = 50 * STRETCH + 7, 8, 1000
     piece = np.arange(STRETCH * width, dtype=np.uint64).reshape(STRETCH, width)
 
     class Owner:
-        """Sends the same stretch again and again, from the first tag on, and in the end the rest."""
+        """Every owner sends its stretch again and again, from the first tag on, and in the end the rest."""
 
         async def recv(self, kind: type[Veiled], sender: str, tag: int, **due: Any) -> Veiled:
-            return Veiled(tag, piece[: min(STRETCH, rows - (tag - first) * STRETCH)])
+            due_rows = min(STRETCH, rows - (tag - first) * STRETCH)
+            return Veiled(tag, piece[:due_rows] if sender == "p" else piece[:due_rows, :3] + np.uint64(1))
 
     tracemalloc.start()
     try:
-        veiled = asyncio.run(received(cast(Endpoint, Owner()), "p", first, rows, width))
+        widths, held = {"p": width, "q": 3}, 0 if in_file else rows * (width + 3)
+        veiled = asyncio.run(received(cast(Endpoint, Owner()), widths, first, rows, held))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    np.testing.assert_array_equal(veiled, np.concatenate([*[piece] * 5, piece[:7]]))
-    assert peak < veiled.nbytes / 50
+    whole = np.concatenate([*[piece] * 50, piece[:7]])
+    np.testing.assert_array_equal(veiled, np.hstack([whole, whole[:, :3] + np.uint64(1)]))
+    assert not in_file or peak < veiled.nbytes / 20
 
 
 def test_whoever_holds_the_label_deals_for_nobody() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.oracles.tables import random_job, random_tables, run
 from colonnade.attacks.transcript import Transcript
 from colonnade.conversations.boost.blind import order_of
 from colonnade.conversations.boost.clear import NoReader
-from colonnade.errors import JobError, MalformedMessage
+from colonnade.errors import JobError, MalformedMessage, ProtocolError
 from colonnade.messages import Divide, Gradients, Histograms, Sides
 from colonnade.run.federate import Finished, Tables, run_tables
 
@@ -70,7 +71,8 @@ def test_an_order_has_every_row_once_and_is_that_of_its_words() -> None:
     words = np.random.default_rng(0).integers(0, 2**64, 5000, dtype=np.uint64)
     order = order_of(words.copy())
     assert sorted(order.tolist()) == list(range(5000))
-    np.testing.assert_array_equal(order, np.argsort(words))
+    exponents = words & ~np.uint64(3 << 61) | np.uint64(1 << 61)  # without the words that are no number
+    np.testing.assert_array_equal(order, np.argsort(exponents.view(np.float64)))
     assert order_of(words[:1]).tolist() == [0]
     assert order_of(words[:0]).tolist() == []
 
@@ -81,6 +83,24 @@ def test_all_orders_are_equally_likely() -> None:
     counts = [seen.count(order) for order in itertools.permutations(range(3))]
     assert min(counts) > 850
     assert max(counts) < 1150
+
+
+@pytest.mark.parametrize(
+    ("told", "wrong"),
+    [
+        (lambda order: order[::-1].astype(np.uint16), "another order"),
+        (lambda order: order.astype(np.uint16) + np.uint16(1), "order of values"),
+        (lambda order: order[1:].astype(np.uint16), "order of"),
+        (lambda order: order, "order of"),
+    ],
+)
+def test_a_dealer_that_tells_another_order_is_named(
+    told: Callable[[Any], Any], wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who could choose an order could choose one that the label holder knows."""
+    monkeypatch.setattr("colonnade.conversations.boost.blind.told", told)
+    with pytest.raises(ProtocolError, match=f"party[1-3] .*{wrong}"):
+        grown(random_tables(active=1, rows=60), "blind")
 
 
 def test_what_an_owner_sees_is_uniform_whatever_the_words_are() -> None:

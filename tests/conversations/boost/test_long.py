@@ -23,6 +23,7 @@ def test_pieces_and_files_change_nothing(
     monkeypatch.setattr(long, "PIECE", 48)
     monkeypatch.setattr(room, "LARGE", 0)
     monkeypatch.setattr(blind, "MANY", 100)
+    monkeypatch.setattr(blind, "TOLD", 100)
     cut = grown(tables, labels, world="local", **dict(sections))
     assert cut.result.cost.messages > 2 * whole.result.cost.messages
     assert cut.result.metrics == whole.result.metrics

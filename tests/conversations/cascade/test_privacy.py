@@ -184,7 +184,7 @@ def test_a_run_never_computes_with_true_labels(monkeypatch: pytest.MonkeyPatch) 
         return real(self, z, y)
 
     monkeypatch.setattr(Logistic, "dz", noted)
-    monkeypatch.setattr(labels, "randomised", lambda codes, classes, epsilon: 0 * codes)
+    monkeypatch.setattr(labels, "randomised", lambda codes, classes, epsilon, draw: 0 * codes)
     run_tables(structs.replace(job, compare=False, world="local"), setting)
     assert seen
     assert all((y == -1).all() for y in seen)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from colonnade.conversations.blind.slots import Lengths, check_room
+from colonnade.data.party_data import RowLengths
 from colonnade.errors import JobError
 from colonnade.job import Job
 from colonnade.job.plan import Facts, Pace, Plan
@@ -72,6 +76,13 @@ def blind_notes(plan: Plan[Any]) -> list[str]:
         f"{plan.evaluator} learns the total score of every row in every pass, and with as many passes as "
         "there are columns how alike any two rows are; with a dealer's help it would learn columns",
     ]
+
+
+def check_rows(job: Job, rows: RowLengths) -> None:
+    """Refuse rows that leave no room for steps, before they are prepared."""
+    if job.secure.labels == "blind":
+        lengths = Lengths.of(np.array([rows.longest, rows.mean * rows.rows]))
+        check_room(rows.rows, rows.scores, lengths)
 
 
 def check_size(facts: Facts) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.conversations.blind.columns import BITS, own_key
 from colonnade.conversations.blind.predict import LONGER
-from colonnade.conversations.blind.slots import Lengths, Slot, bits_for
+from colonnade.conversations.blind.slots import ROOM, Lengths, Slot, bits_for
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, Delays
 from colonnade.conversations.linear.settings import LinearSettings
@@ -39,7 +39,6 @@ from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import Saga, Svrg
 from colonnade.secure.streams import Stream
 
-ROOM = 32.0  # times the largest score of an epoch's movement: the room that a vector is given
 REVEALED = 20  # bits of a weight that its owner is told, counted from the length of all weights
 SMALLEST = 0.25  # alpha before all coefficients are sent anew
 _ROUNDING = 20  # the purpose of the generator that rounds

@@ -100,14 +100,14 @@ class PairProducts:
                 due = whole(1, low=1, high=max(1, ROOM // self.context.train.rows))
                 width = int((await self.net.recv(Announce, roles.owner, tag, values=due)).values[0])
                 if self.me == roles.dealer:
-                    side.dealer = Dealer(streams, roles, width)
+                    side.dealer = Dealer(streams, roles, width, {"train": self.context.train.rows})
                 else:
                     await self._receive(side, tag, width)
 
     async def _receive(self, side: Side, tag: int, width: int) -> None:
         """Keep an owner's veiled columns; at an asker."""
-        veiled = await received(self.net, side.roles.owner, tag, self.context.train.rows, width)
-        side.asker = Asker(self.context.streams, side.roles, {"train": veiled})
+        veiled = await received(self.net, {side.roles.owner: width}, tag, self.context.train.rows)
+        side.asker = Asker(self.context.streams, {side.roles: width}, {"train": veiled})
         if side.scored:
             self.parts[side.roles.owner] = np.zeros((1, width), dtype=np.uint64)
 
@@ -166,7 +166,7 @@ class PairProducts:
         messages: dict[int, Veil] = {}
         for place, side in enumerate(self.sides):
             if t is not None and place in lot.asked:
-                moved = lot.asked[place].moved(batch, t[None])
+                moved = lot.asked[place].moved(batch, t[None])[0]
                 gain = lot.asked[place].sums[batch] + lot.dealt[place][batch]
                 if side.scored:
                     self.parts[side.roles.owner] += gain

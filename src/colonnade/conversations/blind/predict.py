@@ -88,16 +88,18 @@ class BlindScorer:
         if not float(np.abs(own).max(initial=0.0)) < 2.0**62:
             raise FixedPointOverflow("a row's score does not fit the range of the model; is a column off?")
         piece = np.atleast_2d(np.rint(own).astype(np.int64).view(np.uint64).T).copy()
-        for roles in self.roles:
-            width = self.holding.arrays[f"part {roles.owner}"].shape[1]
-            wide = words(rows, width)
-            veiled = (await session.net.recv(Veiled, roles.owner, lot.tag, values=wide)).values
-            asked = Asker(session.streams, roles, {TABLE: veiled}).take(
-                Lot(lot.tag, TABLE, (np.arange(rows),), self.count, 0)
-            )
-            part = self.holding.arrays[f"part {roles.owner}"]
-            await session.net.send(roles.owner, Veil(lot.tag, np.zeros((0, 0)), asked.veil(0, part)))
-            piece += asked.scores[0]
+        parts = {roles: self.holding.arrays[f"part {roles.owner}"] for roles in self.roles}
+        veiled = []
+        for roles, part in parts.items():
+            wide = words(rows, part.shape[1])
+            veiled.append((await session.net.recv(Veiled, roles.owner, lot.tag, values=wide)).values)
+        widths = {roles: part.shape[1] for roles, part in parts.items()}
+        asker = Asker(session.streams, widths, {TABLE: np.hstack(veiled)})
+        asked = asker.take(Lot(lot.tag, TABLE, (np.arange(rows),), self.count, 0))
+        hidden = asked.veil(0, np.hstack(list(parts.values())))
+        for roles, cut in zip(self.roles, asker.cuts, strict=True):
+            await session.net.send(roles.owner, Veil(lot.tag, np.zeros((0, 0)), hidden[:, cut]))
+        piece += asked.scores[0]
         if session.asker != self.me:
             await session.net.send(session.asker, Unveil(lot.tag, np.zeros(0), unit))
         return piece

@@ -21,6 +21,7 @@ from colonnade.errors import FixedPointOverflow
 MOST_BITS = 34
 COARSE = 12  # significant bits of a usual coefficient below which they are rounded at random
 FEWEST = 4  # significant bits of a usual coefficient below which nothing is learnt
+ROOM = 32.0  # times the largest score of an epoch's movement: the room that a vector is given
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,25 @@ def bits_for(largest: float) -> int:
     return min(MOST_BITS, 62 - 2 * BITS - math.ceil(math.log2(max(largest, 2.0**-20))))
 
 
+def check_room(rows: int, scores: int, lengths: Lengths) -> None:
+    """Refuse rows that leave no room for steps of any size, as far as lengths are known before training.
+
+    Steps that are twice as large have twice the bits, and take twice the room.
+    """
+    significant = 62 - 2 * BITS - math.log2(ROOM * lengths.reach(rows * scores))
+    if significant < FEWEST:
+        raise _no_room(rows, lengths.longest, significant)
+
+
+def _no_room(rows: int, longest: float, significant: float) -> FixedPointOverflow:
+    fewer = rows * 2.0 ** (significant - FEWEST)  # the room grows with all steps together
+    return FixedPointOverflow(
+        f"blind training: {rows:,} rows of length up to {longest:.3g} leave no room for steps in words of 64 "
+        f"bits; scale the columns (data.scale = 'zscore'), clip outliers, train on about {fewer:,.0f} rows, "
+        "or set secure.labels = 'clear'"
+    )
+
+
 @dataclass
 class Slot:
     """One shared vector a class: how its numbers are written, and how far its scores may have come."""
@@ -54,22 +74,18 @@ class Slot:
     rng: np.random.Generator
     read: Floats  # the size of every row's score when it was last read, and what it may have been off by
     seen: Floats = field(init=False)  # `moved` at that time
+    highest: float = field(init=False)  # no row was ever read to be larger
     moved: float = 0.0  # the sum of squares of all coefficients that were sent
 
     def __post_init__(self) -> None:
         self.seen = np.zeros(len(self.read))
+        self.highest = float(self.read.max(initial=0.0))
 
     def coarse(self, usual: float) -> bool:
         """Whether coefficients of this size are rounded at random; an error if they would be lost."""
         significant = self.bits + math.log2(max(usual, 1e-300))
         if significant < FEWEST:
-            n, longest = len(self.read), self.lengths.longest
-            fewer = n * 2.0 ** (significant - FEWEST)  # the room grows with all steps together
-            raise FixedPointOverflow(
-                f"blind training: {n:,} rows of length up to {longest:.3g} leave no room in words of 64 bits "
-                f"for steps of size {usual:.3g}; scale the columns (data.scale = 'zscore'), clip outliers, "
-                f"train on about {fewer:,.0f} rows, or set secure.labels = 'clear'"
-            )
+            raise _no_room(len(self.read), self.lengths.longest, significant)
         return significant < COARSE
 
     def write(self, t: Floats, *, coarse: bool = False) -> tuple[Words, Floats]:
@@ -91,7 +107,7 @@ class Slot:
         before now; new rows have `reach`, the largest score that there can be.
         """
         limit = 2.0 ** (63 - 2 * BITS - self.bits)
-        largest = reach if rows is None else float(self.bounds(rows).max(initial=0.0))
+        largest = reach if rows is None else self._bound(rows, limit)
         if not largest < limit:
             raise FixedPointOverflow(
                 f"blind training: a score may have reached {largest:.3g}, beyond the range of {limit:.3g}; "
@@ -99,9 +115,16 @@ class Slot:
             )
         z: Floats = total.view(np.int64).T.astype(np.float64) * 2.0 ** -(2 * BITS + self.bits)
         if rows is not None:
-            self.read[rows] = np.abs(z).max(axis=1)
+            sizes = np.abs(z)
+            self.read[rows] = sizes[:, 0] if sizes.shape[1] == 1 else sizes.max(axis=1)
+            self.highest = max(self.highest, float(sizes.max(initial=0.0)))
             self.seen[rows] = self.moved if asked is None else asked
         return z
+
+    def _bound(self, rows: Rows, limit: float) -> float:
+        """A size that none of these rows' scores has now; they are looked at one by one if it must be."""
+        anyone = self.highest + self.lengths.reach(1.0) * math.sqrt(2 * self.moved)
+        return anyone if anyone < limit else float(self.bounds(rows).max(initial=0.0))
 
     def bounds(self, rows: Rows) -> Floats:
         """The largest score that each of these rows can have now."""

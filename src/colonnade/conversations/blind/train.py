@@ -146,7 +146,7 @@ class BlindTraining:
         gates, desk = self.context.gates, self.desk
         gates.keep(self, "done", "since", "lasts", "lengths")
         gates.keep(self.measured, "at", "scores")
-        gates.keep(self, "verbs.parts", "verbs.versions", "verbs._counts")
+        gates.keep(self, "verbs.part", "verbs.versions", "verbs._counts")
         if desk is None:
             return
         if self.tuner is not None:

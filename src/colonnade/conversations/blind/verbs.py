@@ -13,10 +13,13 @@ A party may be owner of one block and dealer of others; the label holder is the 
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -26,11 +29,12 @@ from colonnade.conversations.context import Context, Measuring
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, Veiled, tag_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import MOST, PACKED, Number, out_of_turn, said_by, whole, words
-from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot
+from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot, cuts_of
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import Roles
 
 ROOM = 2**33  # words of the veiled columns of one owner, at most
+HELD = 2**23  # words of all owners' veiled columns that are held in memory; more are in a file
 STRETCH = 4096  # rows of a message that veils columns
 NOTHING = np.zeros((0, 0), dtype=np.uint64)
 _SIDE = 2**40  # no run has so many rounds
@@ -38,14 +42,14 @@ _SIDE = 2**40  # no run has so many rounds
 
 @dataclass(eq=False)
 class OpenLot:
-    """A lot as one party holds it: as asker by owner, as owner, as dealer."""
+    """A lot as one party holds it: as asker, as owner, as dealer."""
 
     lot: Lot
     number: int
-    asked: dict[str, AskerLot] = field(default_factory=dict)
+    asked: AskerLot | None = None
     owned: OwnerLot | None = None
     dealt_scores: list[list[Words]] = field(default_factory=list)
-    dealt: dict[str, Words] = field(default_factory=dict)  # what dealers sent, by owner
+    dealt: Words | None = None  # what dealers sent, side by side
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,10 @@ class Asked:
 
 
 class Verbs:
-    """One party's products. `parts` are its parts of all shared vectors, [vectors, columns] by owner."""
+    """One party's products. `part` is its part of all shared vectors, [vectors, columns].
+
+    An owner has its own columns there, and the label holder those of all owners, side by side.
+    """
 
     def __init__(self, context: Context[Any], tables: dict[str, Words], sizes: dict[str, int]) -> None:
         """`tables` are the own columns by table, where this party is an owner; `sizes` all tables' rows."""
@@ -77,9 +84,9 @@ class Verbs:
             raise RuntimeError("the plan is not blind")
         self.context, self.net, self.asker = context, context.net, context.evaluator
         self.roles = [Roles(self.asker, owner, dealer) for owner, dealer in blind.dealers.items()]
-        self.parts: dict[str, Words] = {}
+        self.part: Words = NOTHING
         self.tables, self.sizes = tables, sizes
-        self._askers: dict[str, Asker] = {}
+        self._asker: Asker | None = None
         self._owner: Owner | None = None
         self._dealers: dict[str, Dealer] = {}
         self.versions = Counter[str]()  # how many changes are in a part, by owner
@@ -102,34 +109,46 @@ class Verbs:
                 width = Announce(tag_of(Topic.BLIND, 0), np.array([self._owner.width]))
                 await self.net.send(self.asker, width)
                 await self.net.send(roles.dealer, width)
-                self.parts[me] = np.zeros((vectors, self._owner.width), dtype=np.uint64)
+                self.part = np.zeros((vectors, self._owner.width), dtype=np.uint64)
+        widths: dict[Roles, int] = {}
         for roles in self.roles:
             if me in (roles.dealer, self.asker):
                 due = whole(1, high=max(1, ROOM // max(1, *self.sizes.values())))
                 announced = await self.net.recv(Announce, roles.owner, tag_of(Topic.BLIND, 0), values=due)
-                columns = int(announced.values[0])
+                widths[roles] = int(announced.values[0])
                 if me == roles.dealer:
-                    self._dealers[roles.owner] = Dealer(streams, roles, columns)
-                else:
-                    self.parts[roles.owner] = np.zeros((vectors, columns), dtype=np.uint64)
-        await self._veil()
+                    self._dealers[roles.owner] = Dealer(streams, roles, widths[roles], self.sizes)
+        if self._owner is not None:
+            await self._veil(self._owner)
+        if self.asks:
+            self._asker = Asker(streams, widths, await self._received(widths))
+            self.part = np.zeros((vectors, self._asker.width), dtype=np.uint64)
 
-    async def _veil(self) -> None:
-        """Owners send their veiled columns to the label holder, which keeps them in files."""
+    async def _veil(self, owner: Owner) -> None:
+        """Send the veiled columns to the label holder."""
         number = 0
         for table, rows in self.sizes.items():
-            if self._owner is not None:
-                for start, values in self._owner.veiled(table, STRETCH):
-                    tag = tag_of(Topic.BLIND, number + start // STRETCH)
-                    await self.net.send(self.asker, Veiled(tag, values))
+            for start, values in owner.veiled(table, STRETCH):
+                tag = tag_of(Topic.BLIND, number + start // STRETCH)
+                await self.net.send(self.asker, Veiled(tag, values))
             number += -(-rows // STRETCH)
-        for roles in self.roles if self.asks else ():
-            veiled, number = {}, 0
-            for table, rows in self.sizes.items():
-                width, first = self.parts[roles.owner].shape[1], tag_of(Topic.BLIND, number)
-                veiled[table] = await received(self.net, roles.owner, first, rows, width)
-                number += -(-rows // STRETCH)
-            self._askers[roles.owner] = Asker(self.context.streams, roles, veiled)
+
+    async def _received(self, widths: dict[Roles, int]) -> dict[str, Words]:
+        """Every table's veiled columns of all owners, side by side; at the label holder."""
+        veiled, number = {}, 0
+        by_owner = {roles.owner: width for roles, width in widths.items()}
+        for table, rows in self.sizes.items():
+            veiled[table] = await received(self.net, by_owner, tag_of(Topic.BLIND, number), rows)
+            number += -(-rows // STRETCH)
+        return veiled
+
+    @property
+    def parts(self) -> dict[str, Words]:
+        """The part of the shared vectors by the owner of their columns."""
+        if self._asker is not None:
+            owners = [roles.owner for roles in self.roles]
+            return {owner: self.part[:, cut] for owner, cut in zip(owners, self._asker.cuts, strict=True)}
+        return {} if self._owner is None else {self.net.me: self.part}
 
     # -- verbs --------------------------------------------------------------------------------------
 
@@ -146,9 +165,9 @@ class Verbs:
                 await self._charge(lot, self._dealers[roles.owner].width)
                 if added:
                     await self.net.send(self.asker, Dealt(self._dealt_tag(number, k), values))
-            elif self.asks:
-                mine.asked[roles.owner] = self._askers[roles.owner].take(lot)
-                await self._charge(lot, self._askers[roles.owner].width)
+        if self._asker is not None:
+            mine.asked = self._asker.take(lot)
+            await self._charge(lot, self._asker.width)
         if self._owner is not None:
             mine.owned = self._owner.take(lot)
             await self._charge(lot, self._owner.width)
@@ -168,25 +187,24 @@ class Verbs:
             await self.flush()  # what trains travels on the network for training
         net, secure = (self.net, self.context.sum) if measuring is None else (measuring.net, measuring.sum)
         tag = self.next_tag(measuring=measuring is not None)
-        cut = lot.lot.cuts[batch]
-        piece: Words = np.zeros((lot.lot.scored, cut.stop - cut.start), dtype=np.uint64)
-        if self.asks:
+        if lot.asked is not None and self._asker is not None:
             due, self._due = self._due, None
-            for owner, asked in lot.asked.items():
-                moved = NOTHING if due is None else due.moved[owner]
-                mine = asked.veil(batch, self.parts[owner][vectors])
-                await net.send(owner, Veil(tag, moved, mine, self.versions[owner]))
-                piece += asked.scores[batch]
-            return Asked(secure, piece, tag)
+            mine = lot.asked.veil(batch, self.part[vectors])
+            for roles, columns in zip(self.roles, self._asker.cuts, strict=True):
+                moved = NOTHING if due is None else due.moved[roles.owner]
+                veil = Veil(tag, moved, mine[:, columns], self.versions[roles.owner])
+                await net.send(roles.owner, veil)
+            return Asked(secure, lot.asked.scores[batch], tag)
+        pieces = [dealt[batch] for dealt in lot.dealt_scores]
         if lot.owned is not None:
-            part = words(*self.parts[net.me][vectors].shape)
-            veil = await net.recv(Veil, self.asker, tag, moved=PACKED, weights=part)
+            part = self.part[vectors]
+            veil = await net.recv(Veil, self.asker, tag, moved=PACKED, weights=words(*part.shape))
             self._apply(veil)
-            piece += lot.owned.scores(batch, self.parts[net.me][vectors] + veil.weights)
+            pieces.append(lot.owned.scores(batch, part + veil.weights))
         self._due = None
-        for dealt in lot.dealt_scores:
-            piece += dealt[batch]
-        await secure.give(piece, root=self.asker, tag=tag)
+        if not pieces:
+            pieces.append(np.zeros((lot.lot.scored, len(lot.lot.batches[batch])), dtype=np.uint64))
+        await secure.give(reduce(add, pieces), root=self.asker, tag=tag)
         return None
 
     async def answer(self, asked: Asked | None) -> Words | None:
@@ -197,18 +215,23 @@ class Verbs:
         """Add X't to shared vectors; `t` is [vectors, rows], at the label holder."""
         await self.flush()
         moved: dict[str, Words] = {}
-        if t is not None:
-            for k, roles in enumerate(self.roles):
-                owner = roles.owner
-                if owner not in lot.dealt:
-                    tag = self._dealt_tag(lot.number, k)
-                    due = words(len(lot.lot.batches), *self.parts[owner][vectors].shape)
-                    lot.dealt[owner] = (await self.net.recv(Dealt, roles.dealer, tag, values=due)).values
-                asked = lot.asked[owner]
-                moved[owner] = asked.moved(batch, t)
-                self.parts[owner][vectors] += asked.sums[batch] + lot.dealt[owner][batch]
-                self.versions[owner] += 1
+        if t is not None and lot.asked is not None:
+            if lot.dealt is None:
+                lot.dealt = await self._hear_dealers(lot)
+            shown = lot.asked.moved(batch, t)
+            self.part[vectors] += lot.asked.sums[batch] + lot.dealt[batch]
+            for roles, each in zip(self.roles, shown, strict=True):
+                moved[roles.owner] = each
+                self.versions[roles.owner] += 1
         self._due = Due(lot, batch, vectors, moved)
+
+    async def _hear_dealers(self, lot: OpenLot) -> Words:
+        """What all dealers dealt for a lot, [batches, added, columns], side by side."""
+        found, shape = [], (len(lot.lot.batches), lot.lot.added)
+        for k, (roles, part) in enumerate(zip(self.roles, self.parts.values(), strict=True)):
+            due, tag = words(*shape, part.shape[1]), self._dealt_tag(lot.number, k)
+            found.append((await self.net.recv(Dealt, roles.dealer, tag, values=due)).values)
+        return np.concatenate(found, axis=2)
 
     async def flush(self) -> None:
         """Tell owners of an addition that no question for scores has told them of."""
@@ -224,9 +247,8 @@ class Verbs:
 
     def clear(self, vectors: slice) -> None:
         """Set shared vectors to zero."""
-        for owner, part in self.parts.items():
-            part[vectors] = 0
-            self.versions[owner] += 1
+        self.part[vectors] = 0
+        self.versions.update(list(self.parts))
 
     async def unveil(self, vectors: slice, told: Sequence[Words], unit: float) -> tuple[Words, float] | None:
         """Give every owner the label holder's part of its vectors: the whole vectors, and their unit.
@@ -240,9 +262,9 @@ class Verbs:
                 await self.net.send(owner, Unveil(tag, part, unit))
         if self._owner is None:
             return None
-        due = words(*self.parts[self.net.me][vectors].shape)
+        due = words(*self.part[vectors].shape)
         message = await self.net.recv(Unveil, self.asker, tag, values=due, unit=Number(0, MOST))
-        return self.parts[self.net.me][vectors] + message.values, message.unit
+        return self.part[vectors] + message.values, message.unit
 
     # -- within -------------------------------------------------------------------------------------
 
@@ -251,15 +273,15 @@ class Verbs:
         if self._due is not None and self._due.lot.owned is not None:
             with said_by(self.asker):
                 change = self._due.lot.owned.add(self._due.batch, veil.moved)
-            self.parts[self.net.me][self._due.vectors] += change
+            self.part[self._due.vectors] += change
             self.versions[self.net.me] += 1
         of_version(self.asker, veil, self.versions[self.net.me])
 
     def next_tag(self, *, measuring: bool = False) -> int:
         """A tag for a sum that has not been used yet; all parties count alike."""
-        topic = Topic.EVALUATE if measuring else Topic.BLIND
-        self._counts[topic.name] += 1
-        return tag_of(topic, self._counts[topic.name] - 1)
+        topic, name = (Topic.EVALUATE, "measured") if measuring else (Topic.BLIND, "asked")
+        self._counts[name] += 1
+        return tag_of(topic, self._counts[name] - 1)
 
     def _side_tag(self) -> int:
         """A tag for a message that comes with no sum."""
@@ -280,12 +302,24 @@ def of_version(sender: str, veil: Veil, due: int) -> None:
         raise out_of_turn(sender, veil, why)
 
 
-async def received(net: Endpoint, owner: str, tag: int, rows: int, width: int) -> Words:
-    """An owner's veiled columns, in messages from a tag on: a file that is mapped into memory."""
+async def received(net: Endpoint, widths: Mapping[str, int], tag: int, rows: int, held: int = HELD) -> Words:
+    """Owners' veiled columns, side by side, in messages from a tag on.
+
+    More than `held` words are in a file that is mapped into memory.
+    """
+    shape, cuts = (rows, sum(widths.values())), cuts_of(widths.values())
+    small = math.prod(shape) <= held
+    whole: Words = np.empty(shape if small else (min(STRETCH, rows), shape[1]), dtype=np.uint64)
     with tempfile.TemporaryFile() as file:  # the map keeps it, and it is gone with the run
         for start in range(0, rows, STRETCH):
-            due = words(min(STRETCH, rows - start), width)
-            message = await net.recv(Veiled, owner, tag + start // STRETCH, values=due)
-            file.write(message.values.data)  # quicker than into the map, page by page
+            part = whole[start : start + STRETCH] if small else whole[: rows - start]
+            for (owner, width), cut in zip(widths.items(), cuts, strict=True):
+                due = words(len(part), width)
+                message = await net.recv(Veiled, owner, tag + start // STRETCH, values=due)
+                part[:, cut] = message.values
+            if not small:
+                file.write(part.data)  # quicker than into the map, page by page
+        if small:
+            return whole
         file.flush()
-        return np.asarray(np.memmap(file, dtype=np.uint64, mode="r", shape=(rows, width)))
+        return np.asarray(np.memmap(file, dtype=np.uint64, mode="r", shape=shape))

@@ -100,14 +100,14 @@ class Holder:
             self.sampling.columns_of(number, party, grid.columns) for party, grid in enumerate(self.grids)
         ]
         growth = Growth(rules, Columns.of(self.grids, chosen), words, units, sampled)
-        turn = self._turn(number)
+        turn, learnt = self._turn(number), words if sampled.all() else words[sampled]
         self.own.begin(number)
         deals = self._deals(turn)
         for party, name in self._others(set(range(len(self.parties)))):
             given = NOTHING
             if party in turn:
                 bins = self.grids[party].width[chosen[party]]
-                given = self.readers[party].gradients(number, words[sampled], bins)
+                given = self.readers[party].gradients(number, learnt, bins)
             told = Gradients(tag_for(number), given, deals=deals.get(name, ()), turn=tuple(sorted(turn)))
             await send_long(net, name, told)
         while growth.open:
@@ -195,7 +195,7 @@ class Holder:
             if not level.last:
                 for _, name in self._others(turn):
                     await send_long(net, name, Sides(tag, bits_of(sides[0][1])))
-        for party in np.unique(level.party[level.split & (level.party != self.me)]).tolist():
+        for party in level.others(self.me):
             rows = int(frontier.counts[level.party == party].sum())
             name, size = self.parties[party], -(-rows // 8)
             heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)

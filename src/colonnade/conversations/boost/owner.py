@@ -153,7 +153,7 @@ class Owner:
             for peer in sorted({self.root, *others} - {net.me}):
                 await send_long(net, peer, said)
         if not level.last:
-            for party in np.unique(level.party[level.split & (level.party != me)]).tolist():
+            for party in level.others(me):
                 rows = int(frontier.counts[level.party == party].sum())
                 name, size = self.parties[party], -(-rows // 8)
                 heard = await complete(net, name, await net.recv(Sides, name, tag, left=PACKED), size)

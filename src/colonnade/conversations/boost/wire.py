@@ -60,6 +60,8 @@ def words_of(message: Gradients, sampled: Flags) -> Words:
     """The words of all rows from those of the rows that a tree learns from; 0 for the others."""
     if message.words.dtype != np.uint32 or message.words.shape != (int(sampled.sum()),):
         raise MalformedMessage(f"gradients of shape {message.words.shape} for {int(sampled.sum())} rows")
+    if len(message.words) == len(sampled):
+        return unpacked(message.words)
     words = np.zeros(len(sampled), dtype=np.uint64)
     words[sampled] = unpacked(message.words)
     return words
@@ -121,7 +123,7 @@ def flags_of(bits: Numbers, count: int) -> Flags:
     """So many flags that `bits_of` packed."""
     if bits.dtype != np.uint8 or bits.shape != (-(-count // 8),):
         raise MalformedMessage(f"{bits.shape} bytes of sides for {count} rows")
-    return np.unpackbits(bits, count=count).astype(bool)
+    return np.unpackbits(bits, count=count).view(np.bool_)
 
 
 def grown_of(forest: Forest) -> Grown:

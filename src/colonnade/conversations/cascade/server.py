@@ -123,23 +123,17 @@ class Server:
         for client, downlink in getattr(self.replying, "downlinks", {}).items():
             keep_if_there(self.context, downlink, "error", name=f"downlink {client}")
         keep_if_there(
-            self.context, self, "private.budget.spent", "private.posterior._sum", "private.posterior._draws"
+            self.context,
+            self,
+            "private.budget.spent",
+            "private.posterior.sum",
+            "private.posterior.labels.drawn",
         )
         if self.own is not None:
             self.own.keep()
         gates.begin(self.per_epoch)
-        if self.private is not None and gates.position:
-            self._spend_again()
-
-    def _spend_again(self) -> None:
-        """Charge the budget for what may have been answered since the gate: it is answered once more."""
-        if self.private is None:
-            return
-        gates, together = self.context.gates, self.waves.together
-        lost = -(-(gates.upcoming - gates.position) // self.per_epoch)
-        rows = np.arange(self.context.train.rows)
-        for _ in range(lost * len(self.waves.clients) // together):
-            self.private.spend(rows, together)
+        if self.private is not None:
+            self.private.go_on()
 
     @property
     def answered(self) -> int:

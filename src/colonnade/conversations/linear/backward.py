@@ -65,6 +65,8 @@ class BackwardConversation:
         # work is chosen when there is time for it: by then more rounds are open and more thetas have come
         self.worker = Worker()
         self.joined = plan.network.join
+        # all parties must step in the same order where one H is over all blocks
+        self.in_order = self.trainer.joint is not None
         # work on several rounds is done at once: their scores are one product, their thetas one update
         self.joins = plan.network.join and not self.in_order
         self.waiting: list[tuple[Round, Floats]] = []  # thetas of others that nobody has stepped on yet
@@ -73,6 +75,8 @@ class BackwardConversation:
         self.begun: dict[int, Round] = {}  # rounds of others whose theta is to come
         self.paces = len(self.schedule.dominators) if isinstance(self.window, Tickets) else 0
         self.lists = self.schedule.given(self.net.me)
+        # a share is kept while its round is under way, where rounds are across gates: it must not change
+        self.keeps = bool(self.paces) and self.context.checkpoints is not None
 
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
@@ -121,32 +125,39 @@ class BackwardConversation:
 
     def _may_give(self) -> bool:
         """Whether a round that this party has not given its share to may begin now."""
-        window, extra = self.window, self.trainer.staleness
-        return any(window.may_begin(number, extra) for number in self.upcoming.values())
+        may_begin, extra = self.window.may_begin, self.trainer.staleness
+        return any(may_begin(number, extra) for number in self.upcoming.values())
 
     async def give(self) -> None:
         """Send shares of all rounds that may begin now."""
         while self._may_give():
             async with self.worker.busy(Urgency.SHARES):
-                batches = self._opened()
-                shares = await self.trainer.scores(batches) if batches else []
-            for batch, share in zip(batches, shares, strict=True):
+                shares = await self._scored()
+            for batch, share in shares:
                 await self._give_one(batch, share)
 
-    async def _give_one(self, batch: Round, share: Floats) -> None:
+    async def _scored(self) -> list[tuple[Round, Floats]]:
+        """Begin what may begin now, with this party's shares of it."""
+        batches = self._opened()
+        return list(zip(batches, await self.trainer.scores(batches), strict=True)) if batches else []
+
+    def _give_one(self, batch: Round, share: Floats) -> Coroutine[None, None, None]:
         """Send the share of one round; its theta may come from now on."""
-        self.begun[batch.number] = batch
-        self._keep(batch, share)
-        root = self.schedule.dominator(batch.number)
-        await self.sum.give(share, root=root, tag=tag_of(Topic.TRAIN, batch.number))
+        dominators, number = self.schedule.dominators, batch.number
+        self.begun[number] = batch
+        if self.keeps:
+            self.trainer.given[number] = share
+        return self.sum.give(
+            share, root=dominators[number % len(dominators)], tag=tag_of(Topic.TRAIN, number)
+        )
 
     def _opened(self) -> list[Round]:
         """Begin every round that may begin now, of whoever is behind first; or one, if none are joined."""
         batches: list[Round] = []
-        upcoming, extra = self.upcoming, self.trainer.staleness
+        upcoming, extra, open_to = self.upcoming, self.trainer.staleness, self.window.open_to
         for place in sorted(upcoming, key=upcoming.__getitem__):
-            while (self.joined or not batches) and self.window.open_to(upcoming[place], extra):
-                batches.append(self.schedule.round(upcoming[place]))
+            while (self.joined or not batches) and open_to(number := upcoming[place], extra):
+                batches.append(self.schedule.round(number))
                 upcoming[place] = next(self.lists[place])
         return batches
 
@@ -165,11 +176,6 @@ class BackwardConversation:
         begun = set(self.window.under_way())
         return next(number for number in numbers if number not in begun and not self.window.over(number))
 
-    def _keep(self, batch: Round, share: Floats) -> None:
-        """Keep a share while its round is under way, where rounds are across gates: they must not change."""
-        if isinstance(self.window, Tickets) and self.context.checkpoints is not None:
-            self.trainer.given[batch.number] = share
-
     async def dominate(self) -> None:
         """Sum the scores of the own rounds, send theta to all, step (Algorithm 2, on a label holder)."""
         share: Floats | None = None
@@ -183,7 +189,8 @@ class BackwardConversation:
                     return
                 async with self.worker.busy(Urgency.OWN_ROUND):
                     (share,) = await self.trainer.scores([batch])
-            self._keep(batch, share)
+            if self.keeps:
+                self.trainer.given[number] = share
             z = await self.sum.collect(share, tag=tag)
             theta, seen = self.trainer.reply(batch, z), self.seen
             self.trainer.tally.launched += 1
@@ -234,7 +241,10 @@ class BackwardConversation:
             self.serving = True
             if thetas := self._taken():
                 await self.trainer.update(thetas)
-        await self.give()
+            shares = await self._scored()
+        for batch, share in shares:
+            await self._give_one(batch, share)
+        await self.give()  # what has become possible while these were sent
         self.serving = False
         if self.waiting:
             await asyncio.sleep(0)  # `dominate` asks for the worker before this does so again
@@ -259,14 +269,14 @@ class BackwardConversation:
 
     def _checked(self, sender: str, message: Backward) -> Round:
         """The round of a message; an error if the message is not what its sender may send."""
-        number = message.tag
-        if self.schedule.dominator(number) != sender:
+        number, dominators = message.tag, self.schedule.dominators
+        if dominators[number % len(dominators)] != sender:
             raise ProtocolError(f"{sender} sent theta of round {number}, which it does not dominate")
         batch = self.begun.pop(number, None)
         if batch is None:
             raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
         # with one H the questions that ride along add to it, and how many is known when its turn comes
-        size = (None,) if self.in_order else (batch.size, *self.trainer.block.w.shape[1:])
+        size = (None,) if self.in_order else (batch.end - batch.start, *self.trainer.block.w.shape[1:])
         expect(sender, message, {"theta": floats(*size)})
         if len(message.seen) != self.paces or min(message.seen, default=0) < 0:
             raise ProtocolError(f"{sender} sent {message.seen} with theta of round {number}")
@@ -295,11 +305,6 @@ class BackwardConversation:
         await self.trainer.update(thetas)
         if self.paces:
             await asyncio.sleep(0)
-
-    @property
-    def in_order(self) -> bool:
-        """Whether all parties must step in the same order: one H over all blocks needs that."""
-        return self.trainer.joint is not None
 
     async def measure(self) -> None:
         """Measure the model at its marks and at the end."""

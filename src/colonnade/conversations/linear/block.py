@@ -60,7 +60,7 @@ class Block:
 
     def rows(self, epoch: int) -> RowKernels:
         """The block's rows in the order of an epoch; dropped by `keep`."""
-        shuffle = self._schedule.shuffle(epoch)
+        shuffle = epoch if self._schedule.reshuffle else 0
         known = self._shuffled.get(shuffle)
         if known is None:
             known = self._shuffled[shuffle] = self._in_order(epoch)
@@ -115,7 +115,7 @@ class Block:
             if not forgets:
                 theta = self.estimator.news(self._schedule.places(first.epoch, first.start, last.end), theta)
             gradient = self.rows(first.epoch).gradient(first.start, last.end, theta)
-            v += gradient / first.size
+            v += gradient / float(first.end - first.start)  # a whole number would first be made an array
             if not forgets:
                 v += len(run) * self.estimator.mean()
                 self.estimator.learn(last.end - first.start, gradient)
@@ -124,7 +124,8 @@ class Block:
     def step(self, thetas: Thetas, rate: float) -> None:
         """Make one update from all these thetas."""
         self.w -= rate * self.estimate(thetas)
-        self.penalty.shrink(self.w, rate * len(thetas))
+        if self.penalty.l1:
+            self.penalty.shrink(self.w, rate * len(thetas))
 
     def values(self, batches: Sequence[Round]) -> int:
         """How many stored numbers the kernels touch for these batches."""

@@ -11,7 +11,7 @@ import numpy as np
 from colonnade.arrays import Floats
 from colonnade.conversations.blind import hidden
 from colonnade.conversations.blind import train as blind
-from colonnade.conversations.blind.check import blind_notes, check_blind, check_hidden, check_size
+from colonnade.conversations.blind.check import blind_notes, check_blind, check_hidden, check_rows, check_size
 from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.blind.predict import together as blind_together
 from colonnade.conversations.context import Context, Outcome
@@ -267,6 +267,7 @@ BACKWARD = Conversation(
     notes=backward_notes,
     leaks=lambda privacy: ("labels",) if privacy.mechanism == "none" else (),
     check=check_backward,
+    fits=check_rows,
     understands=UNDERSTANDS | {"train.evaluate_every", "network.broadcast"},
     usual_batch=usual_batch,
     ahead=backward_ahead,

@@ -35,9 +35,6 @@ from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.estimators import ESTIMATORS, Svrg
 
-HEARING = 5
-"""Turns of a real event loop until what arrived while a party computed is read, decoded and heard."""
-
 
 @dataclass
 class Tally:
@@ -93,10 +90,9 @@ class Trainer:
             await self.charge(batches)
         shares = self.block.joined_scores(batches)
         window, read_at = self.window, self.steps.delays.read_at
-        finished = window.finished
-        for batch in batches:
-            read_at[batch.number] = finished
-            window.read(batch.number)
+        numbers = [batch.number for batch in batches]
+        read_at.update(dict.fromkeys(numbers, window.finished))
+        window.read(numbers)
         if self.joint is None:
             return shares
         return [self.joint.load(batch, share) for batch, share in zip(batches, shares, strict=True)]
@@ -136,9 +132,8 @@ class Trainer:
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
         await self.apply(thetas)
-        if isinstance(self.window, Tickets) and not self.context.net.clock.virtual:
-            for _ in range(HEARING):  # or it would seem that nobody had used the shares that it was given
-                await asyncio.sleep(0)
+        if isinstance(self.window, Tickets):
+            await self.context.net.catch_up()  # or it would seem that nobody had used the shares it was given
         self.tally.behind = len(thetas) > 1
         await self._finished([batch.number for batch, _ in thetas])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+from collections.abc import Coroutine
 from enum import IntEnum
 
 
@@ -28,10 +29,11 @@ class Worker:
         self._free = True
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._asked = itertools.count()
+        self._turns = [_Turn(self, urgency) for urgency in Urgency]
 
     def busy(self, urgency: Urgency) -> _Turn:
         """Keep the worker for as long as the context lasts."""
-        return _Turn(self, urgency)
+        return self._turns[urgency]
 
     async def acquire(self, urgency: Urgency) -> None:
         """Wait for the worker, unless it is free and nobody else waits."""
@@ -73,8 +75,8 @@ class _Turn:
     def __init__(self, worker: Worker, urgency: Urgency) -> None:
         self._worker, self._urgency = worker, urgency
 
-    async def __aenter__(self) -> None:
-        await self._worker.acquire(self._urgency)
+    def __aenter__(self) -> Coroutine[None, None, None]:
+        return self._worker.acquire(self._urgency)
 
     async def __aexit__(self, *error: object) -> None:
         self._worker.release()

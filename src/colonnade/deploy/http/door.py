@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
-
-from aiohttp import web
+from typing import TYPE_CHECKING
 
 from colonnade.deploy.settings import address
 from colonnade.net.stream.channel import cannot_listen
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 MOST = 200
 FIRST_S = 10.0  # until the first question

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.http.door import Door
 from colonnade.deploy.settings import address
 from colonnade.net.stream.channel import cannot_listen
 
@@ -20,8 +21,13 @@ PATIENCE_S = 5.0
 async def serve(daemon: Daemon) -> asyncio.Server:
     """Start the server of both pages."""
     host, port = address(daemon.settings.monitor or "", "monitor")
+
+    def visitor() -> asyncio.StreamReaderProtocol:
+        reader = asyncio.StreamReader(limit=LIMIT)
+        return asyncio.StreamReaderProtocol(reader, lambda r, w: _answer(daemon, r, w))
+
     try:
-        return await asyncio.start_server(lambda r, w: _answer(daemon, r, w), host, port, limit=LIMIT)
+        return await asyncio.get_running_loop().create_server(Door(visitor), host, port)
     except OSError as error:
         raise cannot_listen("monitor:", str(daemon.settings.monitor), error) from error
 

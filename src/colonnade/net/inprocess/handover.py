@@ -1,6 +1,6 @@
 """A message as another party of the same process gets it: nobody shares memory, and its bytes are counted.
 
-In general that is what is decoded from its encoding. What a round sends most often, vectors with a tag, is
+In general that is what is decoded from its encoding. What a round sends most often, arrays with a tag, is
 copied instead, and its size is computed: that is the same to the last byte, without writing or reading one.
 """
 
@@ -9,27 +9,32 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Numbers
-from colonnade.messages import Backward, Message, Piece, decode, encode
+from colonnade.messages import Backward, Dealt, Message, Piece, Veil, Veiled, decode, encode
 
-_VECTORS = frozenset((np.dtype(np.float64), np.dtype(np.uint64)))
+_WORDS = frozenset((np.dtype(np.float64), np.dtype(np.uint64)))
 _HEAD = 2  # bytes of a list and of the kind of a message, where both are small
-_TYPED = 3  # of a list, a type code and a list of one length
+_TYPED = 3  # of a list, a type code and a list of lengths
 _SMALL, _BYTE, _SHORT, _LONG = 2**7, 2**8, 2**16, 2**32
 
 
 def handed(message: Message) -> tuple[Message, int]:
     """The message for its receiver, and how many bytes its encoding has."""
-    if isinstance(message, Piece) and _plain(values := message.values):
-        return Piece(message.tag, _copied(values)), _HEAD + _number(message.tag) + _vector(values)
+    if isinstance(message, Piece | Dealt | Veiled) and _plain(values := message.values):
+        copy = type(message)(message.tag, _copied(values))
+        return copy, _HEAD + _number(message.tag) + _array(values)
+    if isinstance(message, Veil) and _plain(moved := message.moved) and _plain(weights := message.weights):
+        veil = Veil(message.tag, _copied(moved), _copied(weights), message.version)
+        numbers = _number(message.tag) + _number(message.version)
+        return veil, _HEAD + numbers + _array(moved) + _array(weights)
     if isinstance(message, Backward) and _plain(theta := message.theta) and len(message.seen) < 16:
         numbers = _number(message.tag) + 1 + sum([_number(count) for count in message.seen])
-        return Backward(message.tag, _copied(theta), message.seen), _HEAD + numbers + _vector(theta)
+        return Backward(message.tag, _copied(theta), message.seen), _HEAD + numbers + _array(theta)
     payload = encode(message)
     return decode(payload), len(payload)
 
 
 def _plain(values: Numbers) -> bool:
-    return values.ndim == 1 and values.dtype in _VECTORS
+    return values.dtype in _WORDS and values.ndim < 16
 
 
 def _copied(values: Numbers) -> Numbers:
@@ -48,8 +53,8 @@ def _number(value: int) -> int:
     return 5 if value < _LONG else 9
 
 
-def _vector(values: Numbers) -> int:
-    """The bytes of a vector: its type and length, how many bytes follow, and these."""
+def _array(values: Numbers) -> int:
+    """The bytes of an array: its type and shape, how many bytes follow, and these."""
     bytes_ = values.nbytes
     length = 2 if bytes_ < _BYTE else 3 if bytes_ < _SHORT else 5
-    return _TYPED + _number(values.size) + length + bytes_
+    return _TYPED + sum([_number(size) for size in values.shape]) + length + bytes_

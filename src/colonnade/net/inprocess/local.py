@@ -35,6 +35,7 @@ class LocalWire:
     lossless = True
     intact = True
     retry_after: float | None = None
+    turns = 0
 
     def __init__(self, hub: LocalHub, party: str) -> None:
         self.hub = hub

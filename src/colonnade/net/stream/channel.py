@@ -15,6 +15,11 @@ from colonnade.errors import JobError
 
 Address = tuple[str, int]
 
+AT_ONCE, LATER = 2, 5
+"""Turns of an event loop until what has come is delivered: where the loop itself reads it, and where whoever
+reads it hands it on to tasks. The task that waits for that goes on before the loop reads, so one turn is not
+enough."""
+
 CLOSE_S = 2.0
 """How long a closing channel waits for its last bytes to be taken."""
 
@@ -63,6 +68,9 @@ class Engine(Protocol):
 
     write_size: int
     """Bytes that are best written at once, if so many are waiting."""
+
+    turns: int
+    """Of the event loop until what has come is delivered."""
 
     async def dial(self, peer: str, host: str, port: int) -> Channel: ...
 

@@ -8,6 +8,8 @@ hangs up on purpose.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from colonnade.errors import OversizedMessage
 
 RECORD, RECORD_OVERHEAD = 16384, 22  # a TLS 1.3 record: bytes in it at most, and on top of them
@@ -26,6 +28,7 @@ def prefix(size: int) -> bytes:
 HANG_UP = prefix(0)
 
 
+@lru_cache(maxsize=256)
 def stream_framing(size: int) -> tuple[int, int]:
     """Bytes that are sent beside a frame of `size` bytes: for its length, which is ours, and for TLS records.
 

@@ -21,7 +21,7 @@ import grpc
 
 from colonnade.errors import CertificateError
 from colonnade.net.stream.certificates import Credentials, der
-from colonnade.net.stream.channel import CLOSE_S, Channel, Receiver, cannot_listen
+from colonnade.net.stream.channel import CLOSE_S, LATER, Channel, Receiver, cannot_listen
 from colonnade.net.stream.wire import SIZE_LIMIT
 
 _SERVICE, _METHOD = "colonnade.Wire", "Talk"
@@ -41,6 +41,7 @@ class GrpcEngine:
     """An `Engine` over gRPC streams."""
 
     write_size = 2**20
+    turns = LATER
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials

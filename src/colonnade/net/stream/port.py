@@ -10,10 +10,14 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from random import SystemRandom
 
 from colonnade.net.stream.certificates import names_in
 from colonnade.net.stream.channel import Address, Channel, Engine
+
+_NEVER_LENT = range(15_000, 32_768)  # Linux lends ports from 32768 on, other systems from 49152 on
+_TRIES = 1000
 
 
 class Port:
@@ -51,7 +55,7 @@ class PeerEngine:
     """An `Engine` for one peer: it dials as usual, and listens through the common port."""
 
     def __init__(self, port: Port, peer: str) -> None:
-        self.write_size = port._engine.write_size
+        self.write_size, self.turns = port._engine.write_size, port._engine.turns
         self._port = port
         self._peer = peer
 
@@ -68,7 +72,17 @@ class PeerEngine:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens on now, for parties that live on it together."""
+    """Ports of this machine that nobody listens on now, for parties that live on it together.
+
+    They are drawn below those that systems lend to connections: such a one may be lent to somebody before the
+    party listens that it was found for.
+    """
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
+        found = list[int]()
+        for port in SystemRandom().sample(_NEVER_LENT, _TRIES + count):
+            with suppress(OSError):  # somebody listens there
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+                found.append(port)
+            if len(found) == count:
+                return found
+    raise OSError(f"{count} free ports of this machine were not found")

@@ -14,6 +14,7 @@ from colonnade.errors import ColonnadeError, MalformedMessage, OversizedMessage
 from colonnade.net.frame import Routes, unpack
 from colonnade.net.mailbox import OVERHEAD
 from colonnade.net.network import Deliver, Lost, Restored
+from colonnade.net.stream.channel import LATER
 from colonnade.net.stream.framing import stream_framing
 from colonnade.net.stream.wire import NetworkWire
 
@@ -94,6 +95,7 @@ class RunWire:
     lossless = False
     intact = True
     retry_after: float | None = None
+    turns = LATER
 
     def __init__(self, runs: RunWires, lines: Mapping[str, StandingLine], routes: Routes) -> None:
         self.keys = [(routes.of[peer], peer) for peer in lines]

@@ -17,7 +17,7 @@ from typing import cast
 
 from colonnade.errors import CertificateError
 from colonnade.net.stream.certificates import Credentials
-from colonnade.net.stream.channel import CLOSE_S, Channel, Receiver, cannot_listen
+from colonnade.net.stream.channel import AT_ONCE, CLOSE_S, Channel, Receiver, cannot_listen
 from colonnade.net.stream.crowd import Crowd
 from colonnade.net.stream.framing import RECORD
 
@@ -33,6 +33,7 @@ class TlsEngine:
     """An `Engine` over TLS sockets."""
 
     write_size = 4 * RECORD
+    turns = AT_ONCE
 
     def __init__(self, credentials: Credentials) -> None:
         self._me = credentials.party

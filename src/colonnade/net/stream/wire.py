@@ -61,6 +61,7 @@ class NetworkWire:
         self.refused: Counter[str] = Counter()
         self._credentials = credentials
         self._engine = engine
+        self.turns = engine.turns
         self._listen = addresses[me]
         self._connect_s, self._reconnect_s = connect_s, reconnect_s
         peers = sorted(peer for peer in addresses if peer != me)
