@@ -69,7 +69,7 @@ def together(
                 return hub.wire(me)
             return TappedWire(hub.wire(me), lambda to, frame: heard.append(frame))
 
-        nets = [Endpoint(me, names, wire(me), RealClock(), run=1, deadline=20) for me in names]
+        nets = [Endpoint(me, names, wire(me), RealClock(), run=1, deadline=60) for me in names]
 
         async def one(k: int) -> Alignment:
             pairs = {peer: secret(names[k], peer) for peer in nets[k].peers}
