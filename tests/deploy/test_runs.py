@@ -12,7 +12,7 @@ from tests.deploy.companies import NAMES, connected, job, lay_out, running, sett
 from tests.deploy.consortium import write_csv
 from tests.deploy.joined import ids_of, join, pooled
 
-from colonnade.deploy import control, shares
+from colonnade.deploy import answering, control, proposals, proposing, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.session import Event
 from colonnade.errors import (
@@ -40,6 +40,29 @@ def files(root: Path) -> dict[str, Path]:
 
 async def scores_of(daemon: Daemon, ids: list[str], data: str | None = None) -> Any:
     return await control._predict(daemon, control.PredictRequest("repaid", [ids], data), lambda event: None)
+
+
+def test_a_party_that_reads_for_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that it still reads, more often than patience ends."""
+    considered = proposals.consider
+
+    async def slowly(*given: Any) -> Any:
+        await asyncio.sleep(1.5)
+        return await considered(*given)
+
+    monkeypatch.setattr(answering, "consider", slowly)
+    monkeypatch.setattr(answering, "READING_S", 0.2)
+    monkeypatch.setattr(proposing, "ANSWER_S", 1.0)
+    seen: list[Event] = []
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        manifest = await daemons["bank"].train(job(train={"epochs": 1, "batch": 32}), seen.append)
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        return manifest
+
+    assert together(lay_out(tmp_path), program).rows["common"]
+    assert {"shop still reads its data", "telecom still reads its data"} <= {event.what for event in seen}
 
 
 def test_four_files_to_a_model_that_equals_the_pooled_one(tmp_path: Path) -> None:

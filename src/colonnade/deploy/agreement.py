@@ -1,7 +1,8 @@
 """The proposer's side of a proposal: everybody's answer, and until when it is waited for.
 
-A peer answers by its policy at once, or says that its operator is asked and how long that may take. When
-somebody has refused, operators who are still thinking are not waited for.
+A peer answers by its policy when it has looked at its data, and says now and then that it still reads; or it
+says that its operator is asked and how long that may take. When somebody has refused, nobody else is waited
+for that has said so.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Agreement:
             self.changed.set()
 
     def extend(self, peer: str, seconds: float) -> bool:
-        """Wait longer for a peer whose operator is asked; False if its answer is no longer waited for."""
+        """Wait longer for a peer that reads, or whose operator is asked; False if nobody waits any more."""
         if peer not in self.open or not math.isfinite(seconds):
             return False
         allowed = min(max(seconds, 0.0), LONGEST_APPROVAL_S)

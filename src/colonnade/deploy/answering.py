@@ -33,6 +33,7 @@ log = logging.getLogger("colonnade.party")
 
 Verdict = Literal["accepted", "approved", "refused"]
 BEGIN_S = 180.0
+READING_S = 30.0  # between two words that data is still read
 WITHDRAWN = 64  # of one peer, that are remembered
 LAST_RUN = 2**32 - 1
 
@@ -60,6 +61,7 @@ class Answering:
         While an operator is asked there is no digest yet, and no answer.
         """
         digest, refusal = None, None
+        reading = asyncio.create_task(self._keep_waiting(peer, run))
         try:
             digest = await considered
         except ColonnadeError as error:
@@ -73,10 +75,18 @@ class Answering:
             refusal = "it failed to look at the proposal; its operator sees why"
             log.exception("could not consider run %08x of %s", run, peer)
             self.runs.journal.ended["refused"] += 1
+        finally:
+            reading.cancel()
         if digest is not None or refusal is not None:
             said = None if refusal is None else refusal[:REASON_LIMIT]
             await self.runs.peers.send(peer, Answer(run, digest or "", said))
         return refusal
+
+    async def _keep_waiting(self, peer: str, run: int) -> None:
+        """Tell a proposer now and then that this party still reads its data, which may be large."""
+        while True:
+            await asyncio.sleep(READING_S)
+            await self.runs.peers.send(peer, Pending(run, 0.0))
 
     async def _consider(self, peer: str, message: Propose) -> str | None:
         """The digest of the proposed terms if this party accepts them; raises the reason if it does not.

@@ -132,10 +132,11 @@ class Proposing:
             await self._ask_for_patience(run, run.agreement)
 
     async def wait_longer(self, run: Run, agreement: Agreement, peer: str, seconds: float) -> None:
-        """Give a peer whose operator is asked its time, and tell those who have accepted already."""
+        """Give a peer that reads or whose operator is asked its time, and tell those who have accepted."""
         if agreement.extend(peer, seconds):
             minutes = max(1, round(seconds / 60))
-            run.followed.tell(Event(f"waiting for {peer}'s approval, for {minutes} min at most"))
+            approval = f"waiting for {peer}'s approval, for {minutes} min at most"
+            run.followed.tell(Event(approval if seconds > 0 else f"{peer} still reads its data"))
             await self._ask_for_patience(run, agreement)
 
     async def _ask_for_patience(self, run: Run, agreement: Agreement) -> None:

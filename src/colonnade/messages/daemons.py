@@ -65,7 +65,7 @@ class Score(Message, frozen=True, tag=57):
 
 
 class Pending(Message, frozen=True, tag=58):
-    """Says that an operator is asked about a proposed run, who has so many seconds.
+    """Says that an operator is asked about a proposed run, who has so many seconds; none: data is still read.
 
     The party that is asked tells the proposer, and the proposer those who have accepted already.
     """
