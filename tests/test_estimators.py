@@ -315,3 +315,10 @@ def test_gaps_cannot_be_kept_where_the_model_does_not_take_them() -> None:
     X, y = np.array([[1.0, 2.0], [np.nan, 1.0], [3.0, 4.0], [0.0, 1.0]]), [0, 1, 0, 1]
     with pytest.raises(JobError, match="missing: 'keep' is none of auto, error, zero, mean"):
         VerticalClassifier(parties=2, missing="keep").fit(X, y)
+
+
+@pytest.mark.parametrize("parties", ["3", {"bank": ["x0"]}])
+def test_parties_are_a_number(parties: Any) -> None:
+    X = np.arange(12.0).reshape(6, 2)
+    with pytest.raises(DataError, match="give their number; columns says who holds which"):
+        VerticalClassifier(parties=parties).fit(X, [0, 1, 0, 1, 0, 1])

@@ -23,6 +23,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bank.csv").write_text(BANK)
     Path("shop.csv").write_text(SHOP)
+    Path("strangers.csv").write_text(SHOP.replace("customer", "visitor"))
 
 
 def colonnade(*arguments: str) -> Result:
@@ -104,6 +105,7 @@ def test_files_of_the_same_name_are_different_parties() -> None:
             "remove it from all files but one",
         ),
         (("bank.csv", "shop.csv", "--parties", "2"), "--parties"),
+        (("bank.csv", "strangers.csv", "--label", "default"), "--id: no column is in all files"),
         (("absent.csv",), "no such file"),
         (("bank.csv", "--label", "default", "--out", "bank.csv"), "is not overwritten"),
     ],

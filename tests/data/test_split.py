@@ -100,7 +100,7 @@ def test_split_by_name() -> None:
     for holders, text in (
         ({"bank": ["incme"]}, "party 'bank': no column 'incme'; did you mean 'income'?"),
         ({"bank": ["age"], "shop": ["age"]}, "column 'age' is given to 'bank' and to 'shop'"),
-        ({"bank": ["age"]}, "column 'income' and 1 more belong to no party"),
+        ({"bank": ["age"]}, "columns 'income', 'visits' belong to no party"),
     ):
         with pytest.raises(DataError, match=re.escape(text)):
             split_by_name(columns, holders)

@@ -19,6 +19,7 @@ from colonnade.deploy import control, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.rows import split_rows
 from colonnade.deploy.terms import Terms
+from colonnade.errors import Refused
 from colonnade.run.federate import Tables, run_tables
 from colonnade.run.registry import CONVERSATIONS
 
@@ -77,3 +78,53 @@ def test_trees_of_daemons_score_as_those_of_one_process(tmp_path: Path, algorith
     assert manifest.kind == "trees"
     assert manifest.metrics["test_accuracy"] > 0.65
     assert np.allclose(scores, scores_in_one_process(tmp_path, terms, wanted), atol=1e-8)
+
+
+STRICT = 'algorithms = ["secureboost"]\naccept = ["nodes", "scores"]\nmin_rows = 20\n'
+
+
+def test_gaps_categories_and_a_neutral_party_and_what_its_policy_refuses(tmp_path: Path) -> None:
+    """A shop with gaps, a column of nothing, one of categories and one of dates; a notary with ids alone."""
+    names = ("bank", "shop", "notary")
+    consortium = lay_out(tmp_path, names, bank=STRICT, shop=STRICT, notary=STRICT)
+    settle(consortium, "notary", STRICT, "[limits]\nepochs = 8\n")
+    for entry in ("customers", "applicants"):
+        _make_messy(tmp_path / "shop" / f"{entry}.csv")
+    members: dict[str, Any] = {name: {"data": "customers", "label": name == "bank"} for name in names}
+    bare: dict[str, Any] = {**members, "notary": {"data": "customers", "columns": []}}
+    ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")
+
+    def terms(**changes: Any) -> Terms:
+        secure = {"helper": "notary"}
+        return job(
+            names, **{"parties": bare, "algorithm": "secureboost", "secure": secure, **TREES, **changes}
+        )
+
+    async def program(daemons: dict[str, Daemon]) -> list[Any]:
+        for wrong, says in (
+            (terms(secure={"labels": "clear"}), "leaks 'labels'"),
+            (terms(train={"epochs": 9}), "over limits.epochs = 8"),
+            (terms(parties=members), "its data cannot be used"),
+        ):
+            with pytest.raises(Refused, match=says):
+                await daemons["bank"].train(wrong)
+        manifest = await daemons["bank"].train(terms())
+        assert manifest.metrics["test_accuracy"] > 0.6
+        for name in names[1:]:
+            await settled(daemons[name])
+        request = control.PredictRequest("repaid", [ids], "applicants")
+        found = await control._predict(daemons["bank"], request, lambda event: None)
+        return [row["score"] for row in found["rows"] if row is not None]
+
+    assert np.ptp(together(consortium, program)) > 0.5
+
+
+def _make_messy(path: Path) -> None:
+    """Take every fifth number away, and add three columns that are no plain numbers."""
+    first, *lines = path.read_text().splitlines()
+    more = [
+        "nothing,tariff,since",
+        *(f",{'SML'[k % 3]},20{k % 23:02d}-0{k % 9 + 1}-11" for k in range(len(lines))),
+    ]
+    gone = [line if k % 5 else line.split(",")[0] + "," for k, line in enumerate(lines)]
+    path.write_text("\n".join(f"{a},{b}" for a, b in zip([first, *gone], more, strict=True)) + "\n")

@@ -108,7 +108,12 @@ def _check_id(surveys: Sequence[Survey], id_column: str | None) -> None:
     if id_column is None:
         if len(surveys) == 1:
             return
-        found = ", ".join(id_candidates(surveys)[:8]) or "no column is in all files and differs in every row"
+        found = ", ".join(id_candidates(surveys)[:8])
+        if not found:
+            raise DataError(
+                "--id: no column is in all files and differs in every row; give the column that joins them "
+                "one name in all files"
+            )
         raise DataError(f"--id: say which column joins the files; it may be: {found}")
     for survey in surveys:
         if not survey.has(id_column):

@@ -87,8 +87,19 @@ def split_by_name(columns: Sequence[str], holders: Mapping[str, Sequence[str]]) 
             holder[c] = party
     left = [c for c in columns if c not in holder]
     if left:
-        raise DataError(f"column '{left[0]}' and {len(left) - 1} more belong to no party; give them to one")
+        which = f"column '{left[0]}' belongs" if len(left) == 1 else f"columns {_listed(left)} belong"
+        raise DataError(f"{which} to no party; give every column to one")
     return {party: tuple(place[c] for c in names) for party, names in holders.items()}
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are.
+
+    >>> _listed(["a", "b", "c", "d"], most=2)
+    "'a', 'b' and 2 more"
+    """
+    first = ", ".join(f"'{name}'" for name in names[:most])
+    return first if len(names) <= most else f"{first} and {len(names) - most} more"
 
 
 def check_holders(widths: Mapping[str, int], server: str, helper: str | None = None) -> None:

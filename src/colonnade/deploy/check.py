@@ -79,10 +79,10 @@ def _entry(settings: Settings, name: str, entry: Entry) -> str:
     never = {*settings.policy.never, *entry.keys}
     offered = entry.columns or [c for c in raw.columns if c not in never]
     kept = raw.select(list(offered))
+    columns = f"{len(offered)} columns: {', '.join(offered)}" if offered else "no columns"
     return (
         f"{name}: {raw.rows} rows, id {' + '.join(entry.keys)}, "
-        f"{'label ' + entry.label if entry.label else 'no label'}, offers {len(offered)} columns: "
-        f"{', '.join(offered)}{_gaps(kept)}"
+        f"{'label ' + entry.label if entry.label else 'no label'}, offers {columns}{_gaps(kept)}"
     )
 
 

@@ -110,9 +110,9 @@ class Membership:
         policy = self.settings.policy
         if not asked.changed or policy.peers.get(peer, policy).changed != "accept":
             raise ChangedIds(
-                f"{peer} brings other ids than the time before ({roster.size} now); comparing both would "
-                "tell which of them others hold. If all agree to that, set align.changed = 'accept' in the "
-                "job and policy.changed = 'accept' in the settings"
+                f"{peer} brings other ids than the time before ({roster.size} now), or the same in another "
+                "form (align.keys); comparing both would tell which of them others hold. If all agree to "
+                "that, set align.changed = 'accept' in the job and policy.changed = 'accept' in the settings"
             )
         most = self.settings.limits.id_sets_a_day
         sets = {each.commitment for each in today if each.purpose == "train"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -165,6 +166,8 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _dealt(self, X: Any, seed: int) -> Parties:
         """Every party's columns."""
+        if self.parties is not None and not isinstance(self.parties, Integral):
+            raise DataError(f"parties = {self.parties!r}: give their number; columns says who holds which")
         if not isinstance(X, Parties):
             return deal(checked_columns(self, X, reset=True), self.parties, self.columns, self.active, seed)
         if len(X) < 2:

@@ -22,6 +22,7 @@ from colonnade.secure.streams import PairStreams, Stream
 
 BITS = 12  # of a column's fraction
 LARGEST = 2.0**20  # value of a column
+STRETCH = 2048  # rows that are rounded at a time
 TURNED = 128  # columns that are turned together: wider blocks are turned in parts
 
 
@@ -44,6 +45,8 @@ class Turn:
 
     def turned(self, X: Matrix) -> Floats:
         """The columns, turned."""
+        if len(self.parts) == 1:
+            return np.asarray(X @ self.parts[0])
         return np.hstack([np.asarray(X[:, cut] @ part) for cut, part in self._cuts()])
 
     def back(self, w: Floats) -> Floats:
@@ -81,15 +84,26 @@ def fixed(X: Floats) -> Words:
             f"a column has a value of size {largest:g}, and blind training takes values below {LARGEST:g}; "
             "scale the columns (data.scale = 'zscore' or 'minmax')"
         )
-    scaled = X * 2.0**BITS
-    return np.rint(scaled, out=scaled).astype(np.int64).view(np.uint64)
+    found = np.empty(X.shape, dtype=np.int64)
+    for part in _stretches(len(X)):
+        scaled = X[part] * 2.0**BITS
+        found[part] = np.rint(scaled, out=scaled)
+    return found.view(np.uint64)
 
 
 def lengths(X: Words) -> Floats:
     """The largest squared length of a row, and the sum of those of all rows, in units of the columns."""
-    values = X.view(np.int64).astype(np.float64)
-    squared = np.einsum("ij,ij->i", values, values) * 2.0 ** (-2 * BITS)
+    squared = np.empty(len(X))
+    for part in _stretches(len(X)):
+        values = X[part].view(np.int64).astype(np.float64)
+        np.einsum("ij,ij->i", values, values, out=squared[part])
+    squared *= 2.0 ** (-2 * BITS)
     return np.array([squared.max(initial=0.0), squared.sum()])
+
+
+def _stretches(rows: int) -> list[slice]:
+    """Rows whose numbers stay in the processor's cache from one step to the next."""
+    return [slice(start, start + STRETCH) for start in range(0, rows, STRETCH)]
 
 
 def _sizes(width: int) -> list[int]:

@@ -74,10 +74,12 @@ class Slot:
     rng: np.random.Generator
     read: Floats  # the size of every row's score when it was last read, and what it may have been off by
     seen: Floats = field(init=False)  # `moved` at that time
+    highest: float = field(init=False)  # no row was ever read to be larger
     moved: float = 0.0  # the sum of squares of all coefficients that were sent
 
     def __post_init__(self) -> None:
         self.seen = np.zeros(len(self.read))
+        self.highest = float(self.read.max(initial=0.0))
 
     def coarse(self, usual: float) -> bool:
         """Whether coefficients of this size are rounded at random; an error if they would be lost."""
@@ -105,7 +107,7 @@ class Slot:
         before now; new rows have `reach`, the largest score that there can be.
         """
         limit = 2.0 ** (63 - 2 * BITS - self.bits)
-        largest = reach if rows is None else float(self.bounds(rows).max(initial=0.0))
+        largest = reach if rows is None else self._bound(rows, limit)
         if not largest < limit:
             raise FixedPointOverflow(
                 f"blind training: a score may have reached {largest:.3g}, beyond the range of {limit:.3g}; "
@@ -113,9 +115,16 @@ class Slot:
             )
         z: Floats = total.view(np.int64).T.astype(np.float64) * 2.0 ** -(2 * BITS + self.bits)
         if rows is not None:
-            self.read[rows] = np.abs(z).max(axis=1)
+            sizes = np.abs(z)
+            self.read[rows] = sizes[:, 0] if sizes.shape[1] == 1 else sizes.max(axis=1)
+            self.highest = max(self.highest, float(sizes.max(initial=0.0)))
             self.seen[rows] = self.moved if asked is None else asked
         return z
+
+    def _bound(self, rows: Rows, limit: float) -> float:
+        """A size that none of these rows' scores has now; they are looked at one by one if it must be."""
+        anyone = self.highest + self.lengths.reach(1.0) * math.sqrt(2 * self.moved)
+        return anyone if anyone < limit else float(self.bounds(rows).max(initial=0.0))
 
     def bounds(self, rows: Rows) -> Floats:
         """The largest score that each of these rows can have now."""

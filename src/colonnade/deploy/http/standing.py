@@ -101,6 +101,7 @@ class StandingSession:
 
     async def _keep(self) -> None:
         """Open one session after the other, for ever."""
+        said = ""  # the last error
         while True:
             try:
                 model = operators.pin(self._daemon, self._serve.model).model
@@ -110,8 +111,9 @@ class StandingSession:
                 await self._monitor(model)
                 await self._daemon.score(share, None, self._use, data=self._serve.data, service=True)
             except ColonnadeError as error:
+                if self.ready or str(error) != said:  # it is tried again and again, and one line says it
+                    log.warning("no session: %s", said := str(error))
                 self.reason = for_clients(error)
-                log.warning("no session: %s", error)
                 await asyncio.sleep(RETRY_S)
             except Exception:  # whatever it is, the service says so and tries again
                 self.reason = "the session failed; the operator of this party sees why"
