@@ -96,12 +96,12 @@ class Penalty:
     def gradient(self, w: Floats, times: int = 1) -> Floats:
         """The gradient of the smooth part, so many times."""
         gradient: Floats = (times * self.l2) * self.regularizer.gradient(w)
-        return self._without_free(gradient)
+        return self._without_free(gradient) if self.free else gradient
 
     def bend(self, w: Floats, s: Floats) -> Floats:
         """The second derivative of the smooth part at w, times s."""
         bent: Floats = self.l2 * self.regularizer.curvature(w) * s
-        return self._without_free(bent)
+        return self._without_free(bent) if self.free else bent
 
     def shrink(self, w: Floats, step: float) -> None:
         """Let the rest of the penalty act after a step: every weight nears 0 or becomes it, in place.
@@ -118,6 +118,5 @@ class Penalty:
         w[list(self.free)] = kept
 
     def _without_free(self, fresh: Floats) -> Floats:
-        if self.free:
-            fresh[list(self.free)] = 0.0
+        fresh[list(self.free)] = 0.0
         return fresh

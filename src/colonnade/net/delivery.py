@@ -18,7 +18,7 @@ from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, Routes,
 from colonnade.net.inprocess.handover import handed
 from colonnade.net.inprocess.local import LocalWire, Take
 from colonnade.net.line import Line
-from colonnade.net.meter import Meter
+from colonnade.net.meter import Meter, Weighed, weighed
 from colonnade.net.network import Wire
 
 LINGER = 2.0
@@ -60,52 +60,55 @@ class Delivery:
 
     def post(self, to: str, message: Message, payload: bytes | None = None) -> Awaitable[None] | None:
         """Send a message, or these bytes for it. What comes back, if anything, is to be awaited."""
-        line = self._lines.get(to)
-        if line is None:
+        if to not in self._lines:
             raise UnknownParty(f"{to!r} is not a peer of {self._me} in this run")
         if payload is None and to in self._near:
-            self._hand_over(to, line, message, handed(message))
+            self._hand_over((to,), message)
             return None
-        if payload is None:
-            payload = encode(message)
+        return self._send(to, encode(message) if payload is None else payload, weighed(message))
+
+    def post_all(self, peers: Sequence[str], message: Message) -> list[tuple[str, Awaitable[None] | None]]:
+        """Send a message, which is encoded or copied once, to several peers."""
+        if near := [peer for peer in peers if peer in self._near]:
+            self._hand_over(near, message)
+            peers = [peer for peer in peers if peer not in self._near]
+        if not peers:
+            return []
+        payload, known = encode(message), weighed(message)
+        return [(peer, self._send(peer, payload, known)) for peer in peers]
+
+    def _send(self, to: str, payload: bytes, known: Weighed) -> Awaitable[None] | None:
+        """Send the bytes of a message as the next frame to a peer."""
         if HEADER_LIMIT + len(payload) > self._size_limit:
-            raise self._too_long(message, len(payload))
-        sequence, wire = line.number(), self._wire
+            raise self._too_long(known, len(payload))
+        line, wire = self._lines[to], self._wire
+        sequence = line.number()
         frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
         size = len(frame)
-        self.meter.sent(message, to, size, *wire.framing(size))
+        self.meter.sent(known, to, size, *wire.framing(size))
         if not wire.lossless:
             line.keep(sequence, frame)
             if wire.retry_after is not None:
                 self._schedule_retry()
         return wire.send(to, frame)
 
-    def post_all(self, peers: Sequence[str], message: Message) -> list[tuple[str, Awaitable[None] | None]]:
-        """Send a message, which is encoded or copied once, to several peers."""
-        near = [peer for peer in peers if peer in self._near]
-        if near:
-            given = handed(message)
-            for peer in near:
-                self._hand_over(peer, self._lines[peer], message, given)
-        if len(near) == len(peers):
-            return []
-        payload = encode(message)
-        return [(peer, self.post(peer, message, payload)) for peer in peers if peer not in self._near]
-
-    def _hand_over(self, to: str, line: Line, message: Message, given: tuple[Message, int]) -> None:
-        """Give another party of this process its copy of a message, which would have this size."""
-        copy, length = given
+    def _hand_over(self, peers: Sequence[str], message: Message) -> None:
+        """Give other parties of this process their copy of a message; its bytes count as if it was sent."""
+        copy, length = handed(message)
+        meter, known = self.meter, weighed(message)
         if HEADER_LIMIT + length > self._size_limit:
-            raise self._too_long(message, length)
-        line.sent += 1
-        size = length + header_size(line.sent, line.taken)
-        self.meter.sent(message, to, size)
-        self._near[to](self._me, copy, size)
+            raise self._too_long(known, length)
+        for peer in peers:
+            line = self._lines[peer]
+            line.sent += 1
+            size = length + header_size(line.sent, line.taken)
+            meter.sent(known, peer, size)
+            self._near[peer](self._me, copy, size)
 
-    def _too_long(self, message: Message, length: int) -> OversizedMessage:
+    def _too_long(self, known: Weighed, length: int) -> OversizedMessage:
         """The error for what is too long; raised before it gets a number, for which the peer would wait."""
         return OversizedMessage(
-            f"a {type(message).__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
+            f"a {known[0].__name__} of {HEADER_LIMIT + length} bytes is over the limit of "
             f"{self._size_limit}; use a smaller batch"
         )
 

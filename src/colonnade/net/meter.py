@@ -15,6 +15,8 @@ from colonnade.arrays import Numbers
 from colonnade.messages import TOPIC_SHIFT, Message, Topic
 
 Key = tuple[type[Message], int, str]
+Weighed = tuple[type[Message], int, int]
+"""What a meter needs to know of a message, whoever it is for: its kind, its topic, and its arrays' bytes."""
 
 
 class Meter:
@@ -28,15 +30,11 @@ class Meter:
         self.received_bytes = 0
         self.refused: Counter[str] = Counter()
 
-    def sent(self, message: Message, to: str, frame: int, length: int = 0, sealed: int = 0) -> None:
+    def sent(self, weighed: Weighed, to: str, frame: int, length: int = 0, sealed: int = 0) -> None:
         """Count a message that left: bytes of its frame, of the length before it, of encryption around it."""
         size = frame + length + sealed
-        kind = type(message)
-        # the tag's topic, not the tag itself, is the key: this table must not grow with the rounds
-        key = (kind, getattr(message, "tag", 0) >> TOPIC_SHIFT, to)
-        payload = 0
-        for name in _arrays(kind):
-            payload += getattr(message, name).nbytes
+        kind, topic, payload = weighed
+        key = (kind, topic, to)
         entry = self._sent.get(key)
         if entry is None:
             self._sent[key] = [1, size, payload, sealed]
@@ -109,6 +107,16 @@ class Meter:
         """All of them; asked for so often that it is not the sum of `bytes_by_kind`."""
         counts = [entry[1] for key, entry in self._sent.items() if (key[1] == Topic.EVALUATE) is evaluation]
         return sum(counts) + (0 if evaluation else self.overhead)
+
+
+def weighed(message: Message) -> Weighed:
+    """What is to be counted of a message."""
+    kind = type(message)
+    payload = 0
+    for name in _arrays(kind):
+        payload += getattr(message, name).nbytes
+    # the tag's topic, not the tag itself: a table of what was sent must not grow with the rounds
+    return kind, getattr(message, "tag", 0) >> TOPIC_SHIFT, payload
 
 
 @cache

@@ -30,6 +30,7 @@ from typing import IO, Protocol
 
 import msgspec
 
+YOUNG = 20_000  # new objects after which a party looks for garbage: a round leaves next to none in cycles
 SUPPORTED = sys.platform == "linux"  # elsewhere, what was imported may not survive a fork
 REQUEST_LIMIT = 2**20
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -259,6 +260,7 @@ def main(line: socket.socket) -> None:
 
     gc.collect()
     gc.freeze()  # what is there already is nobody's garbage, and need not be copied to be looked at
+    gc.set_threshold(YOUNG)
     children = _Children()
     for request, descriptors in _requests(line):
         if children.fork(descriptors[2]):

@@ -17,11 +17,14 @@ from colonnade.errors import FixedPointOverflow
 FRACTION_BITS = 32
 STEP = 2.0**-FRACTION_BITS
 _SCALE = 2.0**FRACTION_BITS
-# added to a small number, it pushes the bits below the fixed-point step out of a float, to the nearest even
-_PUSH = 1.5 * 2.0 ** (52 - FRACTION_BITS)
+# added to a small number, it pushes the bits below the fixed-point step out of a float, to the nearest even;
+# it is an array, as a plain number would be made one for every sum
+_PUSH: Floats = np.array(1.5 * 2.0 ** (52 - FRACTION_BITS))
 _SMALL_SQUARE = 2.0 ** (2 * (50 - FRACTION_BITS))
 
-OFFSET = np.array(_PUSH).view(np.uint64)
+_WORD = np.dtype(np.uint64)
+
+OFFSET = _PUSH.view(_WORD)
 """The bits of a float that has been pushed and is zero."""
 
 WIDEST = 2.0 ** (62 - FRACTION_BITS)
@@ -48,7 +51,8 @@ def offset(values: Floats, q: int) -> Words:
     """The same plus `OFFSET`, which is quicker: for who has something to add anyway, less `OFFSET`."""
     square = np.vdot(values, values)  # bounds every value with one look at each; NaN is never smaller
     if square < _SMALL_SQUARE:
-        return (values + _PUSH).view(np.uint64)  # as `rint` below, in half the time
+        pushed: Floats = values + _PUSH  # as `rint` below, in half the time
+        return pushed.view(_WORD)
     if not square < limit(q) ** 2 and not (largest := np.abs(values).max()) < limit(q):
         raise FixedPointOverflow(
             f"a value of size {largest:g} does not fit the fixed-point range "

@@ -141,13 +141,15 @@ class BackwardConversation:
         batches = self._opened()
         return list(zip(batches, await self.trainer.scores(batches), strict=True)) if batches else []
 
-    async def _give_one(self, batch: Round, share: Floats) -> None:
+    def _give_one(self, batch: Round, share: Floats) -> Coroutine[None, None, None]:
         """Send the share of one round; its theta may come from now on."""
         dominators, number = self.schedule.dominators, batch.number
         self.begun[number] = batch
         if self.keeps:
             self.trainer.given[number] = share
-        await self.sum.give(share, root=dominators[number % len(dominators)], tag=tag_of(Topic.TRAIN, number))
+        return self.sum.give(
+            share, root=dominators[number % len(dominators)], tag=tag_of(Topic.TRAIN, number)
+        )
 
     def _opened(self) -> list[Round]:
         """Begin every round that may begin now, of whoever is behind first; or one, if none are joined."""

@@ -115,7 +115,7 @@ class Block:
             if not forgets:
                 theta = self.estimator.news(self._schedule.places(first.epoch, first.start, last.end), theta)
             gradient = self.rows(first.epoch).gradient(first.start, last.end, theta)
-            v += gradient / first.size
+            v += gradient / float(first.end - first.start)  # a whole number would first be made an array
             if not forgets:
                 v += len(run) * self.estimator.mean()
                 self.estimator.learn(last.end - first.start, gradient)
@@ -124,7 +124,8 @@ class Block:
     def step(self, thetas: Thetas, rate: float) -> None:
         """Make one update from all these thetas."""
         self.w -= rate * self.estimate(thetas)
-        self.penalty.shrink(self.w, rate * len(thetas))
+        if self.penalty.l1:
+            self.penalty.shrink(self.w, rate * len(thetas))
 
     def values(self, batches: Sequence[Round]) -> int:
         """How many stored numbers the kernels touch for these batches."""

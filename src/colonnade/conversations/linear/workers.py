@@ -29,10 +29,11 @@ class Worker:
         self._free = True
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._asked = itertools.count()
+        self._turns = [_Turn(self, urgency) for urgency in Urgency]
 
     def busy(self, urgency: Urgency) -> _Turn:
         """Keep the worker for as long as the context lasts."""
-        return _Turn(self, urgency)
+        return self._turns[urgency]
 
     async def acquire(self, urgency: Urgency) -> None:
         """Wait for the worker, unless it is free and nobody else waits."""
