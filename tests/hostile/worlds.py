@@ -210,7 +210,7 @@ CASES: dict[str, Callable[[], Case]] = {
         for name in ("vfb2-sgd", "tree", "fdskl-capped", "secureboost", "boosted-sum", "blind")
     },
     "align": aligning,
-    "align by transfers": lambda: aligning("ot", FEW // 2, 3.0),
+    "align by transfers": lambda: aligning("ot", FEW // 2, 6.0),
     "weigh": weighing,
 }
 

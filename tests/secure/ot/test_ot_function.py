@@ -15,6 +15,7 @@ from colonnade.conversations.align import FEW, most_tested
 from colonnade.secure.hashes import hashes
 from colonnade.secure.hints import read_table, size_for
 from colonnade.secure.ot import extension, function
+from colonnade.secure.ot.bits import SUMS
 from colonnade.secure.ot.code import DISTANCE, LENGTH, encoded
 
 CONTEXT = bytes(range(32))
@@ -34,11 +35,13 @@ class Asked:
         seeds = np.where(choices[:, None], both[1], both[0])
         self.key = function.Key(extension.packed(choices), seeds, CONTEXT)
         self.room, self.table = room, function.write(ids, room)
-        covered, self.own = extension.cover((both[0], both[1]), 0, self.table.messages)
+        messages = self.table.rows()
+        covered, self.own = extension.cover((both[0], both[1]), 0, messages)
         self.rows = extension.uncovered(seeds, self.key.choices, 0, covered)
         challenge = np.frombuffer(os.urandom(32), dtype=np.uint64)
-        proof, self.values = function.prove_and_learn(ids, room, self.table, self.own, challenge, CONTEXT)
+        proof = extension.proof(self.own, messages, challenge)
         extension.check(self.rows, self.key.choices, challenge, proof)
+        self.values = function.learn(ids, room, self.table.seed, self.own, CONTEXT)
 
     def computed(self, ids: Digests) -> Words:
         return function.compute(ids, self.room, self.table.seed, self.rows, self.key)
@@ -86,6 +89,16 @@ def test_a_value_looks_like_noise() -> None:
     ones = np.unpackbits(values.view(np.uint8))
     assert abs(ones.mean() - 0.5) < 5 * 0.5 / ones.size**0.5
     assert len(np.unique(values, axis=0)) == 3000
+
+
+def test_two_peers_that_compare_their_checks_learn_nothing_of_the_table() -> None:
+    """Each has sums with random rows added, and the rows of one are not those of the other."""
+    table = function.write(ids_of(50), 60)
+    one, other = table.rows(), table.rows()
+    assert (one[: len(table.messages)] == table.messages).all()
+    assert (other[: len(table.messages)] == table.messages).all()
+    assert not (one[-SUMS:] == other[-SUMS:]).all(axis=1).any()
+    assert len(one) == function.rows_for(60)
 
 
 def test_the_table_does_not_tell_how_many_ids_it_holds() -> None:

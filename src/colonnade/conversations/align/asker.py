@@ -76,20 +76,15 @@ class _Asker:
                 group.create_task(self._ask_peer(peer, lot, rows, ids, table))
 
     async def _ask_peer(self, peer: str, lot: int, rows: Rows, ids: Digests, table: function.Table) -> None:
-        covered, own = await self.crew.run(extension.cover, self.seeds[peer], lot, table.messages)
+        messages = table.rows()
+        covered, own = await self.crew.run(extension.cover, self.seeds[peer], lot, messages)
         await self.net.send(peer, Transfer(tag(Step.COVERED, lot), table.seed, covered))
         size = words(extension.CHALLENGE)
         told = await self.net.recv(Transfer, peer, tag(Step.CHALLENGE, lot), rows=size, seed=NONE)
-        proof, values = await self.crew.run(
-            function.prove_and_learn,
-            ids,
-            self.room,
-            table,
-            own,
-            told.rows,
-            context_of(self.side.secrets[peer]),
-        )
+        proof = await self.crew.run(extension.proof, own, messages, told.rows)
         await self.net.send(peer, Transfer(tag(Step.PROOF, lot), 0, proof))
+        context = context_of(self.side.secrets[peer])
+        values = await self.crew.run(function.learn, ids, self.room, table.seed, own, context)
         await self.search.learnt(peer, rows, values)
         tables = self.side.tables(peer)
         where = bucket_of(ids, tables)

@@ -21,6 +21,7 @@ from typing import ParamSpec, Self, TypeVar
 from colonnade.errors import AlignmentError
 
 ENOUGH = 100_000  # points to compute before processes are worth their start: five seconds of work
+A_WORKER = 25_000  # points for which one more is worth its start
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -31,7 +32,7 @@ class Crew:
 
     def __init__(self, points: int) -> None:
         alone = points < ENOUGH or multiprocessing.current_process().daemon
-        self.size = 1 if alone else _cores()
+        self.size = 1 if alone else max(1, min(_cores(), points // A_WORKER))
         self._executor: Executor = (
             ThreadPoolExecutor(1)
             if alone

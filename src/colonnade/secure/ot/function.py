@@ -22,10 +22,19 @@ from colonnade.secure.ot.code import encoded, message
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What an asker's ids of a lot have become: where they lie, and a message for every row."""
+    """What an asker's ids of a lot have become: where they lie, and a message for every place."""
 
     seed: int
     messages: Words
+
+    def rows(self) -> Words:
+        """The messages of all rows for one peer: the table, and new random ones for the check.
+
+        Two peers that compared their checks would read sums of the table if they had the same.
+        """
+        more = extension.rows_for(len(self.messages)) - len(self.messages)
+        spare = np.frombuffer(os.urandom(16 * more), dtype=np.uint64).reshape(-1, 2)
+        return np.concatenate([self.messages, message(spare)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +52,7 @@ def write(ids: Digests, room: int) -> Table:
     seed, table = write_table(
         np.concatenate([_keys(ids), noise[:, :2]]), np.concatenate([_messages(ids), noise[:, 2:]])
     )
-    more = extension.rows_for(len(table)) - len(table)
-    spare = np.frombuffer(os.urandom(16 * more), dtype=np.uint64).reshape(-1, 2)
-    return Table(seed, message(np.concatenate([table, spare])))
+    return Table(seed, message(table))
 
 
 def rows_for(room: int) -> int:
@@ -53,13 +60,9 @@ def rows_for(room: int) -> int:
     return extension.rows_for(size_for(room))
 
 
-def prove_and_learn(
-    ids: Digests, room: int, table: Table, rows: Words, challenge: Words, context: bytes
-) -> tuple[Words, Words]:
-    """The asker's answer to the check, and F of its ids."""
-    proven = extension.proof(rows, table.messages, challenge)
-    read = read_table(rows[: size_for(room)], table.seed, _keys(ids))
-    return proven, hashes(context, ids, read)
+def learn(ids: Digests, room: int, seed: int, rows: Words, context: bytes) -> Words:
+    """F of the asker's ids, from its rows."""
+    return hashes(context, ids, read_table(rows[: size_for(room)], seed, _keys(ids)))
 
 
 def compute(ids: Digests, room: int, seed: int, rows: Words, key: Key) -> Words:
