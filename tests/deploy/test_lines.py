@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -17,9 +18,10 @@ from tests.net.proxy import Proxy
 from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.errors import JobError
+from colonnade.errors import JobError, PeerLost
 from colonnade.net.stream import certificates
 from colonnade.net.stream.certificates import issue
+from colonnade.net.stream.mux import Mux
 from colonnade.net.stream.port import free_ports
 
 PAIR = ("bank", "shop")
@@ -112,6 +114,26 @@ def test_a_proposal_outlives_a_line_that_is_down_for_longer_than_ten_seconds(tmp
             await proxy.close()
 
     assert asyncio.run(main()).metrics["test_auc"] > 0.8
+
+
+def test_a_line_is_begun_again_whatever_ended_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    consortium = lay_out(tmp_path, PAIR)
+    honest, broken = Mux._wire, [OSError(errno.EMFILE, "Too many open files")]
+
+    def wire(self: Mux, peer: str, ended: Any) -> Any:
+        if self.me == "shop" and broken:
+            raise broken.pop()
+        return honest(self, peer, ended)
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        monkeypatch.setattr(Mux, "_wire", wire)
+        line = daemons["bank"].mux.lines["shop"].wire
+        assert line is not None
+        line._lose(line._links["shop"], PeerLost("it went away"))
+        await until(lambda: not broken, 10)
+        await connected(daemons)
+
+    together(consortium, program)
 
 
 def test_commands_reach_the_daemon_by_a_socket_where_nobody_else_can_write(

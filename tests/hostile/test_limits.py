@@ -21,14 +21,27 @@ from tests.deploy.joined import ids_of
 from colonnade.conversations.predict import CHUNK, Session
 from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import read_journal
+from colonnade.deploy.journal import Journal, read_journal
 from colonnade.deploy.limits import check_limits
-from colonnade.deploy.membership import Membership
-from colonnade.deploy.settings import Limits
+from colonnade.deploy.membership import Asked, Membership
+from colonnade.deploy.settings import Limits, Settings
 from colonnade.deploy.terms import Scoring, Terms, check_terms
 from colonnade.errors import ColonnadeError, JobError, PeerLost, Refused
-from colonnade.messages import Abort, Begin, Cancel, CutOff, Message, Points, Propose, Score, decode, encode
+from colonnade.messages import (
+    Abort,
+    Begin,
+    Cancel,
+    CutOff,
+    Message,
+    Points,
+    Propose,
+    Roster,
+    Score,
+    decode,
+    encode,
+)
 from colonnade.net.frame import DATA, Header, Routes, pack
+from colonnade.shares import now
 
 MB = 2**20
 
@@ -295,3 +308,28 @@ def test_a_peer_that_comes_back_again_and_again_is_counted_all_the_same(tmp_path
     told = together(consortium, lines)
     assert "limits.comparisons_a_day = 2" in told
     assert "limits.proposals_an_hour = 3" in told
+
+
+def test_a_clock_that_is_set_back_makes_no_budget_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(
+        name="shop", listen="127.0.0.1:1", peers={}, folder=str(tmp_path), limits=Limits(comparisons_a_day=1)
+    )
+    asked = Asked(run="00000010", purpose="score", entry="customers", proposer="bank")
+    rosters = {"bank": Roster(100, 1, b"", "", "curve")}
+
+    def budget() -> Membership:
+        return Membership(settings, Journal(tmp_path / "journal.jsonl"))  # as after a new start
+
+    def set_clock(hours: int) -> None:
+        for module in ("membership", "journal"):
+            monkeypatch.setattr(f"colonnade.deploy.{module}.now", lambda more=0.0: now(3600.0 * hours + more))
+
+    asyncio.run(budget().admit(asked, 100, rosters))
+    for hours in (-48, -1, 0, 23):
+        set_clock(hours)
+        with pytest.raises(Refused, match="comparisons_a_day = 1"):
+            asyncio.run(budget().admit(asked, 100, rosters))
+    set_clock(25)
+    asyncio.run(budget().admit(asked, 100, rosters))

@@ -171,6 +171,10 @@ class WorkerSession:
                     self.told = True
                 case Done(manifest):
                     return msgspec.json.decode(manifest, type=Manifest)
+                case Fault("MemoryError"):
+                    raise WorkerError(
+                        f"the process of run {self.run:08x} has no memory left; {self._limits()}"
+                    )
                 case Fault():
                     raise message.raised()
         raise await self._last_words()
@@ -183,11 +187,17 @@ class WorkerSession:
             return WorkerError(f"{self._stopped}; the process of the run had to be ended")
         status = await self._process.wait() if self._process is not None else 0
         why = f"signal {-status}" if status < 0 else f"status {status}"
-        limits = self.order.settings.limits
         killed = status < 0 and -status != signal.SIGXCPU
         return (WorkerLost if killed else WorkerError)(
-            f"the process of run {self.run:08x} ended with {why}; its limits are limits.run_memory_mb = "
-            f"{limits.run_memory_mb:g} and limits.run_cpu_s = {limits.run_cpu_s:g}"
+            f"the process of run {self.run:08x} ended with {why}; {self._limits()}"
+        )
+
+    def _limits(self) -> str:
+        """What the process may use, in words."""
+        limits = self.order.settings.limits
+        return (
+            f"its limits are limits.run_memory_mb = {limits.run_memory_mb:g} and limits.run_cpu_s = "
+            f"{limits.run_cpu_s:g}"
         )
 
     async def _end(self) -> None:
