@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade.errors import Aborted
-from colonnade.messages import Announce, Backward, Dealt, Enough, Message, Piece, Veil, Veiled, encode
+from colonnade.messages import (
+    Announce,
+    Backward,
+    Dealt,
+    Enough,
+    Message,
+    Piece,
+    Shuffled,
+    Veil,
+    Veiled,
+    encode,
+)
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import Header, header_size, pack
@@ -126,6 +137,7 @@ def test_what_is_handed_over_has_the_size_of_its_encoding(
         Veiled(tag, cube[:, 1, :2]),  # of which every third number is left out
         Veil(tag, values[None], cube[:, 0], max(seen, default=0)),
         Veil(tag, np.zeros((0, 0), dtype=np.uint64), values[None]),
+        Shuffled(tag, values, np.arange(size % 300, dtype=np.uint16)),
     ]
     for message in messages:
         received, length = handed(message)
@@ -133,7 +145,7 @@ def test_what_is_handed_over_has_the_size_of_its_encoding(
         assert encode(received) == encode(message)
         arrays = [
             getattr(received, name)
-            for name in ("values", "theta", "moved", "weights")
+            for name in ("values", "theta", "moved", "weights", "words", "order")
             if hasattr(received, name)
         ]
         assert arrays

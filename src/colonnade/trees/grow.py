@@ -15,7 +15,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.job import Trees
 from colonnade.trees.bins import Counts, Flags, Grid
-from colonnade.trees.frontier import Frontier
+from colonnade.trees.frontier import Frontier, parts_of
 from colonnade.trees.gradients import Units
 from colonnade.trees.splits import Best, Bounds, Judge
 from colonnade.trees.tree import LEAF, NODE, Tree
@@ -145,9 +145,12 @@ class Growth:
         return self._branched(level, best, splits, grid.rises[column])
 
     def divide(self, level: Level, left: Flags) -> None:
-        """Take in which rows went left."""
+        """Take in which rows went left; where a row is needs to be known only once its node is a leaf."""
+        for k, rows in self.frontier.parts(self.frontier.rows, ~level.split):
+            self.at[rows] = self._divided[k]
         rows, counts = self.frontier.divide(level.split, left, level.stays)
-        self.at[rows] = np.repeat(self._children, counts)
+        for k, part in parts_of(rows, counts, ~level.stays):
+            self.at[part] = self._children[k]
 
     def finish(self) -> Tree:
         """The tree."""
@@ -176,7 +179,7 @@ class Growth:
             nodes.gain[parent] = float(best.gain[node])
             splits[party] += 1
         stays = self._stay(sums)
-        self._children = np.array(children, dtype=np.int64)
+        self._divided, self._children = self._open, np.array(children, dtype=np.int64)
         self._open = self._children[stays].tolist()
         self.totals = sums[stays]
         self._bounds = None if bounds is None else (bounds[0][stays], bounds[1][stays])

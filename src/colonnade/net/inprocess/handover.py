@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from colonnade.arrays import Numbers
-from colonnade.messages import Backward, Dealt, Message, Piece, Veil, Veiled, decode, encode
+from colonnade.messages import Backward, Dealt, Message, Piece, Shuffled, Veil, Veiled, decode, encode
 
 _WORDS = frozenset((np.dtype(np.float64), np.dtype(np.uint64)))
 _HEAD = 2  # bytes of a list and of the kind of a message, where both are small
@@ -26,6 +26,9 @@ def handed(message: Message) -> tuple[Message, int]:
         veil = Veil(message.tag, _copied(moved), _copied(weights), message.version)
         numbers = _number(message.tag) + _number(message.version)
         return veil, _HEAD + numbers + _array(moved) + _array(weights)
+    if isinstance(message, Shuffled) and _plain(words := message.words) and message.order.dtype == np.uint16:
+        dealt = Shuffled(message.tag, _copied(words), _copied(message.order))
+        return dealt, _HEAD + _number(message.tag) + _array(words) + _array(message.order)
     if isinstance(message, Backward) and _plain(theta := message.theta) and len(message.seen) < 16:
         numbers = _number(message.tag) + 1 + sum([_number(count) for count in message.seen])
         return Backward(message.tag, _copied(theta), message.seen), _HEAD + numbers + _array(theta)
