@@ -7,8 +7,10 @@ import contextlib
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,12 @@ from tests.net.proxy import Proxy
 from tests.net.worlds import (
     NETWORK,
     PARTIES,
+    Program,
     addresses,
     certificates,
     credentials,
     endpoint,
+    run_party,
     wire_of,
 )
 
@@ -451,3 +455,35 @@ def test_an_idle_party_uses_no_processor_time(kind: str) -> None:
 
     # a library's own threads can only add to it, so the quietest of three counts
     assert min(asyncio.run(main()) for _ in range(3)) < 0.01
+
+
+def test_what_came_while_a_party_computed_is_heard_once_it_has_caught_up() -> None:
+    where, keys = addresses(PAIR), {me: credentials(me, PAIR) for me in PAIR}
+    begin, sent, heard = threading.Event(), threading.Event(), threading.Event()
+
+    async def says(net: Endpoint) -> None:
+        begin.wait(10)
+        for number in range(20):
+            await net.send("bee", Stop(number))
+        await asyncio.sleep(0.05)  # they leave
+        sent.set()
+        heard.wait(10)
+
+    async def computes(net: Endpoint) -> int:
+        begin.set()
+        sent.wait(10)  # the loop stands still, as it does while a party computes
+        await net.catch_up()
+        heard.set()
+        return net.meter.received_messages
+
+    def alone(me: str, program: Program) -> Any:
+        async def live() -> Any:
+            wire = wire_of("tls", me, where, keys[me], connect_s=10, reconnect_s=5)
+            return await run_party(endpoint(me, PAIR, wire, RealClock()), program)
+
+        return asyncio.run(live())
+
+    with ThreadPoolExecutor(2) as threads:
+        talking = threads.submit(alone, "ant", says)
+        assert threads.submit(alone, "bee", computes).result(30) == 20
+        talking.result(30)

@@ -92,10 +92,9 @@ def crui_of_processes(
             say(f"CRUI of processes, straggler {s}, {ahead} in flight: {slow / fast:.2f}")
     note = (
         f"{parties} processes, mutual TLS on loopback, quasi-Newton on, {work_ms:g} ms of computing for "
-        "every update (over the party's speed), forwards for free. A party is one thread and answers nobody "
-        "while it computes: with few pulls in flight the others use up what the straggler has answered, and "
-        "wait. What is missing with many is what an update takes beside its work, which weighs more on "
-        "the fast parties, and the update that the straggler is at when the others have finished."
+        "every update (over the party's speed), forwards for free: a party is one thread and answers between "
+        "pieces of a millisecond. With one pull in flight it waits for its own scores before every update. "
+        "Synchronous rounds wait for messages as well, which the closed form does not count."
     )
     columns = ["parties", "straggler", "pulls in flight", "closed form", "measured"]
     columns += ["ms an update: fastest / slowest", "synchronous [s]", "asynchronous [s]"]

@@ -116,7 +116,18 @@ class Trainer:
     def reach(self) -> int:
         """What `staleness` may be."""
         plan = self.context.plan
-        return 0 if isinstance(self.window, Tickets) and not plan.network.join else plan.settings.stale
+        alone = isinstance(self.window, Tickets) and not (plan.network.join and self.joining_pays)
+        return 0 if alone else plan.settings.stale
+
+    @property
+    def joining_pays(self) -> bool:
+        """Whether a call costs more than the stored numbers of a batch, so that one for many is cheaper.
+
+        Where it is not, shares ahead make weights older and no party faster.
+        """
+        network, n = self.context.plan.network, self.schedule.rows
+        values = self.block.all_rows.values(0, n) * self.context.plan.pace.batch / n
+        return values * network.ns_per_value * 1e-3 <= network.us_per_call
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
