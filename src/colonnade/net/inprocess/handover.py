@@ -12,6 +12,7 @@ from colonnade.arrays import Numbers
 from colonnade.messages import Backward, Dealt, Message, Piece, Shuffled, Veil, Veiled, decode, encode
 
 _WORDS = frozenset((np.dtype(np.float64), np.dtype(np.uint64)))
+_OF_ONE_ARRAY = (Piece, Dealt, Veiled)  # made once: a union would be made for every message
 _HEAD = 2  # bytes of a list and of the kind of a message, where both are small
 _TYPED = 3  # of a list, a type code and a list of lengths
 _SMALL, _BYTE, _SHORT, _LONG = 2**7, 2**8, 2**16, 2**32
@@ -19,7 +20,7 @@ _SMALL, _BYTE, _SHORT, _LONG = 2**7, 2**8, 2**16, 2**32
 
 def handed(message: Message) -> tuple[Message, int]:
     """The message for its receiver, and how many bytes its encoding has."""
-    if isinstance(message, Piece | Dealt | Veiled) and _plain(values := message.values):
+    if isinstance(message, _OF_ONE_ARRAY) and _plain(values := message.values):
         copy = type(message)(message.tag, _copied(values))
         return copy, _HEAD + _number(message.tag) + _array(values)
     if isinstance(message, Veil) and _plain(moved := message.moved) and _plain(weights := message.weights):

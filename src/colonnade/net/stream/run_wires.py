@@ -59,15 +59,16 @@ class RunWires:
             self.refused["WrongRun"] += 1
             return
         self._heard[sender] += len(frame) + OVERHEAD
-        if self._heard[sender] > min(WEIGHED_EVERY, self._limit):
-            self._weigh(sender)
+        if self._heard[sender] > min(WEIGHED_EVERY, self._limit // 8):
+            self._weigh(sender, len(frame))
         if not wire.ended:
             wire.deliver(sender, frame)
 
-    def _weigh(self, sender: str) -> None:
-        """End the run of a peer that keeps most, if all its runs together keep more than may be."""
+    def _weigh(self, sender: str, more: int) -> None:
+        """End the run of a peer that keeps most, if with so many bytes more all its runs keep too much."""
+        del self._heard[sender]
         kept = {wire: wire.waiting() for wire in self._with(sender) if not wire.ended}
-        total = sum(kept.values()) + self._heard.pop(sender)
+        total = sum(kept.values()) + more
         if kept and total > self._limit:
             self.refused["OversizedMessage"] += 1
             max(kept, key=kept.__getitem__).end(
