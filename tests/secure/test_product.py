@@ -14,7 +14,7 @@ from scipy import stats
 
 from colonnade.arrays import Words
 from colonnade.errors import SumError, TagReused
-from colonnade.secure.product import ADDED, COLUMNS, DEALT, SCORED, Asker, Dealer, Lot, Owner
+from colonnade.secure.product import ADDED, COLUMNS, DEALT, SCORED, Asker, Columns, Dealer, Lot, Owner
 from colonnade.secure.streams import PairStreams, Roles
 
 ROLES = Roles("a", "p", "t")
@@ -32,7 +32,7 @@ class Trio:
     """The three parties of one block."""
 
     def __init__(self, X: Words, streams: Any = streams_of) -> None:
-        self.owner = Owner(streams("p"), ROLES, {"train": X})
+        self.owner = Owner(streams("p"), ROLES, {"train": Columns.of(X)})
         self.dealer = Dealer(streams("t"), ROLES, X.shape[1])
         self.veiled = np.concatenate([part for _, part in self.owner.veiled("train", 7)])
         self.asker = Asker(streams("a"), {ROLES: X.shape[1]}, {"train": self.veiled})
@@ -91,7 +91,10 @@ def test_one_asker_of_some_blocks_has_the_total_of_their_scores_and_everybodys_s
         for me in ["a", *names]
     }
     X = [words(rng, rows, width) for width in widths]
-    owners = [Owner(made[roles.owner], roles, {"train": each}) for roles, each in zip(blocks, X, strict=True)]
+    owners = [
+        Owner(made[roles.owner], roles, {"train": Columns.of(each)})
+        for roles, each in zip(blocks, X, strict=True)
+    ]
     sizes = {"train": rows} if kept else {}
     dealers = [
         Dealer(made[roles.dealer], roles, width, sizes) for roles, width in zip(blocks, widths, strict=True)

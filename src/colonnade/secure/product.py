@@ -21,7 +21,7 @@ anybody knows w or t. Its words have the lot's tag, and a tag is good for one lo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -29,7 +29,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.arrays import Rows, Words
+from colonnade.arrays import Floats, Rows, Words
 from colonnade.errors import SumError
 from colonnade.secure.protocol import UsedTags
 from colonnade.secure.streams import PairStreams, Roles
@@ -102,10 +102,19 @@ class Columns:
     def of(X: Words) -> Columns:
         """Columns given as words."""
         numbers = X.view(np.int64)
-        largest = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
+        return Columns.small(numbers, max(int(numbers.max(initial=0)), -int(numbers.min(initial=0))))
+
+    @staticmethod
+    def small(numbers: NDArray[np.int64] | Floats, largest: float) -> Columns:
+        """Columns of whole numbers that are at most so large."""
         if largest < 2**31:
             return Columns(numbers.astype(np.int16) if largest < 2**15 else numbers.astype(np.int32))
-        return Columns(numbers)
+        return Columns(numbers.astype(np.int64))
+
+    @staticmethod
+    def joined(parts: Sequence[Columns]) -> Columns:
+        """Rows of the same columns, some after some."""
+        return Columns(np.concatenate([part.values for part in parts]))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -125,13 +134,12 @@ class Columns:
 
 
 class Owner:
-    """P: the columns of one block, as words, by table."""
+    """P: the columns of one block, by table."""
 
-    def __init__(self, streams: PairStreams, roles: Roles, tables: dict[str, Words]) -> None:
-        self._streams, self._roles = streams, roles
-        self._tables = {name: Columns.of(X) for name, X in tables.items()}
+    def __init__(self, streams: PairStreams, roles: Roles, tables: Mapping[str, Columns]) -> None:
+        self._streams, self._roles, self._tables = streams, roles, tables
         self._dealt = streams.shared(roles.dealer, DEALT, roles)
-        self.width = next(iter(self._tables.values())).width
+        self.width = next(iter(tables.values())).width
 
     def veiled(self, table: str, size: int) -> Iterator[tuple[int, Words]]:
         """The veiled columns of a table in stretches of so many rows, each with its first row."""
@@ -183,7 +191,10 @@ class OwnerLot:
 
 
 class Dealer:
-    """T of one block: it makes words, and sees none of anybody's. `sizes` are the rows of tables."""
+    """T of one block: it makes words, and sees none of anybody's.
+
+    `sizes` are the rows of tables that are gone through again and again.
+    """
 
     def __init__(
         self, streams: PairStreams, roles: Roles, width: int, sizes: Mapping[str, int] | None = None

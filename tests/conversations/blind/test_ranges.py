@@ -25,10 +25,11 @@ def slot(bits: int, rows: int = 3) -> Slot:
 @pytest.mark.parametrize("value", [columns.LARGEST, -columns.LARGEST, np.nan, np.inf])
 def test_a_column_s_value_that_is_too_large_or_no_number(value: float) -> None:
     X = np.full((4, 2), 0.999 * columns.LARGEST)
-    columns.fixed(X)
+    turn = columns.Turn.none(2)
+    columns.fixed(X, turn)
     X[2, 1] = value
     with pytest.raises(FixedPointOverflow, match="blind training takes values below"):
-        columns.fixed(X)
+        columns.fixed(X, turn)
 
 
 @pytest.mark.parametrize("value", [2.0**29, -(2.0**40), np.nan])

@@ -43,8 +43,7 @@ def as_veiled(setting: Tables) -> Tables:
     """The same tables with all columns but the first party's turned and rounded, as a blind run has them."""
 
     def grid(party: str, X: Any) -> Floats:
-        words = fixed(turn_of(party, X.shape[1]).turned(X))
-        return words.view(np.int64).astype(np.float64) * 2.0**-BITS
+        return fixed(X, turn_of(party, X.shape[1])).values.astype(np.float64) * 2.0**-BITS
 
     first = next(iter(setting.train))
     both = [
@@ -255,7 +254,7 @@ def test_rows_far_longer_than_those_of_training_are_refused() -> None:
     held = holdings(done, wild)["party1"]
     assert held.plan.blind is not None
     with pytest.raises(DataError, match="longer than any of training"):
-        _ = BlindScorer(held, held.plan.blind).words
+        _ = BlindScorer(held, held.plan.blind).columns
 
 
 @pytest.mark.parametrize("size", [0.99, 1.0, -1.0])

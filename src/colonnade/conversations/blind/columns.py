@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.arrays import Floats, Matrix, Words
+from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.context import Context
 from colonnade.errors import FixedPointOverflow
+from colonnade.secure.product import Columns
 from colonnade.secure.streams import PairStreams, Stream
 
 BITS = 12  # of a column's fraction
 LARGEST = 2.0**20  # value of a column
-STRETCH = 2048  # rows that are rounded at a time
+STRETCH = 2048  # rows that are turned and rounded at a time
 TURNED = 128  # columns that are turned together: wider blocks are turned in parts
 
 
@@ -76,26 +77,28 @@ def pair_streams(context: Context[Any]) -> PairStreams:
     return PairStreams(context.me, {p: hashlib.sha256(text.encode()).digest() for p, text in texts.items()})
 
 
-def fixed(X: Floats) -> Words:
-    """Columns as words of the ring; FixedPointOverflow if one is too large or not a number."""
+def fixed(X: Matrix, turn: Turn) -> Columns:
+    """Columns, turned and rounded; FixedPointOverflow if a value is too large or not a number."""
+    with np.errstate(invalid="ignore"):  # what is not a number is refused below
+        return Columns.joined([_rounded(turn.turned(X[part])) for part in _stretches(X.shape[0])])
+
+
+def _rounded(X: Floats) -> Columns:
     largest = float(max(X.max(initial=0.0), -X.min(initial=0.0)))
     if not largest < LARGEST:
         raise FixedPointOverflow(
             f"a column has a value of size {largest:g}, and blind training takes values below {LARGEST:g}; "
             "scale the columns (data.scale = 'zscore' or 'minmax')"
         )
-    found = np.empty(X.shape, dtype=np.int64)
-    for part in _stretches(len(X)):
-        scaled = X[part] * 2.0**BITS
-        found[part] = np.rint(scaled, out=scaled)
-    return found.view(np.uint64)
+    X *= 2.0**BITS
+    return Columns.small(np.rint(X, out=X), np.rint(largest * 2.0**BITS))
 
 
-def lengths(X: Words) -> Floats:
+def lengths(X: Columns) -> Floats:
     """The largest squared length of a row, and the sum of those of all rows, in units of the columns."""
     squared = np.empty(len(X))
     for part in _stretches(len(X)):
-        values = X[part].view(np.int64).astype(np.float64)
+        values = X.values[part].astype(np.float64)
         np.einsum("ij,ij->i", values, values, out=squared[part])
     squared *= 2.0 ** (-2 * BITS)
     return np.array([squared.max(initial=0.0), squared.sum()])
@@ -103,7 +106,7 @@ def lengths(X: Words) -> Floats:
 
 def _stretches(rows: int) -> list[slice]:
     """Rows whose numbers stay in the processor's cache from one step to the next."""
-    return [slice(start, start + STRETCH) for start in range(0, rows, STRETCH)]
+    return [slice(start, start + STRETCH) for start in range(0, max(1, rows), STRETCH)]
 
 
 def _sizes(width: int) -> list[int]:

@@ -34,6 +34,7 @@ from colonnade.models.linear import rows_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import PACKED, floats, like, words
 from colonnade.secure import waves
+from colonnade.secure.product import Columns
 from colonnade.secure.streams import Roles, Stream
 from colonnade.secure.truncate import Truncation, opening
 
@@ -93,10 +94,10 @@ class HiddenTraining:
             return columns.Turn.none(width)
         return columns.Turn.secret(width, columns.own_key(self.context, "rotation"))
 
-    def _fixed(self) -> Words | None:
+    def _fixed(self) -> Columns | None:
         if not self.context.train.width:
             return None
-        return columns.fixed(self.turn.turned(self.context.train.X))
+        return columns.fixed(self.context.train.X, self.turn)
 
     @cached_property
     def y(self) -> Floats:

@@ -28,7 +28,7 @@ from colonnade.errors import ProtocolError, SumError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Veil, Veiled, tag_of
 from colonnade.net.expect import PACKED, said_by, whole, words
-from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot, sums_of
+from colonnade.secure.product import Asker, AskerLot, Columns, Dealer, Lot, Owner, OwnerLot, sums_of
 from colonnade.secure.streams import Roles, Stream
 
 MERGED = "merged"  # the purpose of the words that B's results are passed on with
@@ -59,7 +59,7 @@ class Open:
 class PairProducts:
     """One party's products. `own` is its part of its own weights, `parts` those of others, [1, columns]."""
 
-    def __init__(self, context: Context[LinearSettings], hidden: Hidden, X: Words | None) -> None:
+    def __init__(self, context: Context[LinearSettings], hidden: Hidden, X: Columns | None) -> None:
         blind = context.plan.blind
         if blind is None:
             raise RuntimeError("the plan is not blind")
@@ -71,7 +71,7 @@ class PairProducts:
             for owner, dealer in hidden.dealers.items()
         ]
         self.sides = first + second
-        self.own: Words = np.zeros((1, 0 if X is None else X.shape[1]), dtype=np.uint64)
+        self.own: Words = np.zeros((1, 0 if X is None else X.width), dtype=np.uint64)
         self.parts: dict[str, Words] = {}
         self._secret = Stream(own_key(context, "scores"))
         roles = Roles(self.A, self.B, self.T)
@@ -177,7 +177,7 @@ class PairProducts:
                 part = self.parts[side.roles.owner]
                 part += self._passed_on(place, part.shape[1])
         if t is not None and self.X is not None:
-            self.own += sums_of(self.X[lot.lot[0].batches[batch]], t[None])
+            self.own += sums_of(self.X.taken(lot.lot[0].batches[batch]), t[None])
         self._due = lot, batch, messages
         self._version += 1
 

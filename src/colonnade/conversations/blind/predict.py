@@ -21,14 +21,14 @@ from colonnade.job.plan import Blind
 from colonnade.messages import Announce, Unveil, Veil, Veiled
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import MOST, NOTHING, PACKED, Number, whole, words
-from colonnade.secure.product import Asker, Dealer, Lot, Owner
+from colonnade.secure.product import Asker, Columns, Dealer, Lot, Owner
 from colonnade.secure.streams import Roles
 
 LONGER = 16.0  # times the longest row of training: the longest that can be scored
 TABLE = "rows"
 
 
-def owner_arrays(part: Words, key: bytes, X: Words) -> Arrays:
+def owner_arrays(part: Words, key: bytes, X: Columns) -> Arrays:
     """What an owner keeps."""
     longest = np.sqrt(lengths(X)[:1])
     return {"part": part, "turn": np.frombuffer(key, dtype=np.uint8), "longest": longest}
@@ -70,13 +70,13 @@ class BlindScorer:
             if self.me == roles.owner:
                 part = words(*self.holding.arrays["part"].shape)
                 veil = await session.net.recv(Veil, self.asks, tag, moved=PACKED, weights=part)
-                owned = Owner(session.streams, roles, {TABLE: self.words}).take(lot)
+                owned = Owner(session.streams, roles, {TABLE: self.columns}).take(lot)
                 piece += owned.scores(0, self.holding.arrays["part"] + veil.weights)
         return await self._total(session, piece, tag)
 
     async def _veil(self, session: Session, roles: Roles, lot: Lot) -> None:
         """Send the label holder the veiled rows, and the dealer how wide they are; at an owner."""
-        owner = Owner(session.streams, roles, {TABLE: self.words})
+        owner = Owner(session.streams, roles, {TABLE: self.columns})
         await session.net.send(self.asks, Veiled(lot.tag, owner.veiled_rows(TABLE, lot.rows)))
         await session.net.send(roles.dealer, Announce(lot.tag, np.array([owner.width])))
 
@@ -117,12 +117,12 @@ class BlindScorer:
         return z if self.shape else z[:, 0]
 
     @cached_property
-    def words(self) -> Words:
+    def columns(self) -> Columns:
         """The own columns, turned and rounded as in training; at an owner."""
-        words = fixed(_turn(self.holding).turned(self.holding.X))
-        if np.sqrt(lengths(words)[0]) > LONGER * float(self.holding.arrays["longest"][0]):
+        columns = fixed(self.holding.X, _turn(self.holding))
+        if np.sqrt(lengths(columns)[0]) > LONGER * float(self.holding.arrays["longest"][0]):
             raise DataError(f"{self.me}: a row is much longer than any of training; its score would not fit")
-        return words
+        return columns
 
 
 def together(holdings: Mapping[str, Holding]) -> Floats:

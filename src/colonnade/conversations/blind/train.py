@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.arrays import Arrays, Words
+from colonnade.arrays import Arrays
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.all_rows import add_all, all_scores
 from colonnade.conversations.blind.desk import Asking, Desk, lasting
@@ -35,6 +35,7 @@ from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import whole
+from colonnade.secure.product import Columns
 
 LOT = 4096  # rows whose products are prepared together
 
@@ -96,13 +97,13 @@ class BlindTraining:
             return None
         return columns.Turn.secret(context.train.width, self.key)
 
-    def _fixed(self) -> dict[str, Words]:
+    def _fixed(self) -> dict[str, Columns]:
         """An owner's columns by table, turned and rounded."""
         if self.turn is None:
             return {}
-        tables = {"train": columns.fixed(self.turn.turned(self.context.train.X))}
+        tables = {"train": columns.fixed(self.context.train.X, self.turn)}
         if self.context.test is not None:
-            tables["test"] = columns.fixed(self.turn.turned(self.context.test.X))
+            tables["test"] = columns.fixed(self.context.test.X, self.turn)
         return tables
 
     def _sizes(self) -> dict[str, int]:

@@ -29,7 +29,7 @@ from colonnade.conversations.context import Context, Measuring
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, Veiled, tag_of
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import MOST, PACKED, Number, out_of_turn, said_by, whole, words
-from colonnade.secure.product import Asker, AskerLot, Dealer, Lot, Owner, OwnerLot, cuts_of
+from colonnade.secure.product import Asker, AskerLot, Columns, Dealer, Lot, Owner, OwnerLot, cuts_of
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import Roles
 
@@ -77,7 +77,7 @@ class Verbs:
     An owner has its own columns there, and the label holder those of all owners, side by side.
     """
 
-    def __init__(self, context: Context[Any], tables: dict[str, Words], sizes: dict[str, int]) -> None:
+    def __init__(self, context: Context[Any], tables: dict[str, Columns], sizes: dict[str, int]) -> None:
         """`tables` are the own columns by table, where this party is an owner; `sizes` all tables' rows."""
         blind = context.plan.blind
         if blind is None:
@@ -111,13 +111,14 @@ class Verbs:
                 await self.net.send(roles.dealer, width)
                 self.part = np.zeros((vectors, self._owner.width), dtype=np.uint64)
         widths: dict[Roles, int] = {}
+        again = {"train": self.sizes["train"]}  # other tables are scored now and then
         for roles in self.roles:
             if me in (roles.dealer, self.asker):
                 due = whole(1, high=max(1, ROOM // max(1, *self.sizes.values())))
                 announced = await self.net.recv(Announce, roles.owner, tag_of(Topic.BLIND, 0), values=due)
                 widths[roles] = int(announced.values[0])
                 if me == roles.dealer:
-                    self._dealers[roles.owner] = Dealer(streams, roles, widths[roles], self.sizes)
+                    self._dealers[roles.owner] = Dealer(streams, roles, widths[roles], again)
         if self._owner is not None:
             await self._veil(self._owner)
         if self.asks:
