@@ -211,7 +211,9 @@ class Runs:
         """Play session after session until one is not cut off."""
         while True:
             try:
-                return await run.session.play(program)
+                # in a task of its own: in early Pythons 3.11 a task group that fails can leave its task half
+                # cancelled, and what that task awaits next with a timeout would end as if it was stopped
+                return await asyncio.create_task(run.session.play(program))
             except CUT_OFF as error:
                 found = await self.resuming.again(run, error)
                 if found is not None:
