@@ -44,6 +44,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("weigh",),
     ("worker",),
     ("weigher",),
+    ("garbage",),
     ("nursery",),
     ("inprocess", "processes", "faulty"),
     ("mpi",),

@@ -42,7 +42,9 @@ class Due(Protocol):
         ...
 
 
-_TYPES = {name: np.dtype(name) for name in ("float64", "uint64", "float32", "int64", "uint8")}
+_TYPES = {
+    name: np.dtype(name) for name in ("float64", "uint64", "float32", "int64", "int32", "uint16", "uint8")
+}
 
 
 @dataclass(frozen=True, slots=True)

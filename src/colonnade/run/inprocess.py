@@ -22,6 +22,7 @@ from colonnade.net.inprocess.simulated import Faults, Link, Partition, Simulated
 from colonnade.net.network import Wire
 from colonnade.net.recorder import Recorder, recorded
 from colonnade.result import Moment
+from colonnade.run import garbage
 from colonnade.run.party import Party, Progress, Share, Work, first_cause, train
 from colonnade.run.world import Launch, kept_at, run_id
 from colonnade.secure.keys import InProcessIdentity
@@ -148,7 +149,7 @@ def apart(
 
     def alone() -> None:
         try:
-            with single_threaded():
+            with single_threaded(), garbage.looked_for_seldom():
                 outcome.set_result(run(program(heard)))
         except BaseException as error:  # raised again where the result is awaited
             outcome.set_exception(error)

@@ -30,7 +30,8 @@ from typing import IO, Protocol
 
 import msgspec
 
-YOUNG = 20_000  # new objects after which a party looks for garbage: a round leaves next to none in cycles
+from colonnade.run.garbage import YOUNG
+
 SUPPORTED = sys.platform == "linux"  # elsewhere, what was imported may not survive a fork
 REQUEST_LIMIT = 2**20
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

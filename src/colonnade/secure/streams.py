@@ -100,7 +100,7 @@ class PairStreams:
     def __init__(self, me: str, secrets: Mapping[str, bytes]) -> None:
         self.me = me
         self._secrets = dict(secrets)
-        self._made: dict[bytes, Stream] = {}
+        self._made: dict[tuple[str, str, Roles, str], Stream] = {}
 
     def shared(self, peer: str, purpose: str, roles: Roles, table: str = "") -> Stream:
         """The stream that this party shares with a peer for one purpose; two of the roles must be theirs."""
@@ -108,10 +108,9 @@ class PairStreams:
             raise SumError(f"a product needs three different parties, not {', '.join(roles)}")
         if self.me not in roles or peer not in roles or peer == self.me:
             raise SumError(f"{self.me} and {peer} share no stream of a product of {', '.join(roles)}")
-        info = _info(purpose, *roles, table)
-        name = _info(peer) + info
+        name = peer, purpose, roles, table
         if name not in self._made:
-            self._made[name] = Stream(_expand(self._secrets[peer], info))
+            self._made[name] = Stream(_expand(self._secrets[peer], _info(purpose, *roles, table)))
         return self._made[name]
 
 
