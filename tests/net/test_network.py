@@ -339,6 +339,9 @@ def test_a_peer_that_was_started_anew_is_not_taken_for_the_old_one(kind: str) ->
         first._closing = True  # its process ends without a word
         for connection in list(first._connections):
             connection.channel.abort()
+        async with asyncio.timeout(20):  # until bee notices: before, there would be two of ant
+            while bee_line._links["ant"].connection is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         with pytest.raises(PeerLost, match="ant was started anew in the middle of the run"):
             async with party(wire(kind, "ant", where)):
                 pass
