@@ -42,6 +42,7 @@ log = logging.getLogger("colonnade.party")
 
 LOOK_S = 0.25  # how often is looked who is there
 ANSWER_S = 30.0  # how long a party may take to leave the old session
+ASK_S = 5.0  # between two questions whether a run is over
 GRACE_S = 15.0  # how much longer than the proposer the others wait: it says who is away
 KEPT_FATES = 100  # of runs that are over
 MOST_CUTS = 30  # in an hour: a run that is cut off again and again is over
@@ -102,6 +103,7 @@ class Resuming:
         """
         run.told = run.told or run.session.told
         if (kept := self._kept(run)) is not None:
+            await self._tell(run, Settled(run.id, kept=True, reason=""))
             return kept
         if not run.lasts or self.closing:
             raise error
@@ -174,12 +176,15 @@ class Resuming:
     # -- all others ---------------------------------------------------------------------------------
 
     async def _follow(self, run: Run, until: float) -> shares.Manifest | None:
-        heard, asked = self.heard(run.id), set[str]()
+        heard, asked, asks = self.heard(run.id), set[str](), 0.0
         listens = False
         while True:
             if (found := self._over(run, heard)) is not None:
                 return found
             there = {peer for peer in run.session.peers if peer in self.runs.peers.controls}
+            now = asyncio.get_running_loop().time()
+            if now >= asks:  # for whom the run was not over yet it may be by now
+                asked, asks = set(), now + ASK_S
             for peer in there - asked:  # somebody who came back may know that the run is over
                 await self.runs.peers.send(peer, CutOff(run.id, 0, ""))
             asked = there
