@@ -197,8 +197,11 @@ class Tickets:
 
     async def opens(self, number: int, extra: int = 0) -> bool:
         """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
-        await self._conditions.until(lambda: self.may_begin(number, extra) or self.past(number), OWN)
-        return self.open_to(number, extra)
+        while not self.open_to(number, extra):
+            if self.past(number):
+                return False
+            await self._conditions.until(lambda: self.may_begin(number, extra) or self.past(number), OWN)
+        return True
 
     async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
         """Wait until something holds that changes with the rounds that are finished, or may begin."""
@@ -226,6 +229,7 @@ class Tickets:
         """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
         self.state.seen[number] = seen
         self.reach.hear(number % self._dominators)
+        self._conditions.changes += 1  # it says how many shares its dominator uses
 
     def finish(self, numbers: Iterable[int]) -> None:
         """Mark rounds as finished."""
@@ -284,13 +288,23 @@ class Tickets:
         leads = (window.begun - mark[index] for other, mark in enumerate(state.marks) if other != index)
         return all(lead < self.lead for lead in leads)
 
+    @property
+    def changes(self) -> int:
+        """How often a theta came, a round was finished, or a leg began or ended."""
+        return self._conditions.changes
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether there may be thetas that are not due yet: from the end of a leg until the next begins."""
+        return self.state.leg < len(self.state.closed)
+
     def is_due(self, number: int) -> bool:
         """Whether theta of a round may be applied now: one from beyond a pause waits for its end here.
 
         All parties take part in a pause, so nothing from beyond it can come before this party has begun it.
         """
         state = self.state
-        if state.leg >= len(state.closed):
+        if not self.holds_back:
             return True
         own, index = divmod(number, self._dominators)
         return own < state.closed[state.leg][index]
@@ -395,8 +409,10 @@ class Tickets:
 
     def _over(self) -> bool:
         state = self.state
+        if state.leg != state.last:
+            return False
         told = not self.keeper or state.told == len(state.closed)
-        return state.leg == state.last and told and self._at_the_end_of_a_leg()
+        return told and self._at_the_end_of_a_leg()
 
     async def end_early(self, net: Network) -> None:
         """Give no more shares; only the keeper may. `announce` tells the others."""

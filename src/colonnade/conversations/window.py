@@ -119,6 +119,16 @@ class Pacing(Protocol):
         """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
         ...
 
+    @property
+    def changes(self) -> int:
+        """How often something changed that lets rounds begin: while it stands still, none more may."""
+        ...
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether there may be thetas that are not due yet."""
+        ...
+
     def is_due(self, number: int) -> bool:
         """Whether theta of a round may be applied now."""
         ...
@@ -152,6 +162,7 @@ class Conditions:
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, Callable[[], bool], asyncio.Future[None]]] = []
+        self.changes = 0  # how often somebody changed something
 
     async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
         """Wait until it holds; `first` is the first round that it is about."""
@@ -162,6 +173,7 @@ class Conditions:
 
     def wake(self) -> None:
         """Look again at what everybody waits for."""
+        self.changes += 1
         if not self._waiting:
             return
         still = []
@@ -278,6 +290,16 @@ class Window:
 
     def heard(self, number: int, seen: Sequence[int]) -> None:
         """Do nothing: where dominators take turns nobody says what it has finished."""
+
+    @property
+    def changes(self) -> int:
+        """How often a round was finished, a gate lifted or the end told."""
+        return self._conditions.changes
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether there may be thetas that are not due yet: none."""
+        return False
 
     def is_due(self, number: int) -> bool:
         """Whether theta of a round may be applied now: while a gate is closed none beyond it has begun."""

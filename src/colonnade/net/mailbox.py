@@ -54,6 +54,7 @@ class Mailbox:
 
     def put(self, sender: str, message: Message, size: int = 0) -> None:
         """Store a message that came as `size` bytes and wake whoever waits for it, or handle it."""
+        self._waits.hear(sender)
         kind = type(message)
         if (handler := self._handlers.get(kind)) is not None:
             handler(sender, message)
