@@ -103,7 +103,9 @@ def test_blocks_are_a_shuffle_of_all_rows_from_anywhere_in_the_file(rows: int, e
 
 @given(schedules)
 @settings(max_examples=60)
-def test_every_dominator_passes_over_all_rows_and_all_of_equal_speed_do_so_together(schedule: Schedule) -> None:
+def test_every_dominator_passes_over_all_rows_and_equally_fast_ones_do_so_together(
+    schedule: Schedule,
+) -> None:
     own = OwnPasses(**vars(replace(schedule)))
     m, per_epoch = len(own.dominators), own.per_epoch
     for j in range(m):

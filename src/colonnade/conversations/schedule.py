@@ -116,12 +116,8 @@ class Schedule:
 
     def round(self, number: int, offset: int = 0) -> Round:
         """The batch of a round; with an offset a pass begins that many batches later and wraps around."""
-        return self._batch(number, number, offset)
-
-    def _batch(self, number: int, own: int, offset: int) -> Round:
-        """The batch of a round that is the own-th of its passes."""
         per_epoch, starts = self.per_epoch, self._starts
-        epoch, position = divmod(own, per_epoch)
+        epoch, position = divmod(number, per_epoch)
         position = (position + offset) % per_epoch
         return Round(number, epoch, starts[position], starts[position + 1])
 
@@ -167,10 +163,11 @@ class OwnPasses(Schedule):
 
     def round(self, number: int, offset: int = 0) -> Round:
         """The batch of a round, in its dominator's own pass."""
-        own = number // len(self.dominators)
+        per_epoch, starts = self.per_epoch, self._starts
+        epoch, turn = divmod(number // len(self.dominators), per_epoch)
         # whoever is back at its first batch goes around once more, one batch further
-        around = own % self.per_epoch // self._lap
-        return self._batch(number, own, number - own + around + offset)
+        position = (number + turn // self._lap + offset) % per_epoch
+        return Round(number, epoch, starts[position], starts[position + 1])
 
     @cached_property
     def _lap(self) -> int:

@@ -178,9 +178,11 @@ class Endpoint:
             await asyncio.sleep(0)
 
     def listen(self, kind: type[M], hear: Callable[[str, M], None]) -> None:
+        handle = cast(Handler, hear)
+
         def heard(sender: str, message: Message) -> None:
             try:
-                hear(sender, cast(M, message))
+                handle(sender, message)
             except ColonnadeError as error:
                 self.fail(error)
             self._waits.release(kind, "")

@@ -27,7 +27,7 @@ from colonnade.secure.protocol import UsedTags
 
 TAGS, PAGE = 16, 2**14  # masks that are made in one go: so many tags, and words, at the most
 SLACK = 8  # words by which a neighbour may be longer
-PAGES = 8  # that are kept
+KEPT = 128  # masks that are kept
 _BLOCK = 16  # bytes that one counter block becomes: two words
 _PIECE = 2**13  # counter blocks that are made at once
 _FEW = 2**15  # words of a tag whose counters are kept for the next
@@ -123,32 +123,35 @@ class Masks:
     """What a party adds to its pieces: the words of some streams, less the words of others, by tag.
 
     Sums follow each other by their tags and are about as long, so the masks of some neighbours are made in
-    one go. What is kept is bounded: a tag behind those that are kept is made alone. `less` is taken from
-    every mask, for who wants it added to its pieces.
+    one go. Each is asked for once and kept until then. What is kept is bounded: a tag behind those that were
+    made with neighbours is made alone. `less` is taken from every mask, for who wants it added to its pieces.
     """
 
     def __init__(self, added: Sequence[Stream], subtracted: Sequence[Stream], less: int = 0) -> None:
         self._added, self._subtracted, self._less = added, subtracted, np.array(less, dtype=np.uint64)
-        self._kept: dict[int, Words] = {}  # by its first tag, a page with a row for every tag
+        self._ahead: dict[int, Words] = {}  # by tag, what nobody has asked for yet
         self._beyond: dict[int, int] = {}  # by topic, the tag after the last that was made with neighbours
         self._pad = np.empty(0, dtype=np.uint64)
 
     def of(self, tag: int, size: int) -> Words:
         """The mask of a sum."""
-        tags = min(TAGS, PAGE // max(size, 1))
-        if tags < 2:
-            return self._made(tag, 1, size)[0, :size]
-        topic = tag >> TOPIC_SHIFT
-        row = (tag - (topic << TOPIC_SHIFT)) % tags
-        page = self._kept.get(tag - row)
-        if page is None or row >= len(page) or size > page.shape[1]:
-            if tag < self._beyond.get(topic, 0):
-                return self._made(tag, 1, size)[0, :size]
-            page = self._kept[tag - row] = self._made(tag - row, tags, size + SLACK)
-            self._beyond[topic] = tag - row + tags
-            if len(self._kept) > PAGES:
-                del self._kept[next(iter(self._kept))]
-        mask: Words = page[row, :size]
+        mask = self._ahead.pop(tag, None)
+        if mask is None or mask.size < size:
+            mask = self._fresh(tag, size)
+        return mask[:size]
+
+    def _fresh(self, tag: int, size: int) -> Words:
+        """The mask of a sum, made now; those of its neighbours are made with it."""
+        tags, topic = min(TAGS, PAGE // max(size, 1)), tag >> TOPIC_SHIFT
+        if tags < 2 or tag < self._beyond.get(topic, 0):
+            alone: Words = self._made(tag, 1, size)[0]
+            return alone
+        first = tag - tag % tags
+        self._beyond[topic] = first + tags
+        self._ahead.update(enumerate(self._made(first, tags, size + SLACK), start=first))
+        mask = self._ahead.pop(tag)
+        while len(self._ahead) > KEPT:
+            del self._ahead[next(iter(self._ahead))]
         return mask
 
     def _made(self, first: int, tags: int, size: int) -> Words:

@@ -158,13 +158,15 @@ class BackwardConversation:
     def _opened(self) -> list[Round]:
         """Begin every round that may begin now, of whoever is behind first; or one, if none are joined."""
         batches: list[Round] = []
-        upcoming, extra, open_to = self.upcoming, self.trainer.staleness, self.window.open_to
+        upcoming, extra, window = self.upcoming, self.trainer.staleness, self.window
         for place in sorted(upcoming, key=upcoming.__getitem__):
-            while (self.joined or not batches) and open_to(number := upcoming[place], extra):
+            number = upcoming[place]
+            end = window.end(number, extra)
+            while number < end and (self.joined or not batches) and window.begin(number, extra):
                 batches.append(self.schedule.round(number))
-                upcoming[place] = next(self.lists[place])
+                number = upcoming[place] = next(self.lists[place])
         if self.joined:
-            self.looked = self.window.changes
+            self.looked = window.changes
         return batches
 
     async def _give_again(self) -> None:

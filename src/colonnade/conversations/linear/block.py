@@ -98,9 +98,10 @@ class Block:
             if len(run) == 1:
                 shares[run[0].number] = self.scores(run[0])
                 continue
-            joined = self.scores(run[0]._replace(end=run[-1].end))
-            for batch in run:
-                shares[batch.number] = joined[batch.start - run[0].start : batch.end - run[0].start]
+            first = run[0].start
+            joined = self.rows(run[0].epoch).scores(first, run[-1].end, self.w)
+            for number, _, start, end in run:
+                shares[number] = joined[start - first : end - first]
         return [shares[batch.number] for batch in batches]
 
     def estimate(self, thetas: Thetas) -> Floats:
