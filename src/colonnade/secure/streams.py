@@ -155,22 +155,32 @@ class Masks:
         return mask
 
     def _made(self, first: int, tags: int, size: int) -> Words:
-        """The masks of some tags in a row."""
+        """The masks of some tags in a row; a long one in stretches, which stay in the processor's cache."""
         blocks = -(-size // 2)
-        counters = np.empty((tags, blocks, 2), dtype=np.uint64)
+        counters = np.empty((tags, min(blocks, _PIECE), 2), dtype=np.uint64)
         counters[:, :, 0] = np.arange(first, first + tags, dtype=np.uint64)[:, None]
-        counters[:, :, 1] = np.arange(blocks, dtype=np.uint64)
+        counters[:, :, 1] = np.arange(counters.shape[1], dtype=np.uint64)
+        total = np.empty(tags * blocks * 2, dtype=np.uint64)
+        for start in range(0, total.size, counters.size):
+            if start:
+                counters[:, :, 1] += _PIECE
+            stretch = total[start : start + counters.size]
+            self._write(counters.reshape(-1)[: stretch.size], stretch)
+        return total.reshape(tags, 2 * blocks)
+
+    def _write(self, counters: Words, total: Words) -> None:
+        """Write the masks of these counter blocks."""
         if self._pad.size < counters.size + 2:  # an encryptor wants room for nearly a block more
             self._pad = np.empty(counters.size + 2, dtype=np.uint64)
-        source, room = counters.reshape(-1).view(np.uint8).data, self._pad.view(np.uint8).data
-        total, words = np.full(counters.size, -self._less), self._pad[: counters.size]
+        source, room = counters.view(np.uint8).data, self._pad.view(np.uint8).data
+        words = self._pad[: counters.size]
+        total.fill(-self._less)
         for stream in self._added:
             stream.write(source, room)
             total += words
         for stream in self._subtracted:
             stream.write(source, room)
             total -= words
-        return total.reshape(tags, 2 * blocks)
 
 
 def _info(*parts: str) -> bytes:
