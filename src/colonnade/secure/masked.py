@@ -17,9 +17,6 @@ two different values.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
 from colonnade.arrays import Floats, Words
 from colonnade.messages import Piece
 from colonnade.net.expect import words
@@ -43,9 +40,8 @@ class MaskedSum:
             less=int(ring.OFFSET),
         )
 
-    def give(self, piece: Floats | Words, *, root: str, tag: int) -> Coroutine[Any, Any, None]:
-        # the network's own coroutine: one more around it would cost time for nothing
-        return self._net.send(root, Piece(tag, self._masked(piece, tag)))
+    async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
+        await self._net.send(root, Piece(tag, self._masked(piece, tag)))
 
     async def collect(self, piece: N, *, tag: int) -> N:
         share = self._masked(piece, tag)
