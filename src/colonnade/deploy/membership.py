@@ -59,7 +59,7 @@ class Membership:
     async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
         """Write down that ids are compared now; Refused or ChangedIds if that would tell too much."""
         for peer, roster in sorted(rosters.items()):
-            self._check_sizes(peer, roster, own_ids)
+            self._check_sizes(asked, peer, roster, own_ids)
             self._check_often(asked, peer)
             if asked.purpose == "train":
                 self._check_changed(asked, peer, roster)
@@ -79,14 +79,16 @@ class Membership:
                 )
             )
 
-    def _check_sizes(self, peer: str, roster: Roster, own_ids: int) -> None:
+    def _check_sizes(self, asked: Asked, peer: str, roster: Roster, own_ids: int) -> None:
         limits, ids = self.settings.limits, most_tested(roster.size, roster.method)
         brings = f"{peer} brings {roster.size} ids"
         if ids > roster.size:
             brings += f" and could test {ids} (align.method = {roster.method!r})"
         if ids > limits.ids:
             raise Refused(f"{brings}, limits.ids = {limits.ids}; nothing was compared")
-        if ids > limits.ids_ratio * own_ids:
+        # who asks for scores brings as few ids as it likes: what others hold are no candidates for these
+        asks = asked.purpose == "score" and asked.proposer == self.settings.name
+        if ids > limits.ids_ratio * own_ids and not asks:
             raise Refused(
                 f"{brings}, which is over limits.ids_ratio = {limits.ids_ratio:g} times the "
                 f"{own_ids} of {self.settings.name}; nothing was compared"
