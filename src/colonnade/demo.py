@@ -41,7 +41,8 @@ from colonnade.losses import LOSSES
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.regularizers import REGULARIZERS, Penalty
-from colonnade.run.federate import Finished, Source, Tables, compare, plan_for, result_of
+from colonnade.run.federate import Finished, Tables, compare, plan_for
+from colonnade.run.gathered import Source, result_of
 from colonnade.run.processes import stop_all
 from colonnade.run.world import Launch
 
