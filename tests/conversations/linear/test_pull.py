@@ -149,9 +149,24 @@ def test_in_step_all_parties_make_as_many_updates(name: str) -> None:
 def test_a_party_without_the_label_waits_for_the_end_of_a_stint_however_long_it_takes() -> None:
     setting = random_tables(active=1)
     network = {"latency_ms": 200, "deadline_s": 1.0}
-    done = run(setting, "afsgd-vp", network=network, train={"epochs": 2, "labels_at": 1})
+    done = run(setting, "afsgd-vp", network=network, train={"epochs": 2, "labels_at": 1, "ahead": 1})
     assert done.result.cost.virtual_seconds is not None
     assert done.result.cost.virtual_seconds > 5
+
+
+def test_where_messages_take_time_a_party_pulls_ahead_of_its_updates() -> None:
+    setting = random_tables(rows=400)
+    times = {
+        ahead: run(
+            setting,
+            "asysqn-sgd",
+            network={"us_per_call": 1000.0, "charge_forward": False, "latency_ms": 1.0},
+            train={"epochs": 2, "evaluate_every": 0, **({"ahead": ahead} if ahead else {})},
+        ).result.cost.virtual_seconds
+        for ahead in (None, 1, 2)
+    }
+    assert times[None] == times[2]
+    assert times[1] > 1.4 * (times[2] or 0.0)
 
 
 # -- stopping -----------------------------------------------------------------------------------------

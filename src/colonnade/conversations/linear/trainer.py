@@ -35,6 +35,9 @@ from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.estimators import ESTIMATORS, Svrg
 
+FAR_MORE = 8
+"""Times that a call must cost what numbers cost, so that joining them pays."""
+
 
 @dataclass
 class Tally:
@@ -121,13 +124,15 @@ class Trainer:
 
     @property
     def joining_pays(self) -> bool:
-        """Whether a call costs more than the stored numbers of a batch, so that one for many is cheaper.
+        """Whether a call costs far more than the stored numbers of a batch of every dominator.
 
-        Where it is not, shares ahead make weights older and no party faster.
+        Then one call for many batches is hardly longer than one for one. Where numbers count, a party that
+        is five times slower than the others gets ever longer updates from shares ahead, and older weights.
         """
         network, n = self.context.plan.network, self.schedule.rows
-        values = self.block.all_rows.values(0, n) * self.context.plan.pace.batch / n
-        return values * network.ns_per_value * 1e-3 <= network.us_per_call
+        batches = len(self.schedule.dominators) * self.context.plan.pace.batch
+        values = self.block.all_rows.values(0, n) * batches / n
+        return FAR_MORE * values * network.ns_per_value * 1e-3 <= network.us_per_call
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
