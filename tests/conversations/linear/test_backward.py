@@ -203,9 +203,9 @@ def test_dominators_launch_rounds_in_proportion_to_their_speed(slow: int, choice
     assert late.max <= choice.get("max_delay", 200)
 
 
-@pytest.mark.parametrize(("part", "alike"), [(0.0, False), (0.1, False), (0.2, True), (2.0, True)])
+@pytest.mark.parametrize(("part", "alike"), [(0.0, False), (0.2, False), (0.3, True), (2.0, True)])
 def test_shares_beyond_the_window_are_for_those_who_gain_by_joining(part: float, alike: bool) -> None:
-    """Where numbers of a batch of every dominator are an eighth of a call, one for many is no cheaper."""
+    """Where the numbers of a batch of every dominator are a quarter of a call, one for many is not cheap."""
     setting = random_tables(active=3, rows=480)
     widest = max(table.width for table in setting.train.values())
     ns_per_value = part * 20e3 / (3 * 16 * widest)

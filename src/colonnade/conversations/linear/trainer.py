@@ -35,7 +35,7 @@ from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.estimators import ESTIMATORS, Svrg
 
-FAR_MORE = 8
+FAR_MORE = 4
 """Times that a call must cost what numbers cost, so that joining them pays."""
 
 
@@ -124,15 +124,15 @@ class Trainer:
 
     @property
     def joining_pays(self) -> bool:
-        """Whether a call costs far more than the stored numbers of a batch of every dominator.
+        """Whether a call costs far more than the numbers that a batch of every dominator touches.
 
-        Then one call for many batches is hardly longer than one for one. Where numbers count, a party that
-        is five times slower than the others gets ever longer updates from shares ahead, and older weights.
+        Then one call for many batches is hardly longer than one for one. Where numbers count, shares ahead
+        make a slow party's updates ever longer, and its weights older than its speed does.
         """
         network, n = self.context.plan.network, self.schedule.rows
-        batches = len(self.schedule.dominators) * self.context.plan.pace.batch
-        values = self.block.all_rows.values(0, n) * batches / n
-        return FAR_MORE * values * network.ns_per_value * 1e-3 <= network.us_per_call
+        rows = len(self.schedule.dominators) * self.context.plan.pace.batch
+        touched = self.block.all_rows.values(0, n) * rows / n * (2 if network.charge_forward else 1)
+        return FAR_MORE * touched * network.ns_per_value * 1e-3 <= network.us_per_call
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
