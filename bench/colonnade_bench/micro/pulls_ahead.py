@@ -2,8 +2,8 @@
 
     python -m colonnade_bench.micro.pulls_ahead [--sets phishing uci-credit] [--latencies 0 0.5 2]
 
-Virtual time, 8 parties that all hold the label, quasi-Newton on, an update of 1 ms whatever the batch, forwards
-for free; latencies are in milliseconds one way.
+Virtual time, 8 parties that all hold the label, quasi-Newton on, an update of 1 ms whatever the batch,
+forwards for free; latencies are in milliseconds one way.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 from colonnade_bench.linear.trials import PARTIES, problem, train
 
 GAP = 1e-3
+FREE = {"us_per_call": 1e3, "ns_per_value": 0.0, "charge_forward": False}
 
 
 def main() -> None:
@@ -23,12 +24,7 @@ def main() -> None:
     for name in given.sets:
         data = problem(name)
         for latency in given.latencies:
-            network = {
-                "us_per_call": 1e3,
-                "ns_per_value": 0.0,
-                "charge_forward": False,
-                "latency_ms": latency,
-            }
+            network = {**FREE, "latency_ms": latency}
             one = None
             for ahead in (1, 2, 3):
                 terms = {"batch": 256, "epochs": 30, "evaluate_every": 1, "ahead": ahead}
@@ -36,9 +32,7 @@ def main() -> None:
                 seconds = trace.time_to(GAP)
                 one = seconds if one is None else one
                 faster = f"{one / seconds:.2f}" if one and seconds else "-"
-                print(
-                    f"{name}, latency {latency:g} ms, {ahead} in flight: {seconds} s, {faster} times as fast"
-                )
+                print(f"{name}, latency {latency:g} ms, {ahead} in flight: {seconds} s, {faster} x")
 
 
 if __name__ == "__main__":
