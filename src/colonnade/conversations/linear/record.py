@@ -228,6 +228,7 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
         chosen,
         lead=backward_lead(job, pace.ahead, holders),
         stale=backward_stale(job, pace.ahead, holders),
+        stale_where_it_pays=job.train.stale is None,
     )
 
 

@@ -119,8 +119,9 @@ class Trainer:
     def reach(self) -> int:
         """What `staleness` may be."""
         plan = self.context.plan
-        alone = isinstance(self.window, Tickets) and not (plan.network.join and self.joining_pays)
-        return 0 if alone else plan.settings.stale
+        stale, asked = plan.settings.stale, not plan.settings.stale_where_it_pays
+        alone = isinstance(self.window, Tickets) and not (plan.network.join and (asked or self.joining_pays))
+        return 0 if alone else stale
 
     @property
     def joining_pays(self) -> bool:
