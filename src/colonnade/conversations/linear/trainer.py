@@ -35,6 +35,9 @@ from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.estimators import ESTIMATORS, Svrg
 
+FAR_MORE = 4
+"""Times that a call must cost what numbers cost, so that joining them pays."""
+
 
 @dataclass
 class Tally:
@@ -116,18 +119,21 @@ class Trainer:
     def reach(self) -> int:
         """What `staleness` may be."""
         plan = self.context.plan
-        alone = isinstance(self.window, Tickets) and not (plan.network.join and self.joining_pays)
-        return 0 if alone else plan.settings.stale
+        stale, asked = plan.settings.stale, not plan.settings.stale_where_it_pays
+        alone = isinstance(self.window, Tickets) and not (plan.network.join and (asked or self.joining_pays))
+        return 0 if alone else stale
 
     @property
     def joining_pays(self) -> bool:
-        """Whether a call costs more than the stored numbers of a batch, so that one for many is cheaper.
+        """Whether a call costs far more than the numbers that a batch of every dominator touches.
 
-        Where it is not, shares ahead make weights older and no party faster.
+        Then one call for many batches is hardly longer than one for one. Where numbers count, shares ahead
+        make a slow party's updates ever longer, and its weights older than its speed does.
         """
         network, n = self.context.plan.network, self.schedule.rows
-        values = self.block.all_rows.values(0, n) * self.context.plan.pace.batch / n
-        return values * network.ns_per_value * 1e-3 <= network.us_per_call
+        rows = len(self.schedule.dominators) * self.context.plan.pace.batch
+        touched = self.block.all_rows.values(0, n) * rows / n * (2 if network.charge_forward else 1)
+        return FAR_MORE * touched * network.ns_per_value * 1e-3 <= network.us_per_call
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
