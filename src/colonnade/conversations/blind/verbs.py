@@ -111,14 +111,13 @@ class Verbs:
                 await self.net.send(roles.dealer, width)
                 self.part = np.zeros((vectors, self._owner.width), dtype=np.uint64)
         widths: dict[Roles, int] = {}
-        again = {"train": self.sizes["train"]}  # other tables are scored now and then
         for roles in self.roles:
             if me in (roles.dealer, self.asker):
                 due = whole(1, high=max(1, ROOM // max(1, *self.sizes.values())))
                 announced = await self.net.recv(Announce, roles.owner, tag_of(Topic.BLIND, 0), values=due)
                 widths[roles] = int(announced.values[0])
                 if me == roles.dealer:
-                    self._dealers[roles.owner] = Dealer(streams, roles, widths[roles], again)
+                    self._dealers[roles.owner] = Dealer(streams, roles, widths[roles])
         if self._owner is not None:
             await self._veil(self._owner)
         if self.asks:
@@ -293,7 +292,7 @@ class Verbs:
         return tag_of(Topic.BLIND, number * len(self.roles) + block)
 
     async def _charge(self, lot: Lot, width: int) -> None:
-        await self.context.charge(len(lot.rows) * width * (lot.scored + lot.added))
+        await self.context.charge(lot.rows * width * (lot.scored + lot.added))
 
 
 def of_version(sender: str, veil: Veil, due: int) -> None:
