@@ -41,11 +41,12 @@ def read_tables(data: Data, *, task: Task | None = None, seed: int = 0) -> Table
 
 def deal(table: Table, parties: int, holders: tuple[str, ...], seed: int) -> dict[str, Table]:
     """The columns of one table over parties; label holders have the label, the first also the intercept."""
-    places = [j for j in range(table.width) if j not in table.free]
+    free = table.free
+    places = [j for j in range(table.width) if j not in free]
     split = split_by_count([table.columns[j] for j in places], parties, seed)
     dealt = {}
     for party, part in split.items():
-        held = [places[j] for j in part] + (list(table.free) if party == holders[0] else [])
+        held = [places[j] for j in part] + (list(free) if party == holders[0] else [])
         X = table.X[:, held]
         X = X if issparse(X) else np.ascontiguousarray(X)
         y = table.y if party in holders else None

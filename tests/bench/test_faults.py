@@ -32,7 +32,13 @@ def test_many_seeds_of_faults_end_well_or_by_name() -> None:
 
 @pytest.mark.parametrize("seed", [2244, 2505])
 def test_checkpoints_of_two_sessions_at_one_gate_are_not_taken_for_one(seed: int) -> None:
-    assert not judged(seed).fault
+    blind = [case.name for case in CASES].index("vfb2-sgd blind")
+    assert not judged(seed, blind).fault
+
+
+@pytest.mark.parametrize("case", [k for k, case in enumerate(CASES) if case.private])
+def test_private_runs_go_on_to_the_same_weights_or_say_why_not(case: int) -> None:
+    assert not [verdict for seed in (0, 1, 3) if (verdict := judged(seed, case)).fault]
 
 
 def test_one_seed_reproduces_everything() -> None:

@@ -24,6 +24,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("bank.csv").write_text(BANK)
     Path("shop.csv").write_text(SHOP)
     Path("strangers.csv").write_text(SHOP.replace("customer", "visitor"))
+    Path("others.csv").write_text(SHOP.replace("customer", "guest").replace("\nc", "\nd"))
 
 
 def colonnade(*arguments: str) -> Result:
@@ -90,13 +91,30 @@ def test_files_of_the_same_name_are_different_parties() -> None:
     ]
 
 
+def test_ids_of_other_names_and_other_looks_are_joined_and_scored() -> None:
+    rows = [f'"{k:05d}";{k % 7},5;{"ja" if k % 3 else "nein"}\n' for k in range(60)]
+    Path("Käufer.csv").write_text("Kundennr;Umsatz;zahlt\n" + "".join(rows), encoding="cp1252")
+    Path("post.csv").write_text("\ufeffbuyer,letters\n" + "".join(f"{k},{k % 5}\n" for k in range(10, 60)))
+    made = colonnade("new", "Käufer.csv", "post.csv", "--label", "zahlt", "--id", "Kundennr", "--id", "buyer")
+    assert made.exit_code == 0, made.stderr
+    assert 'ids:     50 are in all files with keys = [{ kind = "integer" }]' in made.stdout
+    assert colonnade("run", "job.toml", "--check").exit_code == 0
+    done = colonnade("run", "job.toml")
+    assert done.exit_code == 0, done.stderr
+    assert "ja is positive, nein is not" in done.stdout
+    files = ("--file", "Kaufer=Käufer.csv", "--file", "post=post.csv")
+    scored = colonnade("predict", "runs/job", *files, "--out", "scores.csv")
+    assert scored.exit_code == 0, scored.stderr
+    assert len(Path("scores.csv").read_text().splitlines()) == 51
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("bank.csv", "shop.csv"), "--label: say which column to predict; it may be one of: default, city"),
         (
             ("bank.csv", "shop.csv", "--label", "default"),
-            "--id: say which column joins the files; it may be: customer",
+            "--id: say which column joins the files; all of them have customer",
         ),
         (("bank.csv", "shop.csv", "--label", "defalt", "--id", "customer"), "did you mean 'default'?"),
         (("bank.csv", "shop.csv", "--label", "default", "--id", "city"), "bank.csv has no column 'city'"),
@@ -105,7 +123,15 @@ def test_files_of_the_same_name_are_different_parties() -> None:
             "remove it from all files but one",
         ),
         (("bank.csv", "shop.csv", "--parties", "2"), "--parties"),
-        (("bank.csv", "strangers.csv", "--label", "default"), "--id: no column is in all files"),
+        (
+            ("bank.csv", "strangers.csv", "--label", "default"),
+            "by their values it may be --id customer --id visitor",
+        ),
+        (
+            ("bank.csv", "others.csv", "--label", "default"),
+            "no column that differs from row to row has values in common",
+        ),
+        (("bank.csv", "shop.csv", "others.csv", "--id", "a", "--id", "b"), "2 columns for 3 files"),
         (("absent.csv",), "no such file"),
         (("bank.csv", "--label", "default", "--out", "bank.csv"), "is not overwritten"),
     ],

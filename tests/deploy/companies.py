@@ -15,6 +15,7 @@ import numpy as np
 from tests.deploy.consortium import Consortium, people, write_csv
 
 from colonnade.deploy.daemon import Daemon
+from colonnade.deploy.journal import Comparison, read_journal
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Terms, check_terms
 
@@ -111,6 +112,11 @@ def together(
 async def settled(daemon: Daemon, seconds: float = 10.0) -> None:
     """Wait until no run is left at a daemon."""
     await until(lambda: not daemon.runs, seconds)
+
+
+def comparisons(daemon: Daemon) -> int:
+    """How many comparisons of ids a daemon has written down."""
+    return sum(isinstance(each, Comparison) for each in read_journal(daemon.journal.path)[0])
 
 
 async def until(true: Callable[[], bool], seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def test_check_says_what_is_offered(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path)
     done = run("party", "--check", "-c", str(consortium.config("bank")))
     assert "bank listens on" in done.stdout
-    assert "label repaid, offers 2 columns: income, age" in done.stdout
+    assert re.search(r"id id \(such as '\w+'\), label repaid, offers 2 columns: income, age", done.stdout)
     more = '[models.net]\nkind = "torch"\npath = "net.py:build"\n'
     (tmp_path / "bank" / "net.py").write_text("def build(columns, outputs): ...\n")
     settle(consortium, "bank", "epsilon = 2.5", more)

@@ -31,6 +31,9 @@ def test_memory_keeps_a_day_and_the_last_set_and_the_file_everything(tmp_path: P
         journal.compare(compared(long_ago, "score", "bb"))
     journal.compare(compared(now(), "score", "cc"))
     for each in (journal, Journal(path)):  # also after a restart
-        assert [kept.commitment for kept in each.comparisons] == ["cc"]
+        since = now(-DAY_S)
+        assert each.compared.times("bank", "customers", since) == 1
+        assert each.compared.scored("bank", since) == 2
+        assert each.compared.sets("bank", "customers", since) == set()
         assert each.trained["bank", "customers"].commitment == "aa"
     assert path.read_text().count("comparison") == 52

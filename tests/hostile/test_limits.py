@@ -310,6 +310,20 @@ def test_a_peer_that_comes_back_again_and_again_is_counted_all_the_same(tmp_path
     assert "limits.proposals_an_hour = 3" in told
 
 
+def test_who_asks_for_the_score_of_one_row_may_bring_one_id(tmp_path: Path) -> None:
+    """What others hold are no candidates for it; where another asks, or to train, they are."""
+    settings = Settings(name="bank", listen="127.0.0.1:1", peers={}, folder=str(tmp_path))
+    guard = Membership(settings, Journal(tmp_path / "journal.jsonl"))
+    rosters = {"shop": Roster(10_000, 1, b"", "", "curve")}
+    asyncio.run(guard.admit(Asked("00000010", "score", "customers", proposer="bank"), 1, rosters))
+    for asked in (
+        Asked("00000011", "score", "customers", proposer="shop"),
+        Asked("00000012", "train", "customers", proposer="bank"),
+    ):
+        with pytest.raises(Refused, match="ids_ratio = 100 times the 1 of bank"):
+            asyncio.run(guard.admit(asked, 1, rosters))
+
+
 def test_a_clock_that_is_set_back_makes_no_budget_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,7 +197,7 @@ class Soak:
 
 def usage(pid: int) -> dict[str, float]:
     """The resident memory, open files, threads and children of a process; nothing if it is gone."""
-    with contextlib.suppress(OSError, ValueError, StopIteration):
+    with contextlib.suppress(OSError, KeyError):  # gone, or about to be
         status = Path(f"/proc/{pid}/status").read_text()
         lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

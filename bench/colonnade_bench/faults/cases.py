@@ -30,13 +30,17 @@ class Case:
         return bool(self.sections.get("secure") == BLIND)
 
     @property
+    def private(self) -> bool:
+        return "privacy" in self.sections
+
+    @property
     def name(self) -> str:
         words = [
             self.algorithm,
             self.sections.get("train", {}).get("direction"),
             "blind" if self.blind else None,
         ]
-        return " ".join(filter(None, [*words, "private" if "privacy" in self.sections else None]))
+        return " ".join(filter(None, [*words, "private" if self.private else None]))
 
 
 CASES = (
@@ -54,6 +58,9 @@ CASES = (
     Case("split"),
     Case("tig", exact=False),
     Case("c-vfl"),
+    Case("vfb-saga", sections={"secure": CLEAR, "privacy": {"mechanism": "labels", "epsilon": 2.0}}),
+    Case("split", sections={"privacy": {"mechanism": "gradient", "epsilon": 4.0}}),
+    Case("synrevel-gau", exact=False, sections={"privacy": {"mechanism": "scalar", "epsilon": 4.0}}),
 )
 
 

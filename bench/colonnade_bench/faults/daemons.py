@@ -47,6 +47,7 @@ CASES = (
     Case("c-vfl"),
     Case("vfb-saga", sections={"secure": CLEAR, "privacy": {"mechanism": "labels", "epsilon": 2.0}}),
     Case("split", sections={"privacy": {"mechanism": "gradient", "epsilon": 4.0}}),
+    Case("synrevel-gau", exact=False, sections={"privacy": {"mechanism": "scalar", "epsilon": 4.0}}),
 )
 LABELS_EVERYWHERE = ("fd-svrg",)
 STRIKES = ("process", "daemon", "proposer", "storing", "away", "aligning")
@@ -223,7 +224,7 @@ def _strike(scene: Scene, strike: str, party: str, moment: float, model: str) ->
 def _difference(scene: Scene, found: dict[str, Arrays], *, anew: bool) -> str:
     """In what shares differ from those of the run that nobody disturbed."""
     case = scene.case
-    secret = case.blind or "privacy" in case.sections or case.algorithm.startswith("fdskl")
+    secret = case.blind or case.private or case.algorithm.startswith("fdskl")
     for name, arrays in scene.expected.items():
         if name not in found:
             return f"{name} has no share"

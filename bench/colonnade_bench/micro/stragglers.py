@@ -2,7 +2,7 @@
 
     python -m colonnade_bench.micro.stragglers PART ... [--work-ms 4] [--epochs 4] [--json FILE]
                                                [--worlds simulated network] [--sets a9a uci-credit]
-                                               [--algorithms vfb2-svrg] [--counts 1 2 4]
+                                               [--algorithms vfb2-svrg] [--counts 1 2 4] [--choices 1]
 
 Parts:
 - rounds: 4 parties, 3 of them dominators, one dominator (or the passive party) at speed 0.2: time for the
@@ -58,6 +58,7 @@ class Effort:
     sets: Sequence[str] = SETS
     algorithms: Sequence[str] = ("vfb2-svrg", "asysqn-saga", "czofo")  # of `accuracy`
     counts: Sequence[int] = (1, 2, 4, 8, 16)  # of `parties`
+    choices: int | None = None  # of `rounds`: so many of what may be in flight, the defaults first
 
 
 def network(effort: Effort, speeds: Sequence[float], **more: Any) -> Row:
@@ -134,7 +135,7 @@ def rounds(effort: Effort) -> Iterator[Row]:
         speeds = [0.2 if k == slow else 1.0 for k in range(4)]
         data = tables(4, 3)
         sync = trained("vfb-sgd", world, data, train, network(effort, speeds))
-        for join, choice in IN_FLIGHT:
+        for join, choice in IN_FLIGHT[: effort.choices]:
             found = trained("vfb2-sgd", world, data, {**train, **choice}, network(effort, speeds, join=join))
             launched, late = found.cost.launched_by_party, found.staleness
             yield {
@@ -343,6 +344,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--algorithms", nargs="+", choices=ACCURATE, default=list(ACCURATE))
     parser.add_argument("--counts", nargs="+", type=int, default=Effort.counts)
+    parser.add_argument("--choices", type=int)
     parser.add_argument("--json", type=Path)
     given = vars(parser.parse_args())
     parts, file = given.pop("parts"), given.pop("json")

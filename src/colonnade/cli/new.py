@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -19,7 +21,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--label", help="The column to predict.")
-@click.option("--id", "id_column", help="The column by which rows of several files belong together.")
+@click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    help="The column by which rows of several files belong together; where they call it differently once for "
+    "each FILE, in their order.",
+)
 @click.option("--parties", type=click.IntRange(min=1), help="One FILE: split its columns over so many.")
 @click.option("--blind", is_flag=True, help="Nobody but its holder learns the label; three parties or more.")
 @click.option(
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
 def new(
     files: tuple[Path, ...],
     label: str | None,
-    id_column: str | None,
+    ids: tuple[str, ...],
     parties: int | None,
     blind: bool,
     out: Path,
@@ -48,6 +56,7 @@ def new(
     \b
     Example:
       colonnade new bank.csv shop.csv --label default --id customer
+      colonnade new bank.csv shop.csv --label default --id customer --id buyer
       colonnade new people.csv --label buys --parties 3 --blind
     """
     from colonnade.data.survey import Survey, base_rate
@@ -61,17 +70,26 @@ def new(
         raise DataError("--parties: splits the columns of one file; with several each is a party's")
     if blind and (parties or max(len(files), 2)) < 3:
         raise DataError("--blind: needs a third party, which deals random words to the others")
+    if len(ids) not in (0, 1, len(files)):
+        raise DataError(f"--id: {len(ids)} columns for {len(files)} files; give one, or one for each file")
     surveys = [Survey.of(path) for path in files]
-    found = {str(survey.path): survey.found(id_column) for survey in surveys}
+    joined_by = ids * len(files) if len(ids) == 1 else ids
+    found = {
+        str(survey.path): survey.found(joined_by[k] if joined_by else None)
+        for k, survey in enumerate(surveys)
+    }
     if not as_json:
         for path, said in found.items():
             click.echo("\n  ".join([path, *said]))
     holder = _holder(surveys, label)
     if label is not None and not as_json:
         click.echo(f"\nlabel:   '{label}' is in {holder.path} ({base_rate(holder, label)})")
-    _check_id(surveys, id_column)
+    _check_ids(surveys, joined_by)
     names = _names(files) if len(files) > 1 else {}
-    text = _job(surveys, names, holder, label, id_column, parties or 2, blind, out)
+    joining = Joining.of(surveys, joined_by)
+    if joining.said and not as_json:
+        click.echo(f"ids:     {joining.said}")
+    text = _job(surveys, names, holder, label, joining, parties or 2, blind, out)
     out.write_text(text, encoding="utf-8")
     if as_json:
         print_json({"written": str(out), "label_at": str(holder.path), "found": found})
@@ -100,32 +118,55 @@ def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
     return holders[0]
 
 
-def _check_id(surveys: Sequence[Survey], id_column: str | None) -> None:
+def _check_ids(surveys: Sequence[Survey], ids: Sequence[str]) -> None:
     """Refuse files that cannot be joined, with the columns that may be their id."""
-    from colonnade.data.survey import id_candidates
+    from colonnade.data.survey import id_candidates, joining_columns
     from colonnade.errors import DataError, suggest
 
-    if id_column is None:
-        if len(surveys) == 1:
-            return
-        found = ", ".join(id_candidates(surveys)[:8])
-        if not found:
-            raise DataError(
-                "--id: no column is in all files and differs in every row; give the column that joins them "
-                "one name in all files"
-            )
-        raise DataError(f"--id: say which column joins the files; it may be: {found}")
-    for survey in surveys:
-        if not survey.has(id_column):
-            hint = suggest(id_column, survey.raw.columns)
-            raise DataError(f"--id: {survey.path} has no column '{id_column}'; {hint}")
+    if not ids and len(surveys) > 1:
+        if same := id_candidates(surveys)[:8]:
+            raise DataError(f"--id: say which column joins the files; all of them have {', '.join(same)}")
+        options = " ".join(f"--id {shlex.quote(column)}" for column in joining_columns(surveys))
+        if options:
+            raise DataError(f"--id: say which columns join the files; by their values it may be {options}")
+        raise DataError(
+            "--id: say which column joins the files, once for each file where they call it differently; no "
+            "column that differs from row to row has values in common with the other files"
+        )
+    for survey, column in zip(surveys, ids, strict=False):
+        if not survey.has(column):
+            hint = suggest(column, survey.raw.columns)
+            more = "; give --id once for each file where they call it differently" if len(surveys) > 1 else ""
+            raise DataError(f"--id: {survey.path} has no column '{column}'; {hint}{more}")
+
+
+class Joining(NamedTuple):
+    """By which columns the files are joined, and by which rule ids that look different are the same."""
+
+    columns: Sequence[str]
+    rule: str = ""
+    said: str = ""
+
+    @staticmethod
+    def of(surveys: Sequence[Survey], columns: Sequence[str]) -> Joining:
+        """The rule after which most ids are in all files, and how many."""
+        from colonnade.data.keys import best_rule
+
+        if len(surveys) < 2:
+            return Joining(columns)
+        rule, common = best_rule([each.ids(column) for each, column in zip(surveys, columns, strict=True)])
+        if not common:
+            return Joining(columns, said="none is in all files; are these the right columns?")
+        by_rule = f" with keys = [{rule}]" if rule else ""
+        return Joining(columns, rule, f"{common:,} are in all files{by_rule}")
 
 
 def _names(files: Sequence[Path]) -> dict[str, Path]:
     """A name for every file's party: that of the file, where they differ."""
     names: dict[str, Path] = {}
     for path in files:
-        name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-") or "party"
+        plain = unicodedata.normalize("NFKD", path.name.split(".")[0]).encode("ascii", "ignore").decode()
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-") or "party"
         number = 2
         while name in names:
             name, number = f"{name.rstrip('0123456789').rstrip('-')}-{number}", number + 1
@@ -138,7 +179,7 @@ def _job(
     names: dict[str, Path],
     holder: Survey,
     label: str | None,
-    id_column: str | None,
+    joining: Joining,
     parties: int,
     blind: bool,
     out: Path,
@@ -168,8 +209,12 @@ def _job(
         lines += [f"train = {beside(surveys[0].path)}"]
         lines += [_key(f"parties = {parties}", "split the columns over so many, at random")]
     lines += [_key(f"label = {text(label)}", "the column to predict")] if label is not None else []
-    if id_column is not None:
-        lines += [_key(f"id = {text(id_column)}", "rows with the same belong together")]
+    if len(set(joining.columns)) == 1:
+        lines += [_key(f"id = {text(joining.columns[0])}", "rows with the same belong together")]
+    else:
+        lines += [f"id.{name} = {text(column)}" for name, column in zip(names, joining.columns, strict=False)]
+    if joining.rule:
+        lines += [_key(f"keys = [{joining.rule}]", "ids that look different are the same in this form")]
     return "\n".join([*lines, *OPEN, *(BLIND if blind else CLEAR)]) + "\n"
 
 

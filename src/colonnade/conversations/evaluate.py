@@ -28,6 +28,7 @@ from colonnade.net.expect import out_of_turn
 from colonnade.net.network import Clock, Network
 from colonnade.result import Moment
 from colonnade.secure.protocol import SecureSum
+from colonnade.secure.ring import finely, joined
 
 # bytes travel in the same fixed-point sum as the scores; as megabytes they stay in its range
 MEGA = 1e6
@@ -134,7 +135,8 @@ class Evaluation:
         `scored` are this party's shares of the scores of the training rows and, at the last mark, of the test
         rows; training goes on meanwhile, so they must not change with the weights. `when` is the time of the
         moment that is measured, if that was before now. Scores are counted in `unit`, and the penalty in its
-        square, while they are summed.
+        square, while they are summed; where labels are far from zero for their spread the loss is next to
+        nothing in that unit, so the penalty is summed finely.
         """
         clock = self.net.clock
         when = clock.now() if when is None else when
@@ -146,7 +148,7 @@ class Evaluation:
         first = scored[0].of(0, 0)  # no row, but as many scores a row as all others
         cuts = stretches([table.rows for table in scored], int(np.prod(first.shape[1:])))
         tags = [self.next_tag() for _ in cuts]
-        ends = np.array([penalty / unit**2, self.sent_bytes() / MEGA])
+        ends = np.append(finely(np.array([penalty / unit**2])), self.sent_bytes() / MEGA)
 
         def pieces() -> Iterator[Floats]:
             for number, piece in enumerate(cuts):
@@ -160,12 +162,12 @@ class Evaluation:
         totals = collect_pieces(self.net, self.sum, pieces(), tags=tags)
         last = ends
         for piece in cuts:
-            last = unit * await anext(totals)
-            judge.take(piece, last)
+            last = await anext(totals)
+            judge.take(piece, unit * last)
         # in virtual time the moment is when the last party's share is there; in real time, when we began
         clock = self.net.clock
         when = clock.now() if clock.virtual else when
-        penalty, sent = unit * float(last[-2]), round(last[-1] / unit * MEGA)
+        penalty, sent = unit**2 * float(joined(last[-3:-1])[0]), round(last[-1] * MEGA)
         return self.scribe.note(judge.loss.value, judge.z_test, penalty, sent, when, mark)
 
     def over(self, loss: float | None, epoch: float) -> bool:

@@ -149,7 +149,7 @@ def _from_one_table(data: Data, source: str, seed: int) -> tuple[PartyTables, Pa
         source,
         data.test,
         label=data.label,
-        id=data.id,
+        id=data.id_at() or None,
         keys=data.keys,
         categorical=tuple(data.categorical or ()),
         dialect=_dialect(data),
@@ -190,8 +190,8 @@ def _from_party_files(
     data: Data, files: Mapping[str, str], label_holders: tuple[str, ...]
 ) -> tuple[PartyTables, PartyTables | None]:
     """Every party's training and test rows, from one file per party."""
-    id_column, label = data.id, data.label
-    if id_column is None or label is None:
+    label = data.label
+    if data.id is None or label is None:
         raise DataError("data.files: name the id column (data.id) and the label column (data.label)")
     if data.test_files is not None and set(data.test_files) != set(files):
         raise DataError("data.test_files: give one test file for every party of data.files")
@@ -199,7 +199,7 @@ def _from_party_files(
     def load(paths: Mapping[str, str]) -> PartyTables:
         tables = load_party_files(
             paths,
-            id=id_column,
+            id={party: data.id_at(party) for party in paths},
             keys=data.keys,
             label=label,
             label_at=label_holders,

@@ -204,23 +204,25 @@ def _refuse(data: Data) -> None:
 
 def _holdings(data: Data, asked: Asked, root: Path) -> dict[str, Holding]:
     """Who holds which columns of which file."""
-    apart, seed = {data.label, *_ids(data), *(data.drop or ())}, asked.seed
+    apart, seed = {data.label, *(data.drop or ())}, asked.seed
     dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
 
-    def big(path: str) -> BigFile:
-        return opened(Path(path), root, dialect, (*_ids(data), *asked.recipe.categorical))
+    def big(path: str, party: str | None = None) -> BigFile:
+        return opened(Path(path), root, dialect, (*data.id_at(party), *asked.recipe.categorical))
 
-    def tested(path: str | None) -> BigFile | None:
-        return None if path is None else big(path)
+    def tested(path: str | None, party: str | None = None) -> BigFile | None:
+        return None if path is None else big(path, party)
+
+    def columns(file: BigFile, party: str | None = None) -> tuple[str, ...]:
+        return tuple(c for c in file.columns if c not in apart.union(data.id_at(party)))
 
     if data.files is not None:
         tests = data.test_files or {}
-        files = {party: big(path) for party, path in data.files.items()}
-        held = {party: tuple(c for c in file.columns if c not in apart) for party, file in files.items()}
-        holdings = {p: Holding(file, held[p], tested(tests.get(p))) for p, file in files.items()}
+        files = {party: big(path, party) for party, path in data.files.items()}
+        holdings = {p: Holding(file, columns(file, p), tested(tests.get(p), p)) for p, file in files.items()}
     elif data.train is not None:
         file, test = big(data.train), tested(data.test)
-        names = tuple(c for c in file.columns if c not in apart)
+        names = columns(file)
         split = (
             split_by_count(names, data.parties or 1, seed)
             if data.columns is None
@@ -235,28 +237,27 @@ def _holdings(data: Data, asked: Asked, root: Path) -> dict[str, Holding]:
     return holdings
 
 
-def _ids(data: Data) -> tuple[str, ...]:
-    return () if data.id is None else (data.id,) if isinstance(data.id, str) else tuple(data.id)
-
-
 def _check_ids(data: Data, holdings: Mapping[str, Holding]) -> None:
     """Refuse files whose rows are not the same in the same order: nobody holds all ids to join them."""
     if data.files is None:
         return
     if data.id is None:
         raise DataError("data.files: name the id column (data.id)")
-    first, *others = [held.file for held in holdings.values()]
+    (one, first), *others = [(party, held.file) for party, held in holdings.items()]
     rule = (
         "files that are read in stretches must have the same rows in the same order; sort them, or give more "
         "memory (data.memory)"
     )
-    for file in others:
+    for party, file in others:
         if file.rows != first.rows:
             raise DataError(
                 f"{file.path}: {count(file.rows, 'row')}, {first.path} has {first.rows:,}; {rule}"
             )
-        pairs = zip(*(each.stretches(each.wanted(ids=_ids(data)), ()) for each in (first, file)), strict=True)
-        for (start, known), (_, other) in pairs:
+        both = [
+            each.stretches(each.wanted(ids=data.id_at(who)), ())
+            for who, each in ((one, first), (party, file))
+        ]
+        for (start, known), (_, other) in zip(*both, strict=True):
             if known.rows != other.rows or not np.array_equal(known.ids, other.ids):
                 raise DataError(
                     f"{file.path}: other ids than {first.path} among the {count(known.rows, 'row')} from row "

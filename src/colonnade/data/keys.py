@@ -22,6 +22,11 @@ from colonnade.job import Key
 
 PIECE = 2**16  # ids that are Python texts at once
 WHOLE = re.compile(r"[+-]?\d{1,1000}")  # in any script; longer ones are no ids, and slow to read
+RULES = {  # for ids that look different, as a job writes them
+    "": Key(),
+    '{ kind = "integer" }': Key(kind="integer"),
+    '{ case = "lower" }': Key(case="lower"),
+}
 NO_ID, TWICE = "no id", "the same row twice"
 
 
@@ -59,6 +64,25 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
         raise DataError(f"id column '{name}', row {row + 1}: {text!r} is no date like {formats}")
 
     return form
+
+
+def common(ids: Sequence[Sequence[str]], rule: Key) -> int:
+    """How many ids are in all of some files after a rule; none where an id has no such form.
+
+    >>> common([["007", "008"], ["7", "9"]], Key(kind="integer"))
+    1
+    """
+    form = normaliser(rule, "id")
+    try:
+        return len(set.intersection(*({form(one, 0) for one in each} for each in ids)))
+    except DataError:
+        return 0
+
+
+def best_rule(ids: Sequence[Sequence[str]]) -> tuple[str, int]:
+    """The one of `RULES` after which most ids are in all files, and how many; the plainest of equals."""
+    counted = {written: common(ids, rule) for written, rule in RULES.items()}
+    return max(counted.items(), key=lambda each: each[1])
 
 
 def identified(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> RawTable:

@@ -19,6 +19,25 @@ from colonnade.errors import DataError
 from colonnade.losses import Loss
 
 Task = Literal["binary", "multiclass", "regression"]
+NO = frozenset(
+    [
+        "no",
+        "n",
+        "nein",
+        "nee",
+        "nej",
+        "nei",
+        "ne",
+        "non",
+        "não",
+        "nie",
+        "nem",
+        "false",
+        "falsch",
+        "faux",
+        "falso",
+    ]
+)
 STRETCH = 2**20  # labels that are looked at together
 
 
@@ -27,7 +46,7 @@ class Labels:
     """How raw labels become numbers: binary -> -1 and +1, multiclass -> 0..K-1, regression -> as they are.
 
     `classes` are the labels of the training rows in order. Of two labels the larger (or the later in the
-    alphabet) is +1, unless `positive` lists those that are.
+    alphabet) is +1, but a word for no never is; unless `positive` lists those that are.
     """
 
     task: Task
@@ -73,7 +92,7 @@ class Labels:
                 f"{name}: {len(classes)} different labels ({some(classes)}) where two are needed; list "
                 "those that count as +1 in positive = [...], or use loss = 'softmax'"
             )
-        chosen = classes[1:] if positive is None else tuple(_text(v) for v in positive)
+        chosen = _second(classes) if positive is None else tuple(_text(v) for v in positive)
         unknown = [v for v in chosen if v not in classes]
         if unknown or not chosen or set(chosen) == set(classes):
             fault = (
@@ -158,6 +177,16 @@ def category_codes(values: Column, names: Sequence[str]) -> Rows:
     different, inverse = np.unique(values, return_inverse=True)
     codes = np.array([place.get(_text(v), -1) for v in different], dtype=np.int64)
     return codes[inverse.ravel()]
+
+
+def _second(classes: Sequence[str]) -> tuple[str, ...]:
+    """The one of two labels that is +1 where nobody says.
+
+    >>> _second(("no", "yes")), _second(("ja", "nein"))
+    (('yes',), ('ja',))
+    """
+    first, second = classes
+    return (first,) if second.casefold() in NO and first.casefold() not in NO else (second,)
 
 
 def _text(value: Any) -> str:

@@ -28,7 +28,7 @@ class _Findings:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     numbers: list[str] = field(default_factory=list)
     gaps: dict[str, int] = field(default_factory=dict)  # of number columns
-    constant: list[str] = field(default_factory=list)
+    constant: set[str] = field(default_factory=set)  # asked for every column, of which there may be many
     joined: dict[str, int] = field(default_factory=dict)  # how many rare values became one
     ids: dict[str, int] = field(default_factory=dict)  # text columns left out, and their different values
     capped: dict[str, int] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def learn(
     numbers = _learn_numbers(found, raw, scale, missing)
     drop = scale == "auto"
     kept = set(found.categories) | set(found.gaps if missing == "auto" else ()) | set(numbers.names)
-    if raw.columns and not kept - set(found.constant):
+    if raw.columns and not kept - found.constant:
         raise DataError(
             f"{raw.name}: every column ({some(raw.columns, 4)}) is constant in the training rows or nothing "
             "but ids; this party has nothing to learn from, give it other columns"
@@ -112,7 +112,7 @@ def _sort_out(
         if few:
             found.joined[c] = len(few)
         if len(names) < 2:
-            found.constant.append(c)
+            found.constant.add(c)
         found.categories[c] = names
 
 
@@ -136,7 +136,7 @@ def _learn_numbers(found: _Findings, raw: RawTable, scale: Scale | float, missin
         how = "maxabs" if raw.sparse else "zscore"
     shift, divisor, flat = scaling.statistics(X, how, raw, names)
     kept = found.gaps if missing == "keep" else {}  # there a gap is a value, too
-    found.constant += [c for c, one_value in zip(names, flat, strict=True) if one_value and c not in kept]
+    found.constant |= {c for c, one_value in zip(names, flat, strict=True) if one_value and c not in kept}
     keep = ~flat if scale == "auto" else np.ones(len(names), dtype=bool)
     return Numbers(
         tuple(c for c, kept in zip(names, keep, strict=True) if kept),

@@ -53,7 +53,8 @@ class Numbers:
             np.clip(X, self.low, self.high, out=X)
         if missing != "keep":
             scaling.fill_gaps(X, np.array(self.fill))
-        keep = np.array([c not in zero for c in self.names], dtype=bool)
+        flat = set(zero)
+        keep = np.array([c not in flat for c in self.names], dtype=bool)
         scaling.apply(X, np.array(self.shift), np.array(self.divisor), keep)
         if np.isinf(stored_values(X)).any():
             raise DataError(f"{raw.name}: values too large to scale; look for outliers or use scale = 'none'")

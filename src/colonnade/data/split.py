@@ -19,14 +19,13 @@ from colonnade.arrays import Rows
 from colonnade.data.dialect import Dialect
 from colonnade.data.files import AS_FOUND, load
 from colonnade.data.formats import ID_MARK
-from colonnade.data.keys import normaliser, shown
+from colonnade.data.keys import best_rule, shown
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key, numbered_parties
 
 Split = dict[str, tuple[int, ...]]
 NOT_EVERYWHERE = "an id that not all parties have"
-KEY_RULES = {Key(kind="integer"): '{ kind = "integer" }', Key(case="lower"): '{ case = "lower" }'}
 
 
 def split_by_count(
@@ -133,7 +132,7 @@ def train_test_rows(n: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
 def load_party_files(
     files: Mapping[str, str | Path],
     *,
-    id: str | Sequence[str],  # noqa: A002
+    id: str | Mapping[str, Sequence[str]],  # noqa: A002
     keys: Sequence[Key] | None = None,
     label: str | None = None,
     label_at: str | Sequence[str] = (),
@@ -142,7 +141,8 @@ def load_party_files(
 ) -> dict[str, RawTable]:
     """Read one file per party; rows whose id not all of them have are left out, the others sorted by id.
 
-    `label` is a column of the files of the parties in `label_at`, and of no others. A file need not have all
+    `id` is a column of every file, or for every party the columns that are an id together in its own. `label`
+    is a column of the files of the parties in `label_at`, and of no others. A file need not have all
     `categorical` columns.
     """
     holders = (label_at,) if isinstance(label_at, str) else tuple(label_at)
@@ -153,7 +153,7 @@ def load_party_files(
         p: load(
             f,
             label=label if p in holders else None,
-            id=id,
+            id=id if isinstance(id, str) else id[p],
             keys=keys,
             categorical=categorical,
             bare=True,
@@ -196,15 +196,10 @@ def _joined(tables: Mapping[str, RawTable]) -> dict[str, RawTable]:
 
 def _key_hint(tables: Sequence[RawTable]) -> str:
     """The rule for ids by which files would have rows in common, to paste into a job, if there is one."""
-    for rule, text in KEY_RULES.items():
-        try:
-            forms = [{normaliser(rule, "id")(one, 0) for one in _ids(raw).tolist()} for raw in tables]
-        except DataError:
-            continue
-        if ID_MARK in str(_ids(tables[0])[0]):  # of several columns, any may be the one
-            break
-        if common := len(set.intersection(*forms)):
-            return f"with keys = [{text}] in [data], {common:,} would be in all"
+    if ID_MARK not in str(_ids(tables[0])[0]):  # of several columns, any may be the one
+        rule, common = best_rule([_ids(raw).tolist() for raw in tables])
+        if common:
+            return f"with keys = [{rule}] in [data], {common:,} would be in all"
     return "if they are the same people, bring their ids into one form with data.keys"
 
 

@@ -45,6 +45,20 @@ class Survey:
         """How many different values a column has."""
         return len(set(self.raw.column(column).tolist()))
 
+    def tells_apart(self, column: str) -> bool:
+        """Whether a column has a value of its own in nearly every row."""
+        return self.different(column) > 0.9 * self.raw.rows
+
+    def telling(self) -> dict[str, set[str]]:
+        """The values of all columns that tell rows apart."""
+        columns = [] if self.raw.sparse else [c for c in self.raw.columns if self.tells_apart(c)]
+        return {column: set(map(str, self.raw.column(column).tolist())) for column in columns}
+
+    def ids(self, column: str) -> list[str]:
+        """The ids in a column, letter by letter as they are written, without gaps."""
+        written = load(self.path, bare=True, categorical=[column]).column(column)
+        return [one for one in map(str, written.tolist()) if one.strip()]
+
 
 def label_candidates(surveys: Sequence[Survey]) -> list[str]:
     """Columns that may be labels: those of one file only with few different values, two first."""
@@ -63,8 +77,24 @@ def id_candidates(surveys: Sequence[Survey]) -> list[str]:
     return [
         column
         for column in surveys[0].raw.columns
-        if all(each.has(column) and each.different(column) > 0.9 * each.raw.rows for each in surveys)
+        if all(each.has(column) and each.tells_apart(column) for each in surveys)
     ]
+
+
+def joining_columns(surveys: Sequence[Survey]) -> tuple[str, ...]:
+    """A column of each file, of any name, by whose values most rows are in all files; () if none are."""
+    first, *others = [each.telling() for each in surveys]
+    best: tuple[str, ...] = ()
+    most = 0
+    for column, values in first.items():
+        chosen, shared = [column], values
+        for other in others:
+            common = {name: shared & theirs for name, theirs in other.items()}
+            name = max(common, key=lambda each: len(common[each]), default="")
+            chosen, shared = [*chosen, name], common.get(name, set())
+        if len(shared) > most:
+            best, most = tuple(chosen), len(shared)
+    return best
 
 
 def with_labels(surveys: Sequence[Survey]) -> bool:

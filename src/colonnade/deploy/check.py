@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import msgspec
 import numpy as np
 
+from colonnade.data.keys import shown
 from colonnade.data.table import RawTable
 from colonnade.deploy.ledger import Ledger
 from colonnade.deploy.rows import read_with_ids
@@ -64,13 +65,13 @@ def _data(settings: Settings) -> Found:
     """A line per entry of the catalogue, or what is wrong with it."""
     for name, entry in settings.data.items():
         try:
-            yield _entry(settings, name, entry)
+            yield from _entry(settings, name, entry)
         except ColonnadeError as error:
             yield error
 
 
-def _entry(settings: Settings, name: str, entry: Entry) -> str:
-    """What an entry of the catalogue offers; raises if its file cannot be used."""
+def _entry(settings: Settings, name: str, entry: Entry) -> Iterator[str]:
+    """What an entry of the catalogue offers, and how its file was read; raises if it cannot be used."""
     path = settings.path(entry.file)
     # as a run reads it, so that a misspelt id is not offered as a column
     raw, ids = read_with_ids(path, entry, [Key()] * len(entry.keys), (), label=True, bare=True)
@@ -80,10 +81,13 @@ def _entry(settings: Settings, name: str, entry: Entry) -> str:
     offered = entry.columns or [c for c in raw.columns if c not in never]
     kept = raw.select(list(offered))
     columns = f"{len(offered)} columns: {', '.join(offered)}" if offered else "no columns"
-    return (
-        f"{name}: {raw.rows} rows, id {' + '.join(entry.keys)}, "
+    # peers must agree on how ids are written (align.keys)
+    such = "" if raw.ids is None else f" (such as '{shown(str(raw.ids[0]))}')"
+    yield (
+        f"{name}: {raw.rows} rows, id {' + '.join(entry.keys)}{such}, "
         f"{'label ' + entry.label if entry.label else 'no label'}, offers {columns}{_gaps(kept)}"
     )
+    yield from (f"{name}: {text}" for text in (*raw.reading.said, *raw.reading.warned))
 
 
 def _gaps(raw: RawTable) -> str:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from colonnade.deploy.chain import START, append, read_chain
+from colonnade.deploy.day import Day, Kind, Purpose
 from colonnade.deploy.score_monitor import ScoreMonitor
 from colonnade.shares import now
 
@@ -59,7 +59,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
 
     when: str
     run: str
-    purpose: Literal["train", "score"]
+    purpose: Purpose
     entry: str
     peer: str
     own_ids: int
@@ -104,7 +104,7 @@ class Journal:
     latest: list[str] = field(default_factory=list)
     runs: list[Ended] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    comparisons: list[Comparison] = field(default_factory=list)  # of a day, the oldest first
+    compared: Day = field(default_factory=Day)
     trained: dict[tuple[str, str], Comparison] = field(default_factory=dict)  # last by peer and entry
     last: str = START  # the hash of the last line on disk
 
@@ -136,13 +136,13 @@ class Journal:
         self._remember(comparison)
 
     def _remember(self, comparison: Comparison) -> None:
-        """Keep what limits ask about: all that was compared within a day, and each peer's last set of ids."""
+        """Keep what limits ask about: counts of a day, and each peer's last set of ids."""
         if comparison.purpose == "train":
             self.trained[comparison.peer, comparison.entry] = comparison
-        self.comparisons.append(comparison)
-        since = now(-DAY_S)
-        stale = sum(1 for _ in takewhile(lambda each: each.when <= since, self.comparisons))
-        del self.comparisons[:stale]
+        kind = Kind(
+            comparison.when, comparison.peer, comparison.entry, comparison.purpose, comparison.commitment
+        )
+        self.compared.count(kind, comparison.peer_ids, now(-DAY_S))
 
     def interrupt(self, interruption: Interruption) -> None:
         """Write down that a training was cut off or goes on; when this returns it is on disk."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import resource
 import signal
@@ -17,6 +16,7 @@ from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.logs import log_to_stderr
 from colonnade.deploy.settings import Serve, Settings
+from colonnade.deploy.tidy import start_tidy, stay_tidy
 from colonnade.errors import JobError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def run_daemon(settings: Settings) -> None:
     """Run a party's daemon in this process until it gets SIGINT or SIGTERM."""
     log_to_stderr()
     _allow_files()
-    _collect_often()
+    start_tidy()
     # small products are faster on one core than handed to a pool of them
     with threadpool_limits(1):
         asyncio.run(_main(settings))
@@ -44,17 +44,6 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
 
 
-def _collect_often() -> None:
-    """Let the garbage collector look at what comes and goes, and not at what was there from the start.
-
-    It looks at everything only once a quarter as much has been added, and a hundred thousand objects of
-    modules are a lot: ended connections and runs, with all their buffers, would lie around for an hour.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.collect()  # from now on it compares with nothing
-
-
 async def _main(settings: Settings) -> None:
     """Start the daemon and its servers, and end them in the opposite order after a signal."""
     ended = asyncio.Event()
@@ -62,6 +51,7 @@ async def _main(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     async with AsyncExitStack() as stack:
+        stack.callback(asyncio.ensure_future(stay_tidy()).cancel)
         daemon = Daemon(settings, apart=True)
         await daemon.open()
         stack.push_async_callback(daemon.close)

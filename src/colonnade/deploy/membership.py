@@ -18,10 +18,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from colonnade.arrays import Digests
 from colonnade.conversations.align import most_tested
+from colonnade.deploy.day import Purpose
 from colonnade.deploy.journal import DAY_S, Comparison, Journal
 from colonnade.deploy.rows import commitment
 from colonnade.deploy.settings import Settings
@@ -39,7 +39,7 @@ class Asked:
     """
 
     run: str
-    purpose: Literal["train", "score"]
+    purpose: Purpose
     entry: str
     proposer: str
     changed: bool = False
@@ -59,11 +59,10 @@ class Membership:
     async def admit(self, asked: Asked, own_ids: int, rosters: Mapping[str, Roster]) -> None:
         """Write down that ids are compared now; Refused or ChangedIds if that would tell too much."""
         for peer, roster in sorted(rosters.items()):
-            self._check_sizes(peer, roster, own_ids)
-            today = [each for each in self._today(peer) if each.entry == asked.entry]
-            self._check_often(today)
+            self._check_sizes(asked, peer, roster, own_ids)
+            self._check_often(asked, peer)
             if asked.purpose == "train":
-                self._check_changed(asked, peer, roster, today)
+                self._check_changed(asked, peer, roster)
             elif peer == asked.proposer:
                 self._check_scored(peer, roster.size)
         for peer, roster in sorted(rosters.items()):
@@ -80,30 +79,27 @@ class Membership:
                 )
             )
 
-    def _check_sizes(self, peer: str, roster: Roster, own_ids: int) -> None:
+    def _check_sizes(self, asked: Asked, peer: str, roster: Roster, own_ids: int) -> None:
         limits, ids = self.settings.limits, most_tested(roster.size, roster.method)
         brings = f"{peer} brings {roster.size} ids"
         if ids > roster.size:
             brings += f" and could test {ids} (align.method = {roster.method!r})"
         if ids > limits.ids:
             raise Refused(f"{brings}, limits.ids = {limits.ids}; nothing was compared")
-        if ids > limits.ids_ratio * own_ids:
+        # who asks for scores brings as few ids as it likes: what others hold are no candidates for these
+        asks = asked.purpose == "score" and asked.proposer == self.settings.name
+        if ids > limits.ids_ratio * own_ids and not asks:
             raise Refused(
                 f"{brings}, which is over limits.ids_ratio = {limits.ids_ratio:g} times the "
                 f"{own_ids} of {self.settings.name}; nothing was compared"
             )
 
-    def _today(self, peer: str) -> list[Comparison]:
-        """The comparisons with a peer's ids within the last 24 hours."""
-        since = now(-DAY_S)
-        return [each for each in self.journal.comparisons if each.peer == peer and each.when > since]
-
-    def _check_often(self, today: list[Comparison]) -> None:
+    def _check_often(self, asked: Asked, peer: str) -> None:
         most = self.settings.limits.comparisons_a_day
-        if len(today) >= most:
+        if self.journal.compared.times(peer, asked.entry, now(-DAY_S)) >= most:
             raise Refused(f"limits.comparisons_a_day = {most} of these ids is reached; nothing was compared")
 
-    def _check_changed(self, asked: Asked, peer: str, roster: Roster, today: list[Comparison]) -> None:
+    def _check_changed(self, asked: Asked, peer: str, roster: Roster) -> None:
         before = self.journal.trained.get((peer, asked.entry))
         if before is None or before.commitment == roster.commitment.hex():
             return
@@ -115,12 +111,12 @@ class Membership:
                 "that, set align.changed = 'accept' in the job and policy.changed = 'accept' in the settings"
             )
         most = self.settings.limits.id_sets_a_day
-        sets = {each.commitment for each in today if each.purpose == "train"}
+        sets = self.journal.compared.sets(peer, asked.entry, now(-DAY_S))
         if len(sets | {roster.commitment.hex()}) > most:
             raise Refused(f"limits.id_sets_a_day = {most} of {peer} is reached; nothing was compared")
 
     def _check_scored(self, peer: str, ids: int) -> None:
-        asked = sum(each.peer_ids for each in self._today(peer) if each.purpose == "score")
+        asked = self.journal.compared.scored(peer, now(-DAY_S))
         most = self.settings.limits.scored_ids_a_day
         if asked + ids > most:
             raise Refused(

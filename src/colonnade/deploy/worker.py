@@ -44,16 +44,18 @@ from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest
 from colonnade.deploy.terms import Contract, Proposal, check_terms
 from colonnade.deploy.training import training
-from colonnade.errors import Aborted, Interrupted, JobError, PeerUnreachable
+from colonnade.errors import Aborted, Interrupted, JobError, OversizedMessage, PeerUnreachable
 from colonnade.messages import Roster
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.mailbox import OVERHEAD
 from colonnade.net.network import Deliver
 from colonnade.net.network import Lost as LostCall
 from colonnade.net.network import Restored as RestoredCall
 from colonnade.net.recorder import Recorder
 from colonnade.net.stream.channel import LATER
 from colonnade.net.stream.framing import stream_framing
+from colonnade.net.stream.run_wires import WEIGHED_EVERY
 from colonnade.run.party import Party, first_cause
 
 
@@ -97,6 +99,7 @@ class Worker:
         self.wires = [PipeWire(pipe, stretch) for stretch in range(STRETCHES)]
         self.recorder = Recorder(RealClock(), receives=True) if order.timeline else None
         self._verdict: asyncio.Future[None] | None = None
+        self._heard = 0  # bytes of the peers since they were weighed
 
     @property
     def settings(self) -> Settings:
@@ -143,6 +146,7 @@ class Worker:
             match message:
                 case Frame(stretch, peer, data):
                     self.wires[stretch].deliver(peer, data)
+                    self._weigh(nets, peer, len(data))
                 case Lost(peer, reason):
                     for wire in self.wires:
                         wire.lost(peer, PeerUnreachable(reason))
@@ -158,6 +162,21 @@ class Worker:
                     else:
                         self._verdict.set_result(None)
         os._exit(1)  # the daemon is gone, and nobody is left to tell
+
+    def _weigh(self, nets: tuple[Endpoint, ...], peer: str, size: int) -> None:
+        """End the run once too much lies unread in all its stretches together."""
+        most = int(self.settings.limits.waiting_mb * 2**20)
+        self._heard += size + OVERHEAD
+        if self._heard <= min(WEIGHED_EVERY, most // 8):
+            return
+        self._heard, waiting = 0, sum(net.waiting for net in nets)
+        if waiting > most:
+            error = OversizedMessage(
+                f"{peer} sends more than {self.settings.name} asked for: {waiting} bytes lie unread in this "
+                f"run, over limits.waiting_mb = {self.settings.limits.waiting_mb:g}"
+            )
+            for net in nets:
+                net.clear(error)
 
     # -- the daemon's books -------------------------------------------------------------------------
 

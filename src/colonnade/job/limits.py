@@ -85,6 +85,8 @@ def _check_data(data: Data, refuse: Refuse) -> None:
         )
     if data.files is not None and data.test is not None:
         refuse("data.test: with files = {...} the test rows come from test_files = {PARTY = FILE, ...}")
+    if isinstance(data.id, dict) and set(data.id) != set(data.files or ()):
+        refuse("data.id: id.PARTY = COLUMN goes with files.PARTY = FILE; give both for every party")
     if data.files is None and data.test_files is not None:
         refuse("data.test_files: goes with files = {...}; with train = FILE give test = FILE")
     if data.parties is not None and data.parties < 1:

@@ -107,7 +107,7 @@ class Data(Section, frozen=True):
     test: str | None = None
     test_fraction: float = 0.2  # of the rows, where no test file is given
     label: str | None = None
-    id: str | list[str] | None = None  # several columns are an id together
+    id: str | list[str] | dict[str, str | list[str]] | None = None  # several columns are an id together
     keys: tuple[Key, ...] | None = None  # how each column of the id is brought into one form
     positive: list[str | int | float] | None = None
     parties: int | None = None
@@ -131,6 +131,15 @@ class Data(Section, frozen=True):
     exposure: str | None = None  # a column there: for how long a row's events were counted (poisson)
     memory: str = "4GB"  # that a party may use
     store: str | None = None  # a folder for prepared columns, where they do not fit the memory
+
+    def id_at(self, party: str | None = None) -> tuple[str, ...]:
+        """The columns that are an id together, as a party's own file calls them.
+
+        >>> Data(id={"bank": "customer", "shop": ["name", "born"]}).id_at("shop"), Data(id="no").id_at()
+        (('name', 'born'), ('no',))
+        """
+        named = self.id.get(party or "") if isinstance(self.id, dict) else self.id
+        return () if named is None else (named,) if isinstance(named, str) else tuple(named)
 
     @property
     def party_names(self) -> tuple[str, ...]:

@@ -69,11 +69,13 @@ def _tables(composition: Composition) -> tuple[list[RawTable], list[Problem]]:
         return [], [_from(error)]
     tables, faults = [], []
     for key, path in _sources(composition.job).items():
-        labelled = data.files is None or key.rpartition(".")[2] in holders
+        party = None if data.files is None else key.rpartition(".")[2]
+        label = data.label if party is None or party in holders else None
+        own = structs.replace(data, id=list(data.id_at(party)) or None)
         try:
-            tables.append(_load(path, data, data.label if labelled else None))
+            tables.append(_load(path, own, label))
         except ColonnadeError as error:
-            faults += _faults(path, data, data.label if labelled else None, error)
+            faults += _faults(path, own, label, error)
     return tables, faults
 
 
@@ -139,15 +141,14 @@ def _load(path: str, data: Data, label: str | None) -> RawTable:
     """One file as a run would read it; of one that is too large to be held, some rows."""
     dialect = Dialect(data.separator, data.decimal, data.thousands, data.encoding)
     if is_large([Path(path)], memory_of(data.memory) or MEMORY, dialect):
-        ids = (data.id,) if isinstance(data.id, str) else tuple(data.id or ())
-        return some_rows(Path(path), label, ids, dialect)
-    return load(Path(path), bare=True, dialect=dialect, id=data.id, keys=data.keys, label=label)
+        return some_rows(Path(path), label, data.id_at(), dialect)
+    ids = data.id_at() or None
+    return load(Path(path), bare=True, dialect=dialect, id=ids, keys=data.keys, label=label)
 
 
 def _faults(path: str, data: Data, label: str | None, error: ColonnadeError) -> list[Problem]:
     """Why a file cannot be read: every column that it lacks, or the one thing that is wrong with it."""
-    ids = [data.id] if isinstance(data.id, str) else list(data.id or ())
-    wanted = {"id": ids, "label": [] if label is None else [label]}
+    wanted = {"id": data.id_at(), "label": () if label is None else (label,)}
     try:
         table = _load(path, structs.replace(data, id=None, keys=None), None)
     except ColonnadeError as worse:

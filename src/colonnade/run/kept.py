@@ -83,7 +83,7 @@ def _manifest(done: Finished, party: str) -> RunManifest:
         epsilon=share.epsilon,
         conversation=plan.conversation,
         plan=msgspec.to_builtins(plan),
-        id=(data.id,) if isinstance(data.id, str) else tuple(data.id or ()),
+        id=data.id_at(party),
         keys=data.keys or (),
     )
 

@@ -44,7 +44,8 @@ def from_table(model: KeptModel, path: Path, id_column: str | None) -> NewRows:
                     f"each party, --file {holder[column]}=FILE --file {party}=FILE"
                 )
             holder[column] = party
-    raw = _read(model, path, tuple(model.shares), _ids_of(model, id_column), required=id_column is not None)
+    ids = _ids_of(model, next(iter(model.shares)), id_column)
+    raw = _read(model, path, tuple(model.shares), ids, required=id_column is not None)
     return _checked(model, dict.fromkeys(model.shares, raw), [])
 
 
@@ -56,19 +57,21 @@ def from_files(model: KeptModel, files: Mapping[str, Path], id_column: str | Non
     needed = [party for party, share in model.shares.items() if share.preparation.needed]
     if absent := [party for party in needed if party not in files]:
         raise DataError(f"no file of {', '.join(absent)}; add --file {absent[0]}=FILE")
-    ids = _ids_of(model, id_column)
-    if not ids and len(files) > 1:
+    ids = {party: _ids_of(model, party, id_column) for party in files}
+    joins = all(ids.values())
+    if not joins and len(files) > 1:
         raise DataError("several files are joined by an id; name its column with --id")
-    read = {party: _read(model, path, (party,), ids, required=True) for party, path in files.items()}
+    read = {party: _read(model, path, (party,), ids[party], required=True) for party, path in files.items()}
     places = [
         {one: row for row, one in enumerate([] if raw.ids is None else raw.ids.tolist())}
         for raw in read.values()
     ]
-    common = [one for one in places[0] if all(one in place for place in places)] if ids else []
-    if ids and not common:
-        raise DataError(f"the files of {', '.join(files)} have no id in common; see '{', '.join(ids)}'")
+    common = [one for one in places[0] if all(one in place for place in places)] if joins else []
+    if joins and not common:
+        which = ", ".join(dict.fromkeys(name for names in ids.values() for name in names))
+        raise DataError(f"the files of {', '.join(files)} have no id in common; see '{which}'")
     joined = {
-        party: raw.take(np.array([place[one] for one in common])) if ids else raw
+        party: raw.take(np.array([place[one] for one in common])) if joins else raw
         for (party, raw), place in zip(read.items(), places, strict=True)
     }
     remarks = [
@@ -80,9 +83,9 @@ def from_files(model: KeptModel, files: Mapping[str, Path], id_column: str | Non
     return _checked(model, {party: joined.get(party, any_party) for party in model.shares}, remarks)
 
 
-def _ids_of(model: KeptModel, id_column: str | None) -> tuple[str, ...]:
-    """The columns that are an id together: the one that is named, or those that the run's files had."""
-    return (id_column,) if id_column is not None else next(iter(model.shares.values())).manifest.id
+def _ids_of(model: KeptModel, party: str, id_column: str | None) -> tuple[str, ...]:
+    """The columns that are an id together: the one that is named, or those that the party's file had."""
+    return (id_column,) if id_column is not None else model.shares[party].manifest.id
 
 
 def _read(

@@ -71,6 +71,25 @@ def decode(ring: Words) -> Floats:
     return ring.view(np.int64).astype(np.float64) * STEP
 
 
+def finely(values: Floats) -> Floats:
+    """Every value as two, for sums that must be finer than the fixed-point step: see `joined`.
+
+    First all values to the nearest step, then what that leaves of each, counted in steps.
+
+    >>> joined(finely(np.array([1 / 3, 1e-15])) + finely(np.array([1 / 3, 2e-15])))
+    array([6.66666667e-01, 3.00000000e-15])
+    """
+    coarse = np.rint(values * _SCALE) * STEP
+    return np.concatenate([coarse, (values - coarse) * _SCALE])
+
+
+def joined(total: Floats) -> Floats:
+    """The totals of values that were summed `finely`."""
+    coarse, rest = np.split(total, 2)
+    summed: Floats = coarse + rest * STEP
+    return summed
+
+
 def too_wide(total: Floats) -> bool:
     """Whether a total is none of pieces within their limits: somebody gave something else."""
     return not np.vdot(total, total) <= WIDEST**2 and not np.abs(total).max() <= WIDEST

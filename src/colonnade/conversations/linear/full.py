@@ -13,8 +13,9 @@ epoch has hundreds.
 What is summed has a length near 1: near the optimum gradients and steps become smaller than the fixed-point
 step of the secure sums. Nobody knows how long a gradient is before it is summed, and it can be far longer
 than the one before: products beyond the range are cut to its edge, all see that, and sum shorter vectors.
-Scores and weights are counted in units of the labels, where these are numbers. A run ends where gradients are
-nothing but rounding, at the latest.
+Scores and weights are counted in units of the labels, where these are numbers; penalties are summed finely,
+as the loss may be next to nothing in that unit. A run ends where gradients are nothing but rounding, or what
+they gain is, at the latest.
 
 What each side learns: the evaluator learns the total score of every row; every party learns theta of every
 row, and with it, for the logistic loss, the label and the total score, as in `backward`; all learn inner
@@ -44,10 +45,11 @@ from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.line_search import search
-from colonnade.secure.ring import limit
+from colonnade.secure.ring import finely, joined, limit
 
 RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
 PATIENCE = 2  # steps have no noise
+ROUNDING = 1e-14  # of the loss: a smaller fall is none
 FLAT = 1e-13  # of the longest gradient: what is shorter is rounding
 SHORTER = 1e-4  # what is too long for the range is tried again with this part of it
 
@@ -97,7 +99,9 @@ class FullConversation:
         self.rows = self.context.engine.rows(X)
         scribe = self.evaluation.scribe
         self.judge = Judge(self, scribe) if scribe is not None else None
-        self.context.gates.keep(self, "state", "unit", "theta", *(["judge.z"] if self.judge else []))
+        self.context.gates.keep(
+            self, "state", "unit", "theta", *(["judge.z", "judge.still"] if self.judge else [])
+        )
 
     async def run(self) -> None:
         """Step until the loss stops falling, or as often as the plan allows; measure the model at the end."""
@@ -172,13 +176,10 @@ class FullConversation:
         """What this party tells of its direction: its scores, and how the penalty changes along it."""
         state, n = self.state, self.context.train.rows
         along = self.rows.scores(0, n, state.direction)
-        numbers = [
-            np.vdot(state.w, self._penalty(state.w)),
-            np.vdot(state.w, self._penalty(state.direction)),
-            np.vdot(state.direction, self._penalty(state.direction)),
-            self.evaluation.sent_bytes() / MEGA,
-        ]
-        return np.concatenate([along.ravel(), numbers])
+        w, d = state.w, state.direction
+        penalties = np.array([np.vdot(a, self._penalty(b)) for a, b in ((w, w), (w, d), (d, d))])
+        sent = self.evaluation.sent_bytes() / MEGA
+        return np.concatenate([along.ravel(), finely(penalties), [sent]])
 
     def _penalty(self, v: Floats) -> Floats:
         """The penalty's Hessian times v; it is a quadratic."""
@@ -244,6 +245,7 @@ class Judge:
             self.unit = float(np.sqrt(np.mean(holder.labels**2))) or 1.0
             self.y = scaled_labels(holder.y, 1 / self.unit)
         self.z = np.zeros((len(self.y), *self.context.plan.objective.shape))
+        self.still = 0  # steps in a row that lowered the loss by nothing but rounding
         scribe.ending.settling.patience = PATIENCE
 
     def begin(self) -> Floats:
@@ -252,7 +254,7 @@ class Judge:
 
     def go(self, total: Floats) -> Floats:
         """How far to go along a direction of which all parties told the scores; and theta there, to go on."""
-        u, (ww, wd, dd, sent) = total[:-4].reshape(self.z.shape), total[-4:].tolist()
+        u, (ww, wd, dd) = total[:-7].reshape(self.z.shape), joined(total[-7:-1]).tolist()
 
         def along(t: float) -> tuple[float, float]:
             z = self.z + t * u
@@ -260,11 +262,13 @@ class Judge:
             return value, float(np.vdot(self._theta(z), u)) / len(z) + wd + t * dd
 
         with np.errstate(over="ignore", invalid="ignore"):  # what is too far may be infinite
-            t = search(along, self.state.natural)
+            t, before, after = search(along, self.state.natural)
         self.z += t * u
         penalty = 0.5 * (ww + 2 * t * wd + t * t * dd)
-        done = t == 0.0 or self.state.length <= FLAT * self.state.longest
-        over = self._note(self.unit**2 * penalty, sent) or done
+        self.still = self.still + 1 if before - after <= ROUNDING * before else 0
+        flat = self.state.length <= FLAT * self.state.longest
+        done = t == 0.0 or flat or self.still >= PATIENCE
+        over = self._note(self.unit**2 * penalty, float(total[-1])) or done
         ending = self.scribe.ending
         if done and self.context.plan.pace.open:
             ending.converged = True  # to the last digit

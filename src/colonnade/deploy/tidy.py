@@ -1,0 +1,41 @@
+"""Memory of a process that lives for weeks: what is over leaves nothing behind.
+
+Two things would. The garbage collector looks at everything only once a quarter as much has been added, and a
+hundred thousand objects of modules are a lot: ended connections and runs, with all their buffers, would lie
+around for an hour. And the C library gives every thread a heap of its own and keeps what was freed in it, for
+as long as something else lies behind; ten heaps with holes are some megabytes that come slowly and stay. So
+what was there from the start is left out, all threads share one heap, and once a minute garbage is looked for
+and the holes are given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+from contextlib import suppress
+
+EVERY_S = 60.0
+_ARENA_MAX = -8  # mallopt's name for how many heaps there may be
+
+
+def start_tidy() -> None:
+    """Before the first thread: leave out what was there from the start, and let threads share one heap."""
+    gc.collect()
+    gc.freeze()
+    gc.collect()  # from now on it compares with nothing
+    with suppress(OSError, AttributeError):  # another C library may not know this
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+
+
+async def stay_tidy(every_s: float = EVERY_S) -> None:
+    """Look for garbage and give back free memory, again and again."""
+    while True:
+        await asyncio.sleep(every_s)
+        gc.collect()
+        await asyncio.to_thread(_give_back)
+
+
+def _give_back() -> None:
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
