@@ -48,7 +48,7 @@ RUN_LAYERS: tuple[tuple[str, ...], ...] = (
     ("nursery",),
     ("inprocess", "processes", "faulty"),
     ("mpi",),
-    ("evidence",),
+    ("evidence", "gathered"),
     ("launch",),
     ("federate",),
     ("space", "held_back"),

@@ -29,7 +29,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.baselines.pooled import fit_pooled
 from colonnade.data.table import RawTable, Table
-from colonnade.deploy import control, shares
+from colonnade.deploy import commands, shares
 from colonnade.deploy.rows import load_rows, split_rows
 from colonnade.deploy.session import Event
 from colonnade.deploy.settings import Settings, read_settings
@@ -41,7 +41,8 @@ from colonnade.losses import LOSSES
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.regularizers import REGULARIZERS, Penalty
-from colonnade.run.federate import Finished, Source, Tables, compare, plan_for, result_of
+from colonnade.run.federate import Finished, Tables, compare, plan_for
+from colonnade.run.gathered import Source, result_of
 from colonnade.run.processes import stop_all
 from colonnade.run.world import Launch
 
@@ -133,9 +134,9 @@ def run_demo(folder: Path, tell: Tell = lambda event: None) -> Demo:
     with daemons(settings):
         tell(Event("starting four daemons"))
         wait_connected(settings)
-        asyncio.run(_ask(settings[HOLDER], control.TrainRequest(terms), tell))
+        asyncio.run(_ask(settings[HOLDER], commands.TrainRequest(terms), tell))
         new = _ids(folder / "parties" / HOLDER / "new.csv")
-        found = asyncio.run(_ask(settings[HOLDER], control.PredictRequest(terms.name, [new], "new"), tell))
+        found = asyncio.run(_ask(settings[HOLDER], commands.PredictRequest(terms.name, [new], "new"), tell))
     scores = [
         (name, row["probability"], row["label"]) for name, row in zip(new, found["rows"], strict=True) if row
     ]
@@ -224,7 +225,7 @@ def wait_connected(settings: dict[str, Settings]) -> None:
     for each in settings.values():
         while True:
             try:
-                status = asyncio.run(_ask(each, control.StatusRequest(), lambda event: None))
+                status = asyncio.run(_ask(each, commands.StatusRequest(), lambda event: None))
                 if all(line["up"] and line["version"] for line in status["peers"].values()):
                     break
                 reason = str({peer: line["reason"] for peer, line in status["peers"].items()})
@@ -235,10 +236,10 @@ def wait_connected(settings: dict[str, Settings]) -> None:
             time.sleep(0.1)
 
 
-async def _ask(settings: Settings, request: control.Request, tell: Tell) -> Any:
+async def _ask(settings: Settings, request: commands.Request, tell: Tell) -> Any:
     """The daemon's result for a request; ColonnadeError if it answers with an error."""
-    async for message in control.ask(settings, request):
-        if isinstance(message, control.EventReply):
+    async for message in commands.ask(settings, request):
+        if isinstance(message, commands.EventReply):
             tell(message.event)
         elif message.error is not None:
             raise ColonnadeError(f"{settings.name}: {message.error}")

@@ -17,7 +17,8 @@ from colonnade.attacks.audit import audit_run
 from colonnade.errors import DataError
 from colonnade.findings import Finding, read_findings, write_findings
 from colonnade.job.presets import PRESETS
-from colonnade.run.federate import Source, Tables, plan_for
+from colonnade.run.federate import Tables, plan_for
+from colonnade.run.gathered import Source
 from colonnade.run.world import Launch
 from colonnade.secure.product import Lot
 

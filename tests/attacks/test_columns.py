@@ -17,7 +17,8 @@ from colonnade.attacks.lattice import orthogonal, reduced, short_columns
 from colonnade.attacks.registry import ATTACKS
 from colonnade.conversations.blind.columns import Turn
 from colonnade.findings import Finding
-from colonnade.run.federate import Source, Tables, plan_for
+from colonnade.run.federate import Tables, plan_for
+from colonnade.run.gathered import Source
 from colonnade.run.world import Launch
 
 SPACE, EXACT = "columns from the space of scores", "columns from exact scores"

@@ -18,7 +18,7 @@ from tests.deploy.joined import ids_of
 
 from colonnade.cli import main
 from colonnade.data.files import load
-from colonnade.deploy import control, export, models, shares
+from colonnade.deploy import commands, control, export, models, shares
 from colonnade.deploy.agreement import Agreement
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
@@ -38,7 +38,7 @@ async def trained_and_scored(
     for name in NAMES[1:]:
         await settled(daemons[name])
     ids = ids_of(root / "bank" / "applicants.csv", "id")[:20]
-    asked = control.PredictRequest(terms.name, [ids], "applicants")
+    asked = commands.PredictRequest(terms.name, [ids], "applicants")
     found = await control._predict(daemons[asker], asked, lambda event: None)
     return manifest, found["rows"]
 
@@ -156,7 +156,7 @@ def test_what_a_module_keeps_beside_its_parameters_is_stored_restored_and_export
     async def once_more(daemons: dict[str, Daemon]) -> Any:
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:20]
         return await control._predict(
-            daemons["bank"], control.PredictRequest("repaid", [ids], "applicants"), lambda event: None
+            daemons["bank"], commands.PredictRequest("repaid", [ids], "applicants"), lambda event: None
         )
 
     found = together(consortium, once_more)["rows"]
@@ -178,7 +178,7 @@ def test_every_cascade_can_be_deployed(tmp_path: Path, algorithm: str) -> None:
         await daemons["shop"].train(job(names, **plain))
         await settled(daemons["bank"])
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")
-        asked = control.PredictRequest("repaid", [ids], "applicants")
+        asked = commands.PredictRequest("repaid", [ids], "applicants")
         return await control._predict(daemons["bank"], asked, lambda event: None)
 
     rows = together(lay_out(tmp_path, names), program)["rows"]
@@ -259,7 +259,7 @@ def test_a_function_runs_where_its_own_party_allows_it(tmp_path: Path) -> None:
 
     async def again(daemons: dict[str, Daemon]) -> tuple[str, str]:
         ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:5]
-        asked = control.PredictRequest("repaid", [ids], "applicants")
+        asked = commands.PredictRequest("repaid", [ids], "applicants")
         with pytest.raises(Refused) as told:
             await control._predict(daemons["bank"], asked, lambda event: None)
         return str(told.value), "; ".join(daemons["shop"].journal.latest)
@@ -289,7 +289,7 @@ def test_code_that_stalls_or_dies_while_it_scores_does_not_stop_a_daemon(
     (tmp_path / "shop" / "bend.py").write_text(body + STALL + "    return" + last)
     terms = job(algorithm="asyrevel-gau", train={"epochs": 3, "batch": 64}, model=BEND)
     ids = ids_of(tmp_path / "bank" / "applicants.csv", "id")[:5]
-    asked = control.PredictRequest("repaid", [ids], "applicants")
+    asked = commands.PredictRequest("repaid", [ids], "applicants")
 
     async def program(daemons: dict[str, Daemon]) -> tuple[float, str, str]:
         await trained_and_scored(tmp_path, daemons, terms)

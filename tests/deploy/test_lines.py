@@ -15,7 +15,7 @@ from tests.deploy.companies import connected, job, lay_out, settle, settled, tog
 from tests.deploy.consortium import Consortium
 from tests.net.proxy import Proxy
 
-from colonnade.deploy import control
+from colonnade.deploy import commands, control
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.errors import JobError, PeerLost
@@ -103,7 +103,7 @@ def test_a_proposal_outlives_a_line_that_is_down_for_longer_than_ten_seconds(tmp
             proxy = Proxy(consortium.ports["shop"])
             await proxy.open(port)
             (held,) = daemons["shop"].approvals.held.values()
-            request = control.DecideRequest(held.number, approve=True)
+            request = commands.DecideRequest(held.number, approve=True)
             await control._act(daemons["shop"], request, lambda event: None, "anna")
             manifest = await asyncio.wait_for(proposed, 30)
             await settled(daemons["shop"])

@@ -12,7 +12,7 @@ from tests.deploy.companies import NAMES, connected, job, lay_out, running, sett
 from tests.deploy.consortium import write_csv
 from tests.deploy.joined import ids_of, join, pooled
 
-from colonnade.deploy import answering, control, proposals, proposing, shares
+from colonnade.deploy import answering, commands, control, proposals, proposing, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.session import Event
 from colonnade.errors import (
@@ -39,7 +39,7 @@ def files(root: Path) -> dict[str, Path]:
 
 
 async def scores_of(daemon: Daemon, ids: list[str], data: str | None = None) -> Any:
-    return await control._predict(daemon, control.PredictRequest("repaid", [ids], data), lambda event: None)
+    return await control._predict(daemon, commands.PredictRequest("repaid", [ids], data), lambda event: None)
 
 
 def test_a_party_that_reads_for_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_scoring_while_a_party_is_away(tmp_path: Path, algorithm: str) -> None:
         part = await scores_of(daemons["bank"], applicants, "applicants")
         with pytest.raises(PeerUnreachable) as told:
             await control._predict(
-                daemons["bank"], control.PredictRequest("strict", [applicants], "applicants"), lambda e: None
+                daemons["bank"], commands.PredictRequest("strict", [applicants], "applicants"), lambda e: None
             )
         return whole, part, str(told.value)
 

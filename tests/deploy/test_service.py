@@ -12,7 +12,7 @@ import pytest
 from tests.deploy.companies import connected, job, lay_out, settled, together, until
 from tests.deploy.joined import ids_of
 
-from colonnade.deploy import control
+from colonnade.deploy import commands, control
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.http import monitor
 from colonnade.deploy.settings import Serve
@@ -56,7 +56,7 @@ def test_service(tmp_path: Path) -> None:
         await daemons["bank"].train(job(use={"degraded": True}, split={"test": 0.4}))
         for name in ("shop", "telecom"):
             await settled(daemons[name])
-        request = control.PredictRequest("repaid", [applicants], "applicants")
+        request = commands.PredictRequest("repaid", [applicants], "applicants")
         batch = await control._predict(daemons["bank"], request, lambda event: None)
         service = Service(daemons["bank"], serve)
         await service.open()

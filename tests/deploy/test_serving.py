@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.deploy.companies import job, lay_out, together, until
 from tests.deploy.test_shares import stored
 
-from colonnade.deploy import control, operators, shares
+from colonnade.deploy import commands, control, operators, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import read_decisions
 from colonnade.deploy.serving import Serving
@@ -150,13 +150,13 @@ def test_commands_decide(tmp_path: Path) -> None:
         manifest = await daemons["bank"].train(job())
         server = await control.serve(daemons["bank"])
         replies = [
-            [reply async for reply in control.ask(daemons["bank"].settings, request)][-1]
+            [reply async for reply in commands.ask(daemons["bank"].settings, request)][-1]
             for request in (
-                control.PromoteRequest(manifest.model),
-                control.ProposalsRequest(),
-                control.DecideRequest("00000010", approve=True),
-                control.RollbackRequest(),
-                control.LoginRequest(),
+                commands.PromoteRequest(manifest.model),
+                commands.ProposalsRequest(),
+                commands.DecideRequest("00000010", approve=True),
+                commands.RollbackRequest(),
+                commands.LoginRequest(),
             )
         ]
         server.close()

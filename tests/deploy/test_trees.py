@@ -15,7 +15,7 @@ from tests.deploy.joined import ids_of, join
 from colonnade.conversations.predict import Holding
 from colonnade.data.files import load
 from colonnade.data.table import RawTable, Table
-from colonnade.deploy import control, shares
+from colonnade.deploy import commands, control, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.rows import split_rows
 from colonnade.deploy.terms import Terms
@@ -70,7 +70,7 @@ def test_trees_of_daemons_score_as_those_of_one_process(tmp_path: Path, algorith
         manifest = await daemons["bank"].train(terms)
         for name in NAMES:
             await settled(daemons[name])
-        request = control.PredictRequest(terms.name, [wanted], "applicants")
+        request = commands.PredictRequest(terms.name, [wanted], "applicants")
         found = await control._predict(daemons["bank"], request, lambda event: None)
         return manifest, [row["score"] for row in found["rows"] if row is not None]
 
@@ -112,7 +112,7 @@ def test_gaps_categories_and_a_neutral_party_and_what_its_policy_refuses(tmp_pat
         assert manifest.metrics["test_accuracy"] > 0.6
         for name in names[1:]:
             await settled(daemons[name])
-        request = control.PredictRequest("repaid", [ids], "applicants")
+        request = commands.PredictRequest("repaid", [ids], "applicants")
         found = await control._predict(daemons["bank"], request, lambda event: None)
         return [row["score"] for row in found["rows"] if row is not None]
 

@@ -15,7 +15,7 @@ from tests.deploy.consortium import Consortium
 from tests.deploy.joined import ids_of
 
 from colonnade import shares as stored
-from colonnade.deploy import control, operators, shares
+from colonnade.deploy import commands, control, operators, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Comparison, read_journal
 from colonnade.deploy.ledger import Ledger
@@ -186,7 +186,7 @@ def test_ids_that_a_peer_asks_scores_for_are_counted(tmp_path: Path) -> None:
         await daemons["bank"].train(job())
         for daemon in daemons.values():
             await settled(daemon)
-        request = control.PredictRequest("repaid", [applicants], "applicants")
+        request = commands.PredictRequest("repaid", [applicants], "applicants")
         await control._predict(daemons["bank"], request, lambda event: None)
         for daemon in daemons.values():
             await settled(daemon)
@@ -208,7 +208,7 @@ def test_scores_without_a_party_need_its_consent(tmp_path: Path) -> None:
         await settled(daemons["shop"])
         await daemons["telecom"].close()
         await until(lambda: "telecom" not in daemons["bank"].peers.controls, 10)
-        request = control.PredictRequest("repaid", [applicants], "applicants")
+        request = commands.PredictRequest("repaid", [applicants], "applicants")
         with pytest.raises(Refused) as told:
             await control._predict(daemons["bank"], request, lambda event: None)
         return str(told.value)
@@ -219,7 +219,7 @@ def test_scores_without_a_party_need_its_consent(tmp_path: Path) -> None:
     async def with_two(daemons: dict[str, Daemon]) -> str:
         await daemons["telecom"].close()
         await until(lambda: "telecom" not in daemons["bank"].peers.controls, 10)
-        request = control.PredictRequest("repaid", [applicants], "applicants")
+        request = commands.PredictRequest("repaid", [applicants], "applicants")
         with pytest.raises(Refused) as told:
             await control._predict(daemons["bank"], request, lambda event: None)
         return str(told.value)

@@ -16,7 +16,7 @@ import pytest
 from tests.deploy.companies import job as any_job
 from tests.deploy.companies import lay_out, settled, together
 
-from colonnade.deploy import control, shares
+from colonnade.deploy import commands, control, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.rows import digests
 from colonnade.net.stream import tls
@@ -90,7 +90,7 @@ def test_no_value_id_or_label_of_a_marked_row_crosses_the_wire(
         for name in ("shop", "telecom"):
             await settled(daemons[name])
         scoring_began.append(len(said))
-        asked = control.PredictRequest("repaid", [[MARKER]], "applicants")
+        asked = commands.PredictRequest("repaid", [[MARKER]], "applicants")
         return await control._predict(daemons["bank"], asked, lambda event: None)
 
     found = together(consortium, program)

@@ -58,7 +58,6 @@ class HostileWire:
     lossless: bool = True
     intact: bool = True
     retry_after: float | None = None
-    turns: int = 0
 
     def __init__(self, wire: Wire, attack: Attack) -> None:
         self._wire, self._attack = wire, attack
@@ -95,6 +94,9 @@ class HostileWire:
             self._numbers[to] += 1
             self._wire.send(to, pack(header._replace(sequence=self._numbers[to]), each, checked=False))
         return None
+
+    def catch_up(self) -> int:
+        return 0
 
     async def close(self) -> None:
         await self._wire.close()

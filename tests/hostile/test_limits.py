@@ -19,7 +19,7 @@ from tests.deploy.consortium import Consortium
 from tests.deploy.joined import ids_of
 
 from colonnade.conversations.predict import CHUNK, Session
-from colonnade.deploy import control
+from colonnade.deploy import commands, control
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Journal, read_journal
 from colonnade.deploy.limits import check_limits
@@ -264,7 +264,7 @@ def test_scores_are_asked_for_by_distinct_parties_and_so_many_rows_at_a_time(
             return await session.scorer.score(session, np.zeros(CHUNK + 1, dtype=np.int64))
 
         monkeypatch.setattr(Session, "ask", ask)
-        request = control.PredictRequest("repaid", [applicants], "applicants")
+        request = commands.PredictRequest("repaid", [applicants], "applicants")
         with pytest.raises(ColonnadeError) as ended:
             await control._predict(bank, request, lambda event: None)
         await settled(shop)

@@ -12,7 +12,7 @@ import pytest
 
 from colonnade.conversations.conversation import Leak
 from colonnade.deploy import settings, terms
-from colonnade.job import Job, Section
+from colonnade.job import Job, Key, Section
 from colonnade.job import sections as job
 from colonnade.run.resolve import TOLERANCE
 
@@ -29,7 +29,7 @@ TABLES: dict[str, tuple[str, type[Section]]] = {
     "\n`[network.faults]`": (JOB, job.FaultPlan),
     "## `[parties]`": (JOB, terms.Member),
     "### `[checkpoint]`": (JOB, terms.Lasting),
-    "\n`[[align.keys]]`": (JOB, job.Key),
+    "\n`[[align.keys]]`": (JOB, Key),
     "## `[data.NAME]`": (PARTY, settings.Entry),
     "## `[models.NAME]`": (PARTY, settings.Code),
     "## `[policy]`": (PARTY, settings.Policy),

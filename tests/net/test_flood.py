@@ -20,7 +20,6 @@ class NarrowWire:
     lossless = False
     intact = True
     retry_after: float | None = None
-    turns = 0
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -36,6 +35,9 @@ class NarrowWire:
         self.frames.append(frame)
         self._rooms.append(asyncio.get_running_loop().create_future())
         return self._rooms[-1]
+
+    def catch_up(self) -> int:
+        return 0
 
     async def read(self) -> None:
         """The peer reads all that waits, so that there is room."""

@@ -8,7 +8,11 @@ import time
 import pytest
 
 from colonnade.errors import DeadlineExceeded
-from colonnade.net.waiting import BLOCKED, Waits
+from colonnade.messages import Seal
+from colonnade.net.clock import RealClock
+from colonnade.net.endpoint import Endpoint
+from colonnade.net.inprocess.local import LocalHub
+from colonnade.net.waiting import BLOCKED, PATIENCE, Waits
 
 
 def test_time_in_which_this_process_could_not_listen_is_not_the_peers_silence() -> None:
@@ -32,5 +36,33 @@ def test_silence_is_named_after_the_deadline() -> None:
             await waits.until("news", {"b"}, "news")
         with pytest.raises(DeadlineExceeded, match=r"a waited 0\.3 s for news from any peer"):
             await waits.until("news", {""}, "news", deadlines=3)
+
+    asyncio.run(scenario())
+
+
+def test_a_party_that_computes_is_waited_for_and_one_that_is_silent_is_not() -> None:
+    async def scenario() -> None:
+        hub, pair = LocalHub(), ("a", "b")
+        a, b = (Endpoint(me, pair, hub.wire(me), RealClock(), run=1, deadline=0.2) for me in pair)
+        waiting = asyncio.ensure_future(a.recv(Seal, "b"))
+        async with b.computing():
+            await asyncio.to_thread(time.sleep, 0.7)
+        await b.send("a", Seal(b"done"))
+        assert (await waiting).digest == b"done"
+        with pytest.raises(DeadlineExceeded, match="for Seal from b"):
+            await a.recv(Seal, "b")  # it is silent again
+
+    asyncio.run(scenario())
+
+
+def test_signs_of_life_alone_do_not_keep_anybody_waiting_for_ever() -> None:
+    async def scenario() -> None:
+        waits = Waits("a", deadline=0.02)
+        waiting = asyncio.ensure_future(waits.until("news", {"b"}, "news"))
+        for _ in range(3 * PATIENCE):
+            await asyncio.sleep(0.01)
+            waits.extend("b")
+        with pytest.raises(DeadlineExceeded, match="for news from b"):
+            await waiting
 
     asyncio.run(scenario())

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.demo import HOLDER, MEASURES, lay_out, wait_connected
-from colonnade.deploy import control
+from colonnade.deploy import commands
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import Terms, read_terms
 from colonnade.errors import ColonnadeError, PeerUnreachable
@@ -80,7 +80,7 @@ class Soak:
         while True:
             while self.away:  # noqa: ASYNC110  as its operator would
                 await asyncio.sleep(0.5)
-            await self._counted("training", HOLDER, control.TrainRequest(self.terms))
+            await self._counted("training", HOLDER, commands.TrainRequest(self.terms))
             await asyncio.sleep(2.0)
 
     async def score(self, ids: list[str]) -> None:
@@ -88,24 +88,24 @@ class Soak:
         rng = np.random.default_rng(0)
         while True:
             some = rng.choice(ids, 10, replace=False).tolist()
-            await self._counted("score", HOLDER, control.PredictRequest(self.terms.name, [some], "new"))
+            await self._counted("score", HOLDER, commands.PredictRequest(self.terms.name, [some], "new"))
             await asyncio.sleep(1.0)
 
     async def status(self) -> None:
         """Ask the label holder's daemon how it is, ten times a second, and see how long that takes."""
         while True:
             began = time.perf_counter()
-            if await self._counted("status", HOLDER, control.StatusRequest()):
+            if await self._counted("status", HOLDER, commands.StatusRequest()):
                 self.latencies.append(time.perf_counter() - began)
             await asyncio.sleep(0.1)
 
-    async def _counted(self, what: str, party: str, request: control.Request) -> bool:
+    async def _counted(self, what: str, party: str, request: commands.Request) -> bool:
         """Ask, and count how it ended; what fails while nobody is away, or was meanwhile, needs a reason."""
         away, restarts = self.away, self.counts["restarts"]
         reason: str | None = "nothing was answered"
         try:
-            async for message in control.ask(self.settings[party], request):
-                if isinstance(message, control.FinalReply):
+            async for message in commands.ask(self.settings[party], request):
+                if isinstance(message, commands.FinalReply):
                     reason = message.error
         except (ColonnadeError, OSError) as error:
             reason = f"{type(error).__name__}: {error}"

@@ -22,7 +22,7 @@ import numpy as np
 
 from colonnade.arrays import Arrays
 from colonnade.demo import wait_connected
-from colonnade.deploy import control, shares
+from colonnade.deploy import commands, shares
 from colonnade.deploy.journal import Interruption, read_journal
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import Terms
@@ -141,7 +141,7 @@ class Companies:
         """Let the bank propose a job, in a thread that follows it until it is over or the daemon dies."""
 
         async def follow() -> None:
-            async for _ in control.ask(self.settings["bank"], control.TrainRequest(terms)):
+            async for _ in commands.ask(self.settings["bank"], commands.TrainRequest(terms)):
                 pass
 
         def thread() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from colonnade.demo import HOLDER, MEASURES, daemons, lay_out, wait_connected
-from colonnade.deploy import control
+from colonnade.deploy import commands
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import read_terms
 
@@ -28,15 +28,15 @@ MANY = 100_000
 MORE = 'accept = ["scores", "labels"]  #'
 
 
-async def _answered(settings: Settings, request: control.Request) -> None:
-    async for _ in control.ask(settings, request):
+async def _answered(settings: Settings, request: commands.Request) -> None:
+    async for _ in commands.ask(settings, request):
         pass
 
 
 async def _goes_on(settings: Settings) -> bool:
     """Whether a run goes on at this daemon."""
     runs: object = None
-    async for message in control.ask(settings, control.StatusRequest()):
+    async for message in commands.ask(settings, commands.StatusRequest()):
         runs = (getattr(message, "result", None) or {}).get("runs")
     return bool(runs)
 
@@ -46,13 +46,13 @@ async def latencies(settings: Settings, seconds: float) -> list[float]:
     took, until = [], time.perf_counter() + seconds
     while time.perf_counter() < until:
         began = time.perf_counter()
-        await _answered(settings, control.StatusRequest())
+        await _answered(settings, commands.StatusRequest())
         took.append((time.perf_counter() - began) * 1e3)
         await asyncio.sleep(0.05)
     return took
 
 
-async def scoring(settings: Settings, short: control.TrainRequest, seconds: float) -> list[float]:
+async def scoring(settings: Settings, short: commands.TrainRequest, seconds: float) -> list[float]:
     """The latencies while many ids are scored, most of which nobody knows."""
     await _answered(settings, short)
     known = settings.path("new.csv").read_text().splitlines()[1:]
@@ -60,7 +60,7 @@ async def scoring(settings: Settings, short: control.TrainRequest, seconds: floa
 
     async def again() -> None:
         while True:
-            await _answered(settings, control.PredictRequest(short.terms.name, [ids], "new"))
+            await _answered(settings, commands.PredictRequest(short.terms.name, [ids], "new"))
 
     asking = asyncio.ensure_future(again())
     took = await latencies(settings, seconds)
@@ -70,14 +70,14 @@ async def scoring(settings: Settings, short: control.TrainRequest, seconds: floa
 
 
 async def measure(
-    settings: Settings, request: control.TrainRequest, short: control.TrainRequest, seconds: float
+    settings: Settings, request: commands.TrainRequest, short: commands.TrainRequest, seconds: float
 ) -> dict[str, object]:
     """The latencies at rest, while a training goes on, and while rows are scored."""
     rest = await latencies(settings, min(5.0, seconds))
     training = asyncio.ensure_future(_answered(settings, request))
     status: dict[str, object] = {}
     for _ in range(600):  # until rounds are made: rows are read, and aligned, before
-        async for message in control.ask(settings, control.StatusRequest()):
+        async for message in commands.ask(settings, commands.StatusRequest()):
             status = getattr(message, "result", None) or {}
         if "training" in json.dumps(status):
             break
@@ -115,11 +115,11 @@ def main() -> None:
         settings = {party: read_settings(folder / "parties" / party / "party.toml") for party in MEASURES}
         with daemons(settings):
             wait_connected(settings)
-            long = control.TrainRequest(read_terms(job))
+            long = commands.TrainRequest(read_terms(job))
             job.write_text(
                 text.replace(HEAVY["epochs = 40"], "epochs = 3").replace("batch = 4", "batch = 32")
             )
-            short = control.TrainRequest(read_terms(job))
+            short = commands.TrainRequest(read_terms(job))
             found = asyncio.run(measure(settings[HOLDER], long, short, given.seconds))
             print(json.dumps(found, indent=1))
 

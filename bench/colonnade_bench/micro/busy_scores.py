@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from colonnade.demo import HOLDER, MEASURES, daemons, lay_out, wait_connected
-from colonnade.deploy import control
+from colonnade.deploy import commands
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.terms import read_terms
 from colonnade_bench.micro.busy import latencies
@@ -52,24 +52,24 @@ def prepare(folder: Path, ids: int) -> dict[str, Settings]:
     return {party: read_settings(folder / "parties" / party / "party.toml") for party in MEASURES}
 
 
-def job_of(folder: Path, kind: str) -> control.TrainRequest:
+def job_of(folder: Path, kind: str) -> commands.TrainRequest:
     """A short training of this kind of model."""
     text = (folder / "job.toml").read_text().partition("[secure]")[0].partition("[train]")[0]
     text = text.replace("vfb2-saga", ALGORITHMS[kind]).replace('"diagnosis"', f'"{kind}"')
     path = folder / f"{kind}.toml"
     path.write_text(f"{text}[train]\nepochs = 20\n{LINES[kind]}")
-    return control.TrainRequest(read_terms(path))
+    return commands.TrainRequest(read_terms(path))
 
 
-async def asked(settings: Settings, request: control.Request) -> None:
+async def asked(settings: Settings, request: commands.Request) -> None:
     """Ask a daemon, and raise what it says went wrong."""
-    async for message in control.ask(settings, request):
+    async for message in commands.ask(settings, request):
         if (error := getattr(message, "error", None)) is not None:
             raise RuntimeError(f"{error}: {getattr(message, 'text', '')}")
 
 
 async def while_it_scores(
-    settings: dict[str, Settings], request: control.PredictRequest, seconds: float
+    settings: dict[str, Settings], request: commands.PredictRequest, seconds: float
 ) -> dict[str, object]:
     """How long the status takes at both ends while these scores are asked for again and again."""
     took: list[float] = []
@@ -101,7 +101,7 @@ async def measure(
     for kind in kinds:
         training = job_of(folder, kind)
         await asked(settings[HOLDER], training)
-        request = control.PredictRequest(training.terms.name, [names], "new")
+        request = commands.PredictRequest(training.terms.name, [names], "new")
         found[kind] = await while_it_scores(settings, request, seconds)
         print(kind, json.dumps(found[kind]), flush=True)
     return found

@@ -17,9 +17,8 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.attacks.case import Case, Columns
 from colonnade.attacks.theta import rows_of_round
+from colonnade.conversations.linear.full import NUMBERS
 from colonnade.messages import Announce, Topic, topic_of
-
-NUMBERS = 4  # behind the scores of a direction in the `full` conversation
 
 
 def columns_from_rounds(case: Case) -> Columns:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from colonnade.errors import ColonnadeError, PeerUnreachable
 
 if TYPE_CHECKING:
-    from colonnade.deploy.control import Request
+    from colonnade.deploy.commands import Request
     from colonnade.deploy.session import Event
     from colonnade.deploy.settings import Settings
     from colonnade.deploy.terms import Terms
@@ -24,11 +24,11 @@ class DaemonError(ColonnadeError):
 
 def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = lambda event: None) -> Any:
     """The daemon's result for a request; DaemonError if it answers with an error. `tell` gets its events."""
-    from colonnade.deploy import control
+    from colonnade.deploy import commands
 
     async def main() -> Any:
-        async for message in control.ask(settings, request):
-            if isinstance(message, control.EventReply):
+        async for message in commands.ask(settings, request):
+            if isinstance(message, commands.EventReply):
                 tell(message.event)
             elif message.error is not None:
                 error = DaemonError(message.error)
@@ -43,7 +43,7 @@ def ask(settings: Settings, request: Request, tell: Callable[[Event], None] = la
 
 def ask_to_train(settings: Settings, terms: Terms, tell: Callable[[Event], None], *, timeline: bool) -> Any:
     """The daemon's result of a training; if the daemon dies meanwhile its return is waited for."""
-    from colonnade.deploy.control import FollowRequest, TrainRequest
+    from colonnade.deploy.commands import FollowRequest, TrainRequest
     from colonnade.deploy.session import Event
 
     begun: list[str] = []

@@ -75,7 +75,7 @@ def promote(model: str, config: Path, without_peers: bool, as_json: bool) -> Non
       colonnade models promote credit-5a1c20b0
     """
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import PromoteRequest
+    from colonnade.deploy.commands import PromoteRequest
     from colonnade.deploy.settings import read_settings
 
     show_decision(ask(read_settings(config), PromoteRequest(model, not without_peers)), as_json)
@@ -94,7 +94,7 @@ def rollback(name: str | None, config: Path, without_peers: bool, as_json: bool)
       colonnade models rollback credit
     """
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import RollbackRequest
+    from colonnade.deploy.commands import RollbackRequest
     from colonnade.deploy.settings import read_settings
 
     show_decision(ask(read_settings(config), RollbackRequest(name, not without_peers)), as_json)

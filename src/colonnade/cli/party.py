@@ -111,7 +111,7 @@ def _login(settings: Settings, as_json: bool) -> None:
     import json
 
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import LoginRequest
+    from colonnade.deploy.commands import LoginRequest
 
     link = ask(settings, LoginRequest())
     click.echo(json.dumps({"link": link}) if as_json else link)
@@ -120,7 +120,7 @@ def _login(settings: Settings, as_json: bool) -> None:
 def _stop(settings: Settings, run: str, as_json: bool) -> None:
     """End a run of the daemon that runs."""
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import StopRequest
+    from colonnade.deploy.commands import StopRequest
 
     decision = ask(settings, StopRequest(run))
     if as_json:
@@ -134,7 +134,7 @@ def _status(settings: Settings, as_json: bool) -> None:
     import json
 
     from colonnade.cli.daemon import ask
-    from colonnade.deploy.control import StatusRequest
+    from colonnade.deploy.commands import StatusRequest
 
     found = ask(settings, StatusRequest())
     if as_json:

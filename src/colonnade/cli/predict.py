@@ -82,7 +82,7 @@ def _predict_together(
     """Score ids together with the other parties."""
     from colonnade.cli.daemon import ask
     from colonnade.data.files import load_ids
-    from colonnade.deploy.control import PredictRequest
+    from colonnade.deploy.commands import PredictRequest
     from colonnade.deploy.serving import Serving
     from colonnade.deploy.settings import read_settings
     from colonnade.errors import DataError

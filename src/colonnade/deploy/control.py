@@ -1,7 +1,7 @@
-"""How a party's own commands talk to its daemon: by a socket in its runs folder that only its user may open.
+"""The daemon's side of its party's own commands: it listens on a socket that only its user may open.
 
-A frame is a length of four bytes and JSON. A command sends one request; events come back, then one final
-reply. A command that goes away while its run goes on (Ctrl-C) stops the run at all parties.
+A command that goes away while its run goes on (Ctrl-C) stops the run at all parties. What commands ask, and
+how they do it, is in `commands`.
 """
 
 from __future__ import annotations
@@ -12,140 +12,43 @@ import pwd
 import socket
 import stat
 import struct
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypedDict
 
 import msgspec
 import numpy as np
 
 from colonnade.arrays import Digests, Floats
 from colonnade.deploy import operators, scoring, shares, training, views
+from colonnade.deploy.commands import (
+    DaemonStatus,
+    DecideRequest,
+    EventReply,
+    FinalReply,
+    FollowRequest,
+    LoginRequest,
+    Prediction,
+    PredictRequest,
+    PromoteRequest,
+    ProposalsRequest,
+    Request,
+    RollbackRequest,
+    StatusRequest,
+    StopRequest,
+    TrainRequest,
+    read_frame,
+    write_frame,
+)
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Decision
 from colonnade.deploy.rows import digests
 from colonnade.deploy.session import Event, Tell
-from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest, StoredShare
-from colonnade.deploy.terms import Terms
 from colonnade.deploy.views import ProposalView
-from colonnade.errors import Aborted, ColonnadeError, JobError, PeerUnreachable
+from colonnade.errors import Aborted, ColonnadeError, JobError
 from colonnade.job import Key
 
-LIMIT = 2**28
 CHUNK = 2**15  # rows that are asked for at once
-
-
-class TrainRequest(msgspec.Struct, tag="Train"):
-    """Propose this job and take part in it."""
-
-    terms: Terms
-    timeline: bool = False
-
-
-class FollowRequest(msgspec.Struct, tag="Follow"):
-    """Follow a training that this party has proposed to its end: the daemon was started anew meanwhile."""
-
-    run: str
-
-
-class PredictRequest(msgspec.Struct, tag="Predict"):
-    """Score these ids: one list per id column."""
-
-    model: str
-    ids: list[list[str]]
-    data: str | None = None
-
-
-class StatusRequest(msgspec.Struct, tag="Status"):
-    """Say who is there and what goes on."""
-
-
-class ProposalsRequest(msgspec.Struct, tag="Proposals"):
-    """Say which proposals wait for the operator."""
-
-
-class DecideRequest(msgspec.Struct, tag="Decide"):
-    """Approve or refuse a proposal that waits."""
-
-    number: str
-    approve: bool
-    reason: str = ""
-
-
-class PromoteRequest(msgspec.Struct, tag="Promote"):
-    """Let the name of this model stand for it; `ask_peers` whether they still have their shares."""
-
-    model: str
-    ask_peers: bool = True
-
-
-class RollbackRequest(msgspec.Struct, tag="Rollback"):
-    """Let a name stand for the model before the last promotion."""
-
-    name: str | None = None
-    ask_peers: bool = True
-
-
-class StopRequest(msgspec.Struct, tag="Stop"):
-    """End a run at all its parties."""
-
-    run: str
-
-
-class LoginRequest(msgspec.Struct, tag="Login"):
-    """Make a link that opens the daemon's page, once."""
-
-
-Request = (
-    TrainRequest | FollowRequest | PredictRequest | StatusRequest | ProposalsRequest | DecideRequest
-    | PromoteRequest | RollbackRequest | StopRequest | LoginRequest
-)  # fmt: skip
-
-
-class FinalReply(msgspec.Struct, tag="Outcome"):
-    """The end of an answer: a result, or an error and the exit code of the command."""
-
-    result: Any = None  # what JSON can hold; every request has its own
-    error: str | None = None
-    code: int = 0
-
-
-class EventReply(msgspec.Struct, tag="Heard"):
-    """Something that happened while the command waits."""
-
-    event: Event
-
-
-class Prediction(TypedDict):
-    """The answer to a PredictRequest: one row per id asked for, None where not all parties know the id."""
-
-    model: str
-    degraded: list[str]
-    rows: list[scoring.ScoredRow | None]
-
-
-class PeerStatus(TypedDict):
-    """Whether a peer is connected, since when, its version, and why it is not or cannot take part."""
-
-    up: bool
-    since: str | None
-    version: str | None
-    reason: str
-
-
-class DaemonStatus(TypedDict):
-    """The answer to a StatusRequest."""
-
-    party: str
-    version: str
-    peers: dict[str, PeerStatus]
-    runs: dict[str, str]
-    waiting: list[str]
-    latest: list[str]
-    journal: str
-
 
 Answered = training.Trained | Prediction | DaemonStatus | list[ProposalView] | Decision | str
 """What requests are answered with."""
@@ -177,16 +80,16 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
     """Answer one command; when it goes away before its work is done, stop the work."""
     try:
         try:
-            request: Request = msgspec.json.decode(await _read(reader), type=Request)
+            request: Request = msgspec.json.decode(await read_frame(reader), type=Request)
         except msgspec.MsgspecError as error:
             text = f"the daemon of {daemon.me} does not know what is asked ({error}); was it upgraded since"
-            _write(writer, FinalReply(error=f"{text} it was started? Start it again", code=2))
+            write_frame(writer, FinalReply(error=f"{text} it was started? Start it again", code=2))
             await writer.drain()
             return
 
         def tell(event: Event) -> None:
             with suppress(OSError):
-                _write(writer, EventReply(event))
+                write_frame(writer, EventReply(event))
 
         work = asyncio.ensure_future(_act(daemon, request, tell, _user(writer)))
         gone = asyncio.ensure_future(reader.read(1))  # a command says nothing more; this ends when it does
@@ -197,7 +100,7 @@ async def _command(daemon: Daemon, reader: asyncio.StreamReader, writer: asyncio
             await asyncio.wait([work], timeout=5)
             work.cancel()
         gone.cancel()
-        _write(writer, _outcome(work))
+        write_frame(writer, _outcome(work))
         await writer.drain()
     except (OSError, EOFError, asyncio.CancelledError):
         pass  # the command went away, or this daemon stops
@@ -320,48 +223,3 @@ def status(daemon: Daemon) -> DaemonStatus:
         "latest": daemon.journal.latest,
         "journal": daemon.journal.last,
     }
-
-
-# -- the command's side -------------------------------------------------------------------------------
-
-
-async def ask(settings: Settings, request: Request) -> AsyncIterator[EventReply | FinalReply]:
-    """Send a request to this party's daemon and yield its replies: events, then the final one."""
-    reader, writer = await _connect(settings.socket, settings.name)
-    try:
-        _write(writer, request)
-        while True:
-            message: EventReply | FinalReply = msgspec.json.decode(
-                await _read(reader), type=EventReply | FinalReply
-            )
-            yield message
-            if isinstance(message, FinalReply):
-                return
-    except (EOFError, ConnectionError):
-        raise PeerUnreachable(f"the daemon of {settings.name} ended; look at its log") from None
-    finally:
-        writer.close()
-
-
-async def _connect(path: Path, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection with the daemon of this party; PeerUnreachable if it does not run."""
-    try:
-        return await asyncio.open_unix_connection(path)
-    except OSError:
-        raise PeerUnreachable(
-            f"the daemon of {name} does not run; start it with `colonnade party --config PARTY.toml`"
-        ) from None
-
-
-async def _read(reader: asyncio.StreamReader) -> bytes:
-    """The content of the next frame."""
-    size = int.from_bytes(await reader.readexactly(4), "big")
-    if size > LIMIT:
-        raise EOFError("a message that is too long")
-    return await reader.readexactly(size)
-
-
-def _write(writer: asyncio.StreamWriter, message: Request | EventReply | FinalReply) -> None:
-    """Write a message as one frame."""
-    content = msgspec.json.encode(message)
-    writer.write(len(content).to_bytes(4, "big") + content)

@@ -21,7 +21,7 @@ from colonnade.losses import LOSSES
 from colonnade.privacy.labels import delta_of
 from colonnade.report.dossier import Dossier, read_part
 from colonnade.result import Described, Moment, Privacy, Result
-from colonnade.run.federate import cost_of, staleness_of
+from colonnade.run.gathered import cost_of, staleness_of
 from colonnade.run.notes import WOE_NOTE, notes
 from colonnade.run.party import Share
 from colonnade.test_scores import TestScores

@@ -133,12 +133,13 @@ class Aligned:
 async def prepared(session: RunSession, contract: Contract, rows: Rows) -> Aligned:
     """Split the common rows, and learn the preparation from those to train on; what it does is logged."""
     terms, own = contract.terms, session.own_rows
-    train, validation, test = split_rows(own.ids[rows], terms.split, terms.seed)
+    train, validation, test = await asyncio.to_thread(split_rows, own.ids[rows], terms.split, terms.seed)
     if not len(train) or not len(test):
         raise DataError(f"{len(rows)} common rows leave none to train or none to test on; see split")
     parts: dict[Part, Rows] = {"train": rows[train], "validation": rows[validation], "test": rows[test]}
     counts = {"common": len(rows)} | {str(part): len(chosen) for part, chosen in parts.items()}
-    known = own.table.take(rows[train]) if own.large is None else own.large.picked(rows[train])
+    pick = own.table.take if own.large is None else own.large.picked
+    known = await asyncio.to_thread(pick, rows[train])
     labels = labels_for(known, contract) if session.me in terms.active else None
     if labels is not None and known.y is not None:
         known = replace(known, y=labels.transform(known.y, name=known.name, origin=known.origin))

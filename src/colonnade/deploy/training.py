@@ -56,9 +56,10 @@ def training(
 
     async def program(session: RunSession) -> shares.Manifest:
         terms, settings = contract.terms, session.settings
-        found = await _common(session, contract)
-        aligned_after = session.align.clock.now()
-        rows = await prepared(session, contract, found.rows)
+        async with session.train.computing():  # others may have less to prepare, and wait there
+            found = await _common(session, contract)
+            aligned_after = session.align.clock.now()
+            rows = await prepared(session, contract, found.rows)
         session.tell(Event("training", 0, terms.train.epochs))
         train_table, test_table = rows.table("train"), rows.table("test")
         check_limits(settings.limits, contract, session.me, train_table.width)

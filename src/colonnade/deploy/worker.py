@@ -65,7 +65,6 @@ class PipeWire:
     lossless = False
     intact = True
     retry_after: float | None = None
-    turns = LATER
 
     def __init__(self, pipe: Pipe[ToWorker], stretch: int) -> None:
         self._pipe, self._stretch = pipe, stretch
@@ -82,6 +81,9 @@ class PipeWire:
             return None
         waiting = self._pipe.write(Frame(self._stretch, to, frame))
         return self._pipe.drain() if waiting > 2**20 else None
+
+    def catch_up(self) -> int:
+        return LATER
 
     async def close(self) -> None:
         self.closed = True

@@ -4,30 +4,34 @@ Unknown keys, wrong types and combinations that cannot work are refused when the
 says where and how to put it right.
 """
 
-from colonnade.job.files import job_from, read_job, read_toml, readable, refuse_unknown, with_defaults
-from colonnade.job.sections import (
-    HERE,
+from colonnade.job.data_section import (
     MEMORY,
     SERVER,
+    Data,
+    Key,
+    MissingName,
+    ScaleName,
+    memory_of,
+    numbered_parties,
+)
+from colonnade.job.files import job_from, read_job, read_toml, readable, refuse_unknown, with_defaults
+from colonnade.job.section import Section
+from colonnade.job.sections import (
+    HERE,
     Broadcast,
     Cascade,
     Checkpoint,
-    Data,
     Device,
     Direction,
     EngineTerms,
     FaultPlan,
     Job,
     Kernel,
-    Key,
     LossName,
-    MissingName,
     ModelSpec,
     ModelSpecs,
     Net,
     PrivacyTerms,
-    ScaleName,
-    Section,
     Secure,
     ServerSpec,
     SumName,
@@ -37,8 +41,6 @@ from colonnade.job.sections import (
     Tune,
     Woe,
     World,
-    memory_of,
-    numbered_parties,
 )
 
 __all__ = [

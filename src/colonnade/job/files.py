@@ -12,9 +12,11 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from colonnade.errors import JobError
+from colonnade.job.data_section import Data
 from colonnade.job.limits import check
 from colonnade.job.presets import PRESETS
-from colonnade.job.sections import Data, Job, ModelSpec, ModelSpecs, Section, ServerSpec
+from colonnade.job.section import Section
+from colonnade.job.sections import Job, ModelSpec, ModelSpecs, ServerSpec
 
 M = TypeVar("M", bound=ModelSpec | ServerSpec)
 

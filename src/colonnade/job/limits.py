@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from colonnade.errors import JobError
+from colonnade.job.data_section import Data, memory_of
 from colonnade.job.sections import (
     Cascade,
     Checkpoint,
-    Data,
     Direction,
     Job,
     Kernel,
@@ -26,7 +26,6 @@ from colonnade.job.sections import (
     Trees,
     Tune,
     Woe,
-    memory_of,
 )
 
 Refuse = Callable[[str], NoReturn]

@@ -11,16 +11,8 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from colonnade.job.sections import (
-    LossName,
-    Net,
-    PrivacyTerms,
-    RegularizerName,
-    RevealName,
-    Section,
-    SumName,
-    World,
-)
+from colonnade.job.section import Section
+from colonnade.job.sections import LossName, Net, PrivacyTerms, RegularizerName, RevealName, SumName, World
 
 Task = Literal["binary", "multiclass", "regression"]
 C = TypeVar("C", bound=Section)

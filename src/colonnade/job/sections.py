@@ -1,13 +1,13 @@
-"""The sections of a job file: every key that there is, with its type and default."""
+"""The sections of a job file, every key with its type and default; `[data]` is in `data_section`."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from functools import cache
 from typing import Any, Literal
 
-import msgspec
+from msgspec import field
+
+from colonnade.job.data_section import Data
+from colonnade.job.section import Section
 
 World = Literal["simulated", "local", "network", "mpi"]
 LossName = Literal["logistic", "squared", "smooth_hinge", "softmax", "poisson", "gamma"]
@@ -19,138 +19,6 @@ LabelsName = Literal["blind", "clear"]
 RevealName = Literal["owner", "never"]
 ScoresName = Literal["open", "hidden"]
 Device = Literal["cpu", "cuda", "auto"]
-ScaleName = Literal["auto", "none", "zscore", "minmax", "maxabs"]
-MissingName = Literal["auto", "error", "zero", "mean"]
-
-
-SERVER = "server"  # the name of a party that holds the label and no columns
-MEMORY = 4 * 10**9
-"""The bytes that a party may use, where nobody says."""
-
-_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 2**20, "GIB": 2**30}
-
-
-def memory_of(text: str) -> int | None:
-    """The bytes of a size such as "2GB" or "512 MB"; None where it is none.
-
-    >>> memory_of("1.5GB"), memory_of("512 MiB"), memory_of("lots")
-    (1500000000, 536870912, None)
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*", text, re.IGNORECASE)
-    unit = None if match is None else _UNITS.get(match[2].upper())
-    return None if match is None or unit is None else int(float(match[1]) * unit)
-
-
-def numbered_parties(parties: int) -> tuple[str, ...]:
-    """Names for parties of which a job gives only the number.
-
-    >>> numbered_parties(11)[:2]
-    ('party-00', 'party-01')
-    """
-    digits = len(str(parties - 1))
-    return tuple(f"party-{k:0{digits}}" for k in range(parties))
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the job file, or of the plan that is made of it."""
-
-    def digest(self) -> str:
-        """A hash of the content: two parties whose digests are equal hold the same values.
-
-        What is as it is by default does not count, so that a version with one key more agrees with another.
-        """
-        return hashlib.sha256(self.written()).hexdigest()
-
-    def written(self) -> bytes:
-        """The content as JSON without what is as it is by default, of which an older version may not know."""
-        return msgspec.json.encode(_said(self), order="deterministic")
-
-
-def _said(value: object) -> object:
-    """A value without the fields of sections that are as they are by default."""
-    match value:
-        case Section():
-            there = [(field, getattr(value, field.name)) for field in _fields(type(value))]
-            return {field.encode_name: _said(each) for field, each in there if not _is_default(each, field)}
-        case dict():
-            return {key: _said(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_said(each) for each in value]
-    return value
-
-
-@cache
-def _fields(kind: type[Section]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """The fields of a kind of section, whose types take long to read."""
-    return msgspec.structs.fields(kind)
-
-
-def _is_default(value: object, field: msgspec.structs.FieldInfo) -> bool:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return bool(value == field.default_factory())
-    return field.default is not msgspec.NODEFAULT and bool(value == field.default)
-
-
-class Key(Section, frozen=True):
-    """How the values of one id column are brought into one form before they are compared."""
-
-    kind: Literal["text", "integer", "date"] = "text"
-    trim: bool = True
-    case: Literal["keep", "lower"] = "keep"
-    formats: tuple[str, ...] = ("%Y-%m-%d",)
-
-
-class Data(Section, frozen=True):
-    """Where the columns come from, who holds which, and how each party prepares its own."""
-
-    train: str | None = None
-    test: str | None = None
-    test_fraction: float = 0.2  # of the rows, where no test file is given
-    label: str | None = None
-    id: str | list[str] | dict[str, str | list[str]] | None = None  # several columns are an id together
-    keys: tuple[Key, ...] | None = None  # how each column of the id is brought into one form
-    positive: list[str | int | float] | None = None
-    parties: int | None = None
-    columns: dict[str, list[str]] | None = None
-    files: dict[str, str] | None = None
-    test_files: dict[str, str] | None = None
-    active: int | list[str] = 1
-    server: Literal["apart"] | None = None  # with `parties`: one more, which holds the label and no columns
-    separator: str | None = None  # of the fields of CSV files; this and the next three: None is found out
-    decimal: Literal[".", ","] | None = None
-    thousands: str | None = None
-    encoding: str | None = None
-    scale: ScaleName | None = None  # None: as is best for a known data set, else "auto"
-    categorical: list[str] | None = None
-    rare: int | Literal["auto"] | None = None  # categories of fewer rows are joined
-    missing: MissingName | None = None
-    drop: list[str] | None = None
-    woe: bool = False  # every column as its weight of evidence, as [woe] says
-    intercept: bool | None = None  # a column of ones at the first active party; None: if the model is linear
-    weight: str | None = None  # a column at the label holders: how much a row counts
-    exposure: str | None = None  # a column there: for how long a row's events were counted (poisson)
-    memory: str = "4GB"  # that a party may use
-    store: str | None = None  # a folder for prepared columns, where they do not fit the memory
-
-    def id_at(self, party: str | None = None) -> tuple[str, ...]:
-        """The columns that are an id together, as a party's own file calls them.
-
-        >>> Data(id={"bank": "customer", "shop": ["name", "born"]}).id_at("shop"), Data(id="no").id_at()
-        (('name', 'born'), ('no',))
-        """
-        named = self.id.get(party or "") if isinstance(self.id, dict) else self.id
-        return () if named is None else (named,) if isinstance(named, str) else tuple(named)
-
-    @property
-    def party_names(self) -> tuple[str, ...]:
-        """The names of all parties, in the order of network.speeds.
-
-        >>> Data(parties=2, server="apart").party_names
-        ('server', 'party-0', 'party-1')
-        """
-        if (named := self.columns or self.files) is not None:
-            return tuple(named)
-        return ((SERVER,) if self.server == "apart" else ()) + numbered_parties(self.parties or 0)
 
 
 USUAL_BATCH = 256
@@ -172,9 +40,7 @@ class Train(Section, frozen=True):
     stale: int | None = None  # rounds more that a party may score ahead; None: as many as are used
     reshuffle: bool = True  # rows for every epoch; false: one order for all, and no copy of the rows an epoch
     target: float | None = None
-    tolerance: float | None = (
-        None  # the relative fall of the loss an epoch that counts as none; 0: run all epochs
-    )
+    tolerance: float | None = None  # the relative fall of the loss an epoch that counts as none; 0: never
     evaluate_every: int | float = 1  # epochs; but for pull, gram and kernel also a part of one
     estimator: Literal["sgd", "svrg", "saga"] | None = None
     direction: Literal["plain", "lbfgs"] | None = None
@@ -240,7 +106,7 @@ class Cascade(Section, frozen=True):
     backward_top: float | None = None  # the same of gradient replies
     local_steps: int | None = None  # c-vfl: of everybody on a batch, before outputs are sent again
     optimizer: str = "sgd"  # of clients and server; or one of torch.optim: adam, adamw, rmsprop, ...
-    optimizer_options: dict[str, bool | int | float | list[float]] = {}
+    optimizer_options: dict[str, bool | int | float | list[float]] = field(default_factory=dict)
 
 
 class ModelSpec(Section, frozen=True):
@@ -269,7 +135,7 @@ class ServerSpec(Section, frozen=True):
 class ModelSpecs(ModelSpec, frozen=True):
     """The model of every party, those of single parties, and the server's."""
 
-    parties: dict[str, ModelSpec] = {}
+    parties: dict[str, ModelSpec] = field(default_factory=dict)
     server: ServerSpec = ServerSpec()
     device: Device = "cpu"  # where networks compute; auto: on the machine's GPU, if torch sees one
 
@@ -291,8 +157,8 @@ class FaultPlan(Section, frozen=True):
     corrupt: float = 0.0
     delay: float = 0.0
     delay_s: float = 1.0
-    partitions: list[dict[str, Any]] = []
-    crash: dict[str, float] = {}
+    partitions: list[dict[str, Any]] = field(default_factory=list)
+    crash: dict[str, float] = field(default_factory=dict)
 
 
 class Net(Section, frozen=True):
@@ -342,9 +208,8 @@ class Trees(Section, frozen=True):
     early_stopping_rounds: int = 0  # without a gain on held-back rows, which end the run; 0: none
     validation_fraction: float = 0.1  # of the training rows that are held back for it
     turns: Literal["gain", "round"] = "gain"  # of boosted-sum: whose columns a tree uses
-    monotone_constraints: dict[
-        str, int
-    ] = {}  # by column: 1 if scores may only rise with it, -1 if they may only fall
+    # by column: 1 if scores may only rise with it, -1 if they may only fall
+    monotone_constraints: dict[str, int] = field(default_factory=dict)
 
 
 class Woe(Section, frozen=True):
@@ -355,9 +220,8 @@ class Woe(Section, frozen=True):
     monotone: bool = False  # bad rates of a number column only rise, or only fall
     least: int = 50  # rows of a bin whose count is shown to the label holder
     cases: int = 10  # goods and bads, each, of a bin whose WOE is shown to its party
-    special: dict[
-        str, list[float]
-    ] = {}  # numbers of a column that mean something else, each with its own bin
+    # numbers of a column that mean something else, each with its own bin
+    special: dict[str, list[float]] = field(default_factory=dict)
 
 
 MetricName = Literal["loss", "accuracy", "auc", "rmse", "r2", "d2"]
@@ -373,7 +237,9 @@ class Tune(Section, frozen=True):
     timeout_s: float | None = None  # no trial begins later than this
     prune: bool = True  # a setting that is worse than most after some folds is left
     epsilon: float | None = None  # what all trainings together may tell about a label
-    space: dict[str, Any] = {}  # key -> [choices] or {low, high, log}; none: as suits the algorithm
+    space: dict[str, Any] = field(
+        default_factory=dict
+    )  # key -> [choices] or {low, high, log}; none: as suits the algorithm
 
 
 class Checkpoint(Section, frozen=True):

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from colonnade.job.presets import PRESETS
-from colonnade.job.sections import Section, Training
+from colonnade.job.section import Section
+from colonnade.job.sections import Training
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

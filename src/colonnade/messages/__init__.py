@@ -44,6 +44,7 @@ from colonnade.messages.daemons import (
 )
 from colonnade.messages.rounds import (
     Abort,
+    Alive,
     Announce,
     Ask,
     Backward,
@@ -73,6 +74,7 @@ from colonnade.messages.trees import (
 __all__ = [
     "TOPIC_SHIFT",
     "Abort",
+    "Alive",
     "Announce",
     "Answer",
     "AnyMessage",

@@ -108,6 +108,10 @@ class Bye(Message, frozen=True, tag=7):
     """Says that the sender has finished: that its line goes silent now is not a fault."""
 
 
+class Alive(Message, frozen=True, tag=9):
+    """Says that the sender computes: who waits for something else of it goes on waiting."""
+
+
 class Relay(Message, frozen=True, tag=8):
     """A message of `origin` on its way down a tree; the receiver passes it on to those `below`.
 
@@ -133,5 +137,6 @@ OfRounds = (
     | Decay
     | Abort
     | Bye
+    | Alive
     | Relay
 )

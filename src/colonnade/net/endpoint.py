@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
+from contextlib import asynccontextmanager
 from typing import cast
 
 from colonnade.errors import (
@@ -25,7 +26,7 @@ from colonnade.errors import (
     WorkerLost,
 )
 from colonnade.job import Broadcast
-from colonnade.messages import Abort, Bye, Message, Relay
+from colonnade.messages import Abort, Alive, Bye, Message, Relay
 from colonnade.net import relay
 from colonnade.net.delivery import Delivery
 from colonnade.net.expect import Due
@@ -40,6 +41,7 @@ REASON_LIMIT = 2000
 DEADLINE = 60.0
 CUT_OFF = (PeerUnreachable, PeerLost, DeadlineExceeded, Interrupted, WorkerLost)
 """What ends a run that could go on: somebody is away, silent, or was killed."""
+SIGNS = 4  # of life in a deadline, of a party that computes
 AWAY = frozenset(kind.__name__ for kind in CUT_OFF)
 
 
@@ -67,12 +69,13 @@ class Endpoint:
         self.clock = clock
         self.run = run
         self.deadline = deadline
-        self._turns = wire.turns
+        self._wire = wire
         self._tree = broadcast == "tree"
         self._waits = Waits(me, deadline)
         self._handlers: dict[type[Message], Handler] = {
             Abort: self._leaving,
             Bye: self._leaving,
+            Alive: lambda sender, _: self._waits.extend(sender),
             Relay: self._relayed,
         }
         self._mailbox = Mailbox(me, self.peers, self._waits, self._handlers, waiting_limit)
@@ -136,6 +139,20 @@ class Endpoint:
         if self._waits.failure is not None:
             raise self._waits.failure
 
+    @asynccontextmanager
+    async def computing(self) -> AsyncIterator[None]:
+        telling = None if self.clock.virtual else asyncio.ensure_future(self._show_life())
+        try:
+            yield
+        finally:
+            if telling is not None:
+                telling.cancel()
+
+    async def _show_life(self) -> None:
+        while self._waits.failure is None:
+            await asyncio.sleep(self.deadline / SIGNS)
+            self._delivery.post_all(self.peers, Alive())  # no waiting for room: it is short, and seldom sent
+
     async def finish(self) -> None:
         """Say goodbye and wait until every peer has: then nobody needs this party any more."""
         await self.broadcast(Bye())
@@ -174,7 +191,7 @@ class Endpoint:
             yield await self._mailbox.drain(kind, patient=patient)
 
     async def catch_up(self) -> None:
-        for _ in range(self._turns):
+        for _ in range(self._wire.catch_up()):
             await asyncio.sleep(0)
 
     def _take(self, sender: str, message: Message, size: int) -> None:

@@ -54,7 +54,6 @@ class MpiWire:
     lossless = True
     intact = True
     retry_after: float | None = None
-    turns = 2
 
     def __init__(self, comm: Comm, places: Mapping[str, int]) -> None:
         self._comm = comm
@@ -71,6 +70,9 @@ class MpiWire:
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self._deliver = deliver
         self._polling = asyncio.get_running_loop().create_task(self._poll())
+
+    def catch_up(self) -> int:
+        return 2
 
     def send(self, to: str, frame: bytes) -> None:
         from mpi4py import MPI

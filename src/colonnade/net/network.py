@@ -8,7 +8,7 @@ between named parties and does not know what is in them. A new engine is a new w
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from colonnade.errors import ColonnadeError
@@ -92,6 +92,11 @@ class Network(Protocol):
         """Let all be heard that has come while this party computed."""
         ...
 
+    def computing(self) -> AbstractAsyncContextManager[None]:
+        """Show signs of life while a block lasts that computes beside the event loop: whoever waits for this
+        party goes on waiting, up to some deadlines."""
+        ...
+
     def fail(self, error: ColonnadeError) -> None:
         """End every wait, now and later, with this error: the run cannot go on."""
         ...
@@ -138,14 +143,12 @@ class Wire(Protocol):
     `intact`: a frame that arrives is as it was sent, so it needs no checksum.
     `retry_after`: seconds without an acknowledgement after which a frame is sent again; None where the
     wire itself says when frames may be missing (`Restored`).
-    `turns`: of the event loop until a frame that has come is delivered; 0 where sending it delivers it.
     `framing`: bytes that the wire itself adds to a frame of the given size: ours, and its encryption's.
     """
 
     lossless: bool
     intact: bool
     retry_after: float | None
-    turns: int
 
     def framing(self, size: int) -> tuple[int, int]: ...
 
@@ -153,6 +156,10 @@ class Wire(Protocol):
 
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
         """Send a frame. What comes back, if anything, is to be awaited before sending more."""
+        ...
+
+    def catch_up(self) -> int:
+        """Deliver what has come, where that can be done now; in so many turns of the event loop all is."""
         ...
 
     async def close(self) -> None: ...

@@ -16,7 +16,7 @@ class TappedWire:
     def __init__(self, wire: Wire, said: Frame, heard: Frame | None = None) -> None:
         self._wire, self._said, self._heard = wire, said, heard
         self.lossless, self.intact = wire.lossless, wire.intact
-        self.retry_after, self.turns = wire.retry_after, wire.turns
+        self.retry_after = wire.retry_after
 
     def framing(self, size: int) -> tuple[int, int]:
         return self._wire.framing(size)
@@ -36,6 +36,9 @@ class TappedWire:
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
         self._said(to, frame)
         return self._wire.send(to, frame)
+
+    def catch_up(self) -> int:
+        return self._wire.catch_up()
 
     async def close(self) -> None:
         await self._wire.close()

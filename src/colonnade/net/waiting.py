@@ -13,6 +13,7 @@ from collections.abc import Callable
 from colonnade.errors import ColonnadeError, DeadlineExceeded
 
 RESOLUTION = 1e-5
+PATIENCE = 10  # deadlines that who shows signs of life, and nothing else, is waited for
 BLOCKED = 1.0  # a timer that comes this late tells that its loop was not free to run
 
 
@@ -90,6 +91,15 @@ class Waits:
             # the clock that most loops have, without a function around it
             self._time = time.monotonic if type(loop).time is asyncio.BaseEventLoop.time else loop.time
         self._heard[peer] = self._time()
+
+    def extend(self, peer: str) -> None:
+        """Wait a deadline more for a peer that shows signs of life, but not for ever."""
+        now = asyncio.get_running_loop().time()
+        for waits in self._waits.values():
+            for wait in waits:
+                if peer in wait.missing or "" in wait.missing:
+                    longest = wait.begun + PATIENCE * self._deadline
+                    wait.due = max(wait.due, min(now + self._deadline, longest))
 
     def _silences(self, now: float) -> str:
         """For how long every peer has been silent, the longest first."""

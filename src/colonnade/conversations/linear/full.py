@@ -47,6 +47,7 @@ from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.line_search import search
 from colonnade.secure.ring import finely, joined, limit
 
+NUMBERS = 7  # behind the scores of a direction: three penalties, summed finely, and the bytes sent
 RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
 PATIENCE = 2  # steps have no noise
 ROUNDING = 1e-14  # of the loss: a smaller fall is none
@@ -254,7 +255,7 @@ class Judge:
 
     def go(self, total: Floats) -> Floats:
         """How far to go along a direction of which all parties told the scores; and theta there, to go on."""
-        u, (ww, wd, dd) = total[:-7].reshape(self.z.shape), joined(total[-7:-1]).tolist()
+        u, (ww, wd, dd) = total[:-NUMBERS].reshape(self.z.shape), joined(total[-NUMBERS:-1]).tolist()
 
         def along(t: float) -> tuple[float, float]:
             z = self.z + t * u

@@ -35,7 +35,6 @@ class LocalWire:
     lossless = True
     intact = True
     retry_after: float | None = None
-    turns = 0
 
     def __init__(self, hub: LocalHub, party: str) -> None:
         self.hub = hub
@@ -52,6 +51,9 @@ class LocalWire:
         if deliver is None:
             raise UnknownParty(f"{to!r} is not on this hub")
         deliver(self._party, frame)
+
+    def catch_up(self) -> int:
+        return 0
 
     async def close(self) -> None:
         # what comes late to a closed party is dropped, as on a real network

@@ -16,9 +16,9 @@ from colonnade.errors import JobError
 Address = tuple[str, int]
 
 AT_ONCE, LATER = 2, 5
-"""Turns of an event loop until what has come is delivered: where the loop itself reads it, and where whoever
-reads it hands it on to tasks. The task that waits for that goes on before the loop reads, so one turn is not
-enough."""
+"""Turns of an event loop until what has come is delivered: where the loop reads each socket by itself, and
+where whoever reads it hands it on to tasks. The task that waits for that goes on before the loop reads, so
+one turn is not enough."""
 
 CLOSE_S = 2.0
 """How long a closing channel waits for its last bytes to be taken."""
@@ -54,6 +54,11 @@ class Channel(Protocol):
         """Send these bytes. False if they have not left yet: then write nothing more before `drained`."""
         ...
 
+    def prompt(self) -> bool:
+        """Whether nothing was written since this party last heard anything: then nothing more may be sent
+        soon, and what is to be sent need not wait for it."""
+        ...
+
     def close(self) -> None:
         """Send what was written, then end; at the latest after `CLOSE_S`."""
         ...
@@ -69,9 +74,6 @@ class Engine(Protocol):
     write_size: int
     """Bytes that are best written at once, if so many are waiting."""
 
-    turns: int
-    """Of the event loop until what has come is delivered."""
-
     async def dial(self, peer: str, host: str, port: int) -> Channel: ...
 
     async def listen(
@@ -79,6 +81,10 @@ class Engine(Protocol):
     ) -> None:
         """Call `accepted` with a channel to everybody the authority vouches for, `refused` with why others
         are not let in."""
+        ...
+
+    def catch_up(self) -> int:
+        """Read what has come, where that can be done now; in so many turns of the event loop all is read."""
         ...
 
     async def close(self) -> None:

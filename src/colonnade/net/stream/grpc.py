@@ -41,7 +41,6 @@ class GrpcEngine:
     """An `Engine` over gRPC streams."""
 
     write_size = 2**20
-    turns = LATER
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -116,6 +115,9 @@ class GrpcEngine:
             raise cannot_listen(own.party, f"{host}:{port}", error) from error
         await self._server.start()
 
+    def catch_up(self) -> int:
+        return LATER
+
     async def close(self) -> None:
         if self._lives:
             await asyncio.wait(self._lives, timeout=CLOSE_S)
@@ -154,6 +156,9 @@ class GrpcChannel:
         self._pending.append(data)
         self._news.set()
         return False
+
+    def prompt(self) -> bool:
+        return False  # its own task writes, and takes along what is sent until then
 
     def close(self) -> None:
         if not self._closing:

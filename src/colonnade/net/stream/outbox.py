@@ -30,7 +30,11 @@ class Outbox:
 
     def put(self, frame: bytes) -> Awaitable[None] | None:
         """Send a frame. What comes back, if anything, is to be awaited before the next."""
-        length = prefix(len(frame))
+        length, channel = prefix(len(frame)), self._channel
+        at_once = channel is not None and not (self._pieces or self._full)
+        if channel is not None and at_once and len(frame) < self._write_size and channel.prompt():
+            self._full = not channel.write(length + frame)
+            return None
         self._pieces += (length, frame)
         self._waiting += len(length) + len(frame)
         if not self._scheduled and not self._full and self._channel is not None:

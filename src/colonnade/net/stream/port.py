@@ -55,7 +55,7 @@ class PeerEngine:
     """An `Engine` for one peer: it dials as usual, and listens through the common port."""
 
     def __init__(self, port: Port, peer: str) -> None:
-        self.write_size, self.turns = port._engine.write_size, port._engine.turns
+        self.write_size = port._engine.write_size
         self._port = port
         self._peer = peer
 
@@ -66,6 +66,9 @@ class PeerEngine:
         self, host: str, port: int, accepted: Callable[[Channel], None], refused: Callable[[str], None]
     ) -> None:
         self._port._accepting[self._peer] = accepted
+
+    def catch_up(self) -> int:
+        return self._port._engine.catch_up()
 
     async def close(self) -> None:
         self._port._accepting.pop(self._peer, None)

@@ -96,7 +96,6 @@ class RunWire:
     lossless = False
     intact = True
     retry_after: float | None = None
-    turns = LATER
 
     def __init__(self, runs: RunWires, lines: Mapping[str, StandingLine], routes: Routes) -> None:
         self.keys = [(routes.of[peer], peer) for peer in lines]
@@ -129,6 +128,9 @@ class RunWire:
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
         wire = self._lines[to].wire
         return None if wire is None or to in self._gone else wire.send(to, frame)
+
+    def catch_up(self) -> int:
+        return LATER
 
     async def close(self) -> None:
         self._runs.remove(self)

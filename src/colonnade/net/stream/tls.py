@@ -9,6 +9,7 @@ identities afresh.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import tempfile
@@ -20,6 +21,7 @@ from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import AT_ONCE, CLOSE_S, Channel, Receiver, cannot_listen
 from colonnade.net.stream.crowd import Crowd
 from colonnade.net.stream.framing import RECORD
+from colonnade.net.stream.poller import SUPPORTED, Poller
 
 HANDSHAKE_S = 10.0
 HANDSHAKE_BUFFER, READ_BUFFER, WRITE_BUFFER = 2**13, 2**17, 2**18
@@ -33,7 +35,6 @@ class TlsEngine:
     """An `Engine` over TLS sockets."""
 
     write_size = 4 * RECORD
-    turns = AT_ONCE
 
     def __init__(self, credentials: Credentials) -> None:
         self._me = credentials.party
@@ -42,6 +43,7 @@ class TlsEngine:
         self._server.num_tickets = 0
         self._listener: asyncio.Server | None = None
         self._strangers: Crowd[TlsChannel] = Crowd(STRANGERS)
+        self._poller = Poller()
 
     async def dial(self, peer: str, host: str, port: int) -> Channel:
         loop = asyncio.get_running_loop()
@@ -55,9 +57,10 @@ class TlsEngine:
                     secured.set_exception(_explain(error, self._me, peer))
 
         def channel() -> TlsChannel:
-            return TlsChannel(
-                self._client, outcome, lambda error: _explain(error, self._me, peer), server=False
-            )
+            def explain(error: Exception) -> Exception:
+                return _explain(error, self._me, peer)
+
+            return TlsChannel(self._client, outcome, explain, self._poller, server=False)
 
         _, dialled = await loop.create_connection(channel, host, port)
         try:
@@ -78,7 +81,7 @@ class TlsEngine:
                 else:
                     refused(_words(error))
 
-            incoming = TlsChannel(self._server, outcome, lambda error: error, server=True)
+            incoming = TlsChannel(self._server, outcome, lambda error: error, self._poller, server=True)
             incoming.crowd = self._strangers
             if (turned_away := self._strangers.enter(incoming)) is not None:
                 turned_away.abort()
@@ -89,6 +92,10 @@ class TlsEngine:
             self._listener = await asyncio.get_running_loop().create_server(channel, host, port)
         except OSError as error:
             raise cannot_listen(self._me, f"{host}:{port}", error) from error
+
+    def catch_up(self) -> int:
+        self._poller.poll()
+        return 0 if SUPPORTED else AT_ONCE
 
     async def close(self) -> None:
         if self._listener is not None:
@@ -113,6 +120,7 @@ class TlsChannel(asyncio.BufferedProtocol):
         context: ssl.SSLContext,
         outcome: Callable[[ssl.SSLError | OSError | None], None],
         explain: Callable[[Exception], Exception],
+        poller: Poller,
         *,
         server: bool,
     ) -> None:
@@ -124,6 +132,9 @@ class TlsChannel(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(HANDSHAKE_BUFFER))  # strangers get little
         self._outcome = outcome
         self._explain = explain
+        self._poller = poller
+        self._descriptor = -1  # while the poller watches it
+        self._spoke = -1  # how often anything was heard until this channel was last written to
         self._receiver: Receiver | None = None
         self._connected = self._secured = self._closing = self._paused = False
         self._error: Exception | None = None
@@ -135,21 +146,32 @@ class TlsChannel(asyncio.BufferedProtocol):
         self._receiver = receiver
         if self._transport.is_closing():
             asyncio.get_running_loop().call_soon(receiver.gone, ConnectionError("the connection was closed"))
-        elif self._incoming.pending:
-            asyncio.get_running_loop().call_soon(self._read, receiver)
+        else:
+            if self._incoming.pending:
+                asyncio.get_running_loop().call_soon(self._read, receiver)
+            if SUPPORTED:
+                self._watch()
 
     def write(self, data: bytes) -> bool:
         if self._closing or self._transport.is_closing():
             return True
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self._tls.write(rest) :]
+        self._spoke = self._poller.heard
+        written = self._tls.write(data)
+        if written < len(data):
+            rest = memoryview(data)[written:]
+            while rest:
+                rest = rest[self._tls.write(rest) :]
         self._transport.write(self._outgoing.read())
         return not self._paused
+
+    def prompt(self) -> bool:
+        return self._spoke != self._poller.heard
 
     def close(self) -> None:
         if not self._closing and not self._transport.is_closing():
             self._closing = True
+            self._unwatch()
+            self._transport.resume_reading()  # to notice when the peer has closed as well
             # half-closed: the peer can still read what was written, an alert or a refusal above all
             self._transport.write_eof()
             self._abort_after(CLOSE_S)
@@ -204,6 +226,7 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._receiver.drained()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._unwatch()
         if self._timer is not None:
             self._timer.cancel()
         error = self._error or error or ConnectionError("the connection was closed")
@@ -211,6 +234,40 @@ class TlsChannel(asyncio.BufferedProtocol):
             self._tell_outcome(ConnectionError("the connection was closed during the handshake"))
         if self._receiver is not None:
             self._receiver.gone(error)
+
+    # -- reading without asyncio's transport, once it is known who is there ------------------------------
+
+    def _watch(self) -> None:
+        self._transport.pause_reading()
+        self._descriptor = self._transport.get_extra_info("socket").fileno()
+        self._poller.watch(self._descriptor, self._readable)
+
+    def _unwatch(self) -> None:
+        if self._descriptor >= 0:
+            self._poller.forget(self._descriptor)
+            self._descriptor = -1
+
+    def _readable(self) -> None:
+        """Read what has come. Whatever goes wrong ends this channel and no other."""
+        if self._closing or self._transport.is_closing():
+            return
+        try:
+            size = os.readv(self._descriptor, (self._buffer,))
+            if size:
+                self.buffer_updated(size)
+            else:
+                self._unwatch()
+                self._transport.close()
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._error = error
+            self._transport.abort()
+        except Exception as error:
+            told = {"message": "what came over TLS could not be taken", "exception": error, "protocol": self}
+            asyncio.get_running_loop().call_exception_handler(told)
+            self._error = error
+            self._transport.abort()
 
     # -- TLS ----------------------------------------------------------------------------------------
 

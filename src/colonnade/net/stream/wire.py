@@ -61,7 +61,6 @@ class NetworkWire:
         self.refused: Counter[str] = Counter()
         self._credentials = credentials
         self._engine = engine
-        self.turns = engine.turns
         self._listen = addresses[me]
         self._connect_s, self._reconnect_s = connect_s, reconnect_s
         peers = sorted(peer for peer in addresses if peer != me)
@@ -84,6 +83,9 @@ class NetworkWire:
 
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
         return None if self._closing else self._links[to].send(frame)
+
+    def catch_up(self) -> int:
+        return self._engine.catch_up()
 
     # -- connecting ---------------------------------------------------------------------------------
 

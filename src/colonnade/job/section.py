@@ -1,0 +1,48 @@
+"""What every table of a job file is: it refuses unknown keys, and parties compare it by its digest."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+import msgspec
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the job file, or of the plan that is made of it."""
+
+    def digest(self) -> str:
+        """A hash of the content: two parties whose digests are equal hold the same values.
+
+        What is as it is by default does not count, so that a version with one key more agrees with another.
+        """
+        return hashlib.sha256(self.written()).hexdigest()
+
+    def written(self) -> bytes:
+        """The content as JSON without what is as it is by default, of which an older version may not know."""
+        return msgspec.json.encode(_said(self), order="deterministic")
+
+
+def _said(value: object) -> object:
+    """A value without the fields of sections that are as they are by default."""
+    match value:
+        case Section():
+            there = [(field, getattr(value, field.name)) for field in _fields(type(value))]
+            return {field.encode_name: _said(each) for field, each in there if not _is_default(each, field)}
+        case dict():
+            return {key: _said(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_said(each) for each in value]
+    return value
+
+
+@cache
+def _fields(kind: type[Section]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a kind of section, whose types take long to read."""
+    return msgspec.structs.fields(kind)
+
+
+def _is_default(value: object, field: msgspec.structs.FieldInfo) -> bool:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return bool(value == field.default_factory())
+    return field.default is not msgspec.NODEFAULT and bool(value == field.default)
