@@ -94,9 +94,7 @@ def test_one_asker_of_some_blocks_has_the_total_of_their_scores_and_everybodys_s
         Owner(made[roles.owner], roles, {"train": Columns.of(each)})
         for roles, each in zip(blocks, X, strict=True)
     ]
-    dealers = [
-        Dealer(made[roles.dealer], roles, width) for roles, width in zip(blocks, widths, strict=True)
-    ]
+    dealers = [Dealer(made[roles.dealer], roles, width) for roles, width in zip(blocks, widths, strict=True)]
     veiled = np.hstack([owner.veiled_rows("train", np.arange(rows)) for owner in owners])
     asker = Asker(made["a"], dict(zip(blocks, widths, strict=True)), {"train": veiled})
     batches = [part.tolist() for part in np.array_split(rng.permutation(rows), 3) if len(part)]
