@@ -2,10 +2,11 @@
 
 At the usual pace, every 15 s, a run of minutes would show next to nothing but what else its machine does. So
 runs are short and have a checkpoint after every epoch: what all of them cost, by their number, is the price
-of one, and that by 15 s is the price at the usual pace. Both kinds take turns in one process, the other one
-first every second time; medians of the differences do not mind a machine that has other things to do for a
-while. Processor time says what checkpoints compute, in all parties and in the threads that write. Time by the
-clock has what rounds and disks wait for each other too, and here every checkpoint waits for the one before.
+of one, and that by 15 s is the price at the usual pace. One that takes longer than a fiftieth of that comes
+less often, until it does not. Both kinds take turns in one process, the other one first every second time;
+medians of the differences do not mind a machine that has other things to do for a while. Processor time says
+what checkpoints compute, in all parties and in the threads that write. Time by the clock has what rounds and
+disks wait for each other too, and here every checkpoint waits for the one before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from unittest.mock import patch
 
 from msgspec import structs
 
-from colonnade.conversations.gates import INTERVAL_S
+from colonnade.conversations.gates import DEAREST, INTERVAL_S
 from colonnade.records import Records
 from colonnade.run.launch import launch
 from colonnade.run.world import Launch
@@ -63,17 +64,18 @@ def price_of(which: int, say: Callable[[str], None], *, quick: bool) -> tuple[st
         "epochs": order.plan.pace.epochs,
         "stored": median(often.stored for _, often in pairs),
     }
-    for kind in ("cpu", "clock"):
+    for kind in ("clock", "cpu"):
         each = [
             (getattr(often, kind) - getattr(never, kind)) / max(often.stored, 1.0) for never, often in pairs
         ]
         low, _, high = quantiles(each, n=4)
         told |= {kind: median(each), f"{kind} low": low, f"{kind} high": high}
-        told[f"{kind} price"] = told[kind] / INTERVAL_S
+        told.setdefault("interval", max(INTERVAL_S, told["clock"] / DEAREST))
+        told[f"{kind} price"] = told[kind] / told["interval"]
     say(
         f"{case.name}: {told['stored']:.0f} checkpoints, each {_ms(told, 'cpu')} of the processor and "
         f"{_ms(told, 'clock')} by the clock: {told['cpu price']:.2%} and {told['clock price']:.2%} of "
-        f"{INTERVAL_S:g} s"
+        f"{told['interval']:.0f} s"
     )
     return case.name, told
 

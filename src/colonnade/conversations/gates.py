@@ -161,7 +161,9 @@ class Gates:
         if self.records is None:
             return
         await self.settle()
+        begun = time.perf_counter()
         picture = pack({known: getattr(holder, name) for known, (holder, name) in self._kept.items()})
+        taken = time.perf_counter() - begun
         clock, words = self.net.clock, [0.0, 0.0]
         if self.net.me == self.evaluator:
             following, store = self._pace.decide(position, self.unit, clock.now())
@@ -177,7 +179,7 @@ class Gates:
         self._common = int(min(values[2] for values in told.values()))
         self._time = float(max(values[3] for values in told.values())) + 4 * self.latency_s + _SETTLED_S
         if store:
-            await self._store(position, picture)
+            await self._store(position, picture, taken)
         await self.realign()
 
     async def _words(self, tag: int) -> dict[str, Announce]:
@@ -197,7 +199,8 @@ class Gates:
             written, self._writing = self._writing, None
             written.result()
 
-    async def _store(self, position: int, picture: bytes) -> None:
+    async def _store(self, position: int, picture: bytes, taken: float) -> None:
+        """Store a picture of the state, which took so long to take."""
         state = {
             "upcoming": self.upcoming,
             "time": self._time,
@@ -207,11 +210,11 @@ class Gates:
             "state": picture,
         }
         if self.net.clock.virtual:
-            self._write(position, state)
+            self._write(position, state, taken)
         else:  # training goes on meanwhile
-            self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, position, state))
+            self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, position, state, taken))
 
-    def _write(self, position: int, state: dict[str, Any]) -> None:
+    def _write(self, position: int, state: dict[str, Any], taken: float) -> None:
         if self.records is None:
             return
         begun = time.perf_counter()
@@ -221,7 +224,7 @@ class Gates:
         except ShareError as error:
             log.warning("no checkpoint at gate %d: %s", position, error)
         if not self.net.clock.virtual:
-            self._pace.cost = time.perf_counter() - begun
+            self._pace.cost = taken + time.perf_counter() - begun
 
 
 def _put(holder: Any, name: str, new: Any) -> None:

@@ -1,8 +1,9 @@
 """Algorithm 3 of FDSKL: projections on random features, summed to their owner and kept there.
 
 A projection does not depend on the model, and everybody knows the schedule, so it is sent before it is
-asked for. The owner keeps phi of every row it has met; a row is projected once. Without a cache the
-projections of a round are forgotten when the round is over, and asked for again at the next visit.
+asked for. The owner keeps phi of every row it has met; a row is projected once, and once more in a run that
+goes on after a crash. Without a cache the projections of a round are forgotten when the round is over, and
+asked for again at the next visit.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from colonnade.conversations.kernel.phases import pack, unpack
 from colonnade.conversations.kernel.settings import KernelSettings
 from colonnade.conversations.kernel.setup import FeatureLayout
 from colonnade.conversations.window import Window
-from colonnade.messages import Topic, tag_of
+from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.random_features import RandomFeatures, phi
+from colonnade.net.expect import floats
 
 # rounds whose projections may be under way before their turn
 LOOKAHEAD = 3
@@ -76,6 +78,25 @@ class Projections:
             if self._layout.cached:
                 self.kept[self._layout.rows(number)] = values
             self._arrived[number].set_result(None)
+
+    async def find_again(self) -> None:
+        """Have phi of all rows again in a run that goes on: it is too much to be stored at every gate.
+
+        Rows are projected in the batches in which they were met first, so every number is the same to the
+        last bit.
+        """
+        if not self._layout.cached or not self._context.gates.position:
+            return
+        net = self._context.net
+        for number in range(self._layout.schedule.per_epoch):
+            for owner in range(len(self._layout.owners)):
+                values = await self._summed(number, owner)
+                if owner == self.owner:
+                    self.kept[self._layout.rows(number)] = phi(values)
+            if number % LOOKAHEAD == LOOKAHEAD - 1:  # nobody is further ahead than that
+                tag = tag_of(Topic.GATE, number)  # gates themselves come after the first pass
+                await net.broadcast(Announce(tag, np.empty(0)))
+                await net.gather(Announce, tag, values=floats(0))
 
     async def phi(self, number: int) -> Floats:
         """phi of a round's rows on the own features; waits until their projections have come."""

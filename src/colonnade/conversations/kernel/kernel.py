@@ -97,7 +97,7 @@ class KernelConversation:
         alpha = np.zeros((owned, *self.agreed.outputs))
         self.state = KernelState(alpha, np.zeros_like(alpha))
         self.delays = Delays(self.window.delay_bound)
-        context.gates.keep(self, "state", "window.state", "delays", "features", "projections.kept")
+        context.gates.keep(self, "state", "window.state", "delays", "features")
 
     @property
     def owner(self) -> int | None:
@@ -128,6 +128,7 @@ class KernelConversation:
     async def run(self) -> None:
         """Run all rounds to the end, and measure the model on the way."""
         self.checkpoints.begin()
+        await self.projections.find_again()
         work = [self.measure(), self.projections.send(), self.pauses()]
         if self.owner is None:
             work.append(self.heed())
