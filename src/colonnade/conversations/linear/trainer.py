@@ -141,7 +141,9 @@ class Trainer:
         if isinstance(self.window, Tickets):
             await self.context.net.catch_up()  # or it would seem that nobody had used the shares it was given
         self.tally.behind = len(thetas) > 1
-        await self._finished([batch.number for batch, _ in thetas])
+        if self._finished([batch.number for batch, _ in thetas]):
+            # a party that never has to wait for another must still let `measure` see these weights
+            await asyncio.sleep(0)
 
     async def apply(self, thetas: Thetas) -> None:
         """Make one step of the own block from some thetas."""
@@ -155,21 +157,22 @@ class Trainer:
         else:
             self.curvature.step(thetas, self.steps)
 
-    async def _finished(self, numbers: Sequence[int]) -> None:
-        """Count the updates and their delays, and move the window."""
+    def _finished(self, numbers: Sequence[int]) -> bool:
+        """Count the updates and their delays, and move the window; whether another epoch begins."""
         delays, window = self.steps.delays, self.window
         finished, base = window.finished, window.base
         for number in numbers:
             delays.apply(number, finished)
-            self.given.pop(number, None)
+            if self.given:
+                self.given.pop(number, None)
         self.tally.updates += len(numbers)
         window.finish(numbers)
         per_epoch = self.schedule.per_epoch
-        if window.base // per_epoch > base // per_epoch:
-            delays.turn()
-            self.block.keep(self.schedule.epochs_of(window.numbers()))
-            # a party that never has to wait for another must still let `measure` see these weights
-            await asyncio.sleep(0)
+        if window.base // per_epoch == base // per_epoch:
+            return False
+        delays.turn()
+        self.block.keep(self.schedule.epochs_of(window.numbers()))
+        return True
 
     def reply(self, batch: Round, z: Floats) -> Floats:
         """What a dominator sends back: theta, and the answers to what rode with the scores."""
