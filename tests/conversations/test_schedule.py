@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colonnade.conversations import schedule as module
-from colonnade.conversations.schedule import Schedule
+from colonnade.conversations.schedule import OwnPasses, Schedule
 
 schedules = st.builds(
     Schedule,
@@ -98,3 +99,19 @@ def test_blocks_are_a_shuffle_of_all_rows_from_anywhere_in_the_file(rows: int, e
             np.testing.assert_array_equal(schedule.places(epoch, start, end), order[start:end])
     module._shuffle.cache_clear()
     module._slices.cache_clear()
+
+
+@given(schedules)
+@settings(max_examples=60)
+def test_every_dominator_passes_over_all_rows_and_equally_fast_ones_do_so_together(
+    schedule: Schedule,
+) -> None:
+    own = OwnPasses(**vars(replace(schedule)))
+    m, per_epoch = len(own.dominators), own.per_epoch
+    for j in range(m):
+        batches = [own.round(number) for number in range(j, m * per_epoch, m)]
+        assert {batch.epoch for batch in batches} == {0}
+        assert sorted(batch.start for batch in batches) == [own.round(n).start for n in range(per_epoch)]
+    for number in range(0, m * per_epoch - m, m):  # what is worked on at one time lies side by side
+        for one, other in pairwise([own.round(number + j) for j in range(m)]):
+            assert other.start == one.end % own.rows

@@ -18,20 +18,26 @@ def box(limit: int) -> tuple[Mailbox, Waits]:
 
 
 def test_bytes_that_wait_are_bounded_and_too_many_end_the_run_by_name() -> None:
-    mailbox, waits = box(3 * (1000 + OVERHEAD))
-    for number in range(3):
-        mailbox.put("ant", Cancel(number, ""), 1000)
-    with pytest.raises(OversizedMessage, match="ant sends more than me asked for"):
-        mailbox.put("ant", Cancel(3, ""), 1000)
-    assert isinstance(waits.failure, OversizedMessage)
+    async def main() -> None:
+        mailbox, waits = box(3 * (1000 + OVERHEAD))
+        for number in range(3):
+            mailbox.put("ant", Cancel(number, ""), 1000)
+        with pytest.raises(OversizedMessage, match="ant sends more than me asked for"):
+            mailbox.put("ant", Cancel(3, ""), 1000)
+        assert isinstance(waits.failure, OversizedMessage)
+
+    asyncio.run(main())
 
 
 def test_many_small_messages_count_as_well() -> None:
-    mailbox, _ = box(10 * OVERHEAD)
-    for number in range(10):
-        mailbox.put("ant", Cancel(number, ""), 0)
-    with pytest.raises(OversizedMessage):
-        mailbox.put("ant", Cancel(10, ""), 0)
+    async def main() -> None:
+        mailbox, _ = box(10 * OVERHEAD)
+        for number in range(10):
+            mailbox.put("ant", Cancel(number, ""), 0)
+        with pytest.raises(OversizedMessage):
+            mailbox.put("ant", Cancel(10, ""), 0)
+
+    asyncio.run(main())
 
 
 def test_what_is_read_makes_room() -> None:

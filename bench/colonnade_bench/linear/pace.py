@@ -93,8 +93,8 @@ def crui_of_processes(
     note = (
         f"{parties} processes, mutual TLS on loopback, quasi-Newton on, {work_ms:g} ms of computing for "
         "every update (over the party's speed), forwards for free: a party is one thread and answers between "
-        "pieces of a millisecond. With one pull in flight it waits for its own scores before every update. "
-        "Synchronous rounds wait for messages as well, which the closed form does not count."
+        "pieces of a millisecond. With one pull in flight it waits for its own scores before every update; "
+        "the default is two. Synchronous rounds wait for messages, too, which the closed form does not count."
     )
     columns = ["parties", "straggler", "pulls in flight", "closed form", "measured"]
     columns += ["ms an update: fastest / slowest", "synchronous [s]", "asynchronous [s]"]
@@ -115,7 +115,7 @@ def _timed_work(
             "world": "network",
             "compare": False,
             "data": {"train": "breast-cancer", "parties": parties, "active": parties, "intercept": True},
-            "train": terms | ({"ahead": ahead} if ahead > 1 else {}),
+            "train": {**terms, "ahead": ahead},
             "network": {"speeds": straggler(s, parties), "work_ms": work_ms, "charge_forward": False},
             "secure": {"labels": "clear"},
         }

@@ -24,7 +24,7 @@ from colonnade_bench.linear.trials import PARTIES, Problem, Trace, problem, trai
 
 GAP = 1e-3
 SLOW = {"dominator": 1, "passive": PARTIES - 1}
-CHOICES: dict[str, dict[str, Any]] = {"default": {}, "stale = 0": {"stale": 0}, "stale = 1": {"stale": 1}}
+CHOICES: dict[str, dict[str, Any]] = {"default": {}, "none": {"stale": 0}, "all used": {"stale": 64}}
 
 
 def compared(

@@ -12,6 +12,7 @@ a file that is sorted still gives mixed batches.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -115,12 +116,8 @@ class Schedule:
 
     def round(self, number: int, offset: int = 0) -> Round:
         """The batch of a round; with an offset a pass begins that many batches later and wraps around."""
-        return self._batch(number, number, offset)
-
-    def _batch(self, number: int, own: int, offset: int) -> Round:
-        """The batch of a round that is the own-th of its passes."""
         per_epoch, starts = self.per_epoch, self._starts
-        epoch, position = divmod(own, per_epoch)
+        epoch, position = divmod(number, per_epoch)
         position = (position + offset) % per_epoch
         return Round(number, epoch, starts[position], starts[position + 1])
 
@@ -155,20 +152,27 @@ class OwnPasses(Schedule):
     """Every dominator passes over the rows for itself, at its own pace; `rounds` are those of all together.
 
     Round k of dominator j, of m, has the number k m + j. All use the shuffle of their k-th pass, so nobody
-    needs a copy of its rows for every dominator, and each begins elsewhere in it: dominators of equal speed
-    together see every row once an epoch, as if they took turns.
+    needs a copy of its rows for every dominator. In a pass a dominator goes on by m batches, and around as
+    often as it takes to meet every batch once. So dominators of equal speed together see every row once an
+    epoch, as if they took turns, and what they work on at one time lies side by side: one product for all.
+
+    >>> both = OwnPasses(rows=4, batch=1, epochs=2, seed=0, dominators=("a", "b"))
+    >>> [[both.round(number).start for number in range(j, 8, 2)] for j in (0, 1)]
+    [[0, 2, 1, 3], [1, 3, 2, 0]]
     """
 
     def round(self, number: int, offset: int = 0) -> Round:
         """The batch of a round, in its dominator's own pass."""
-        own, index = divmod(number, len(self.dominators))
-        return self._batch(number, own, self._begins[index] + offset)
+        per_epoch, starts = self.per_epoch, self._starts
+        epoch, turn = divmod(number // len(self.dominators), per_epoch)
+        # whoever is back at its first batch goes around once more, one batch further
+        position = (number + turn // self._lap + offset) % per_epoch
+        return Round(number, epoch, starts[position], starts[position + 1])
 
     @cached_property
-    def _begins(self) -> list[int]:
-        """Where in its pass every dominator begins."""
-        count = len(self.dominators)
-        return [index * self.per_epoch // count for index in range(count)]
+    def _lap(self) -> int:
+        """After how many of its rounds a dominator that goes on by m batches is back where it began."""
+        return self.per_epoch // math.gcd(self.per_epoch, len(self.dominators))
 
     def given(self, me: str) -> list[Iterator[int]]:
         """The rounds of others: a list for every other dominator."""

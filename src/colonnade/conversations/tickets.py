@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from colonnade.conversations.reach import MOST, Reach, ReachState
 from colonnade.conversations.window import Conditions, Window, WindowState
@@ -39,6 +40,7 @@ from colonnade.net.network import Network
 
 UNBOUNDED = 2**62
 OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
+_BASE, _BEGUN, _FINISHED = attrgetter("base"), attrgetter("begun"), attrgetter("finished")
 
 
 def each_ahead(ahead: int, dominators: int) -> int:
@@ -155,17 +157,17 @@ class Tickets:
     @property
     def done(self) -> tuple[int, ...]:
         """How many rounds of every dominator are finished."""
-        return tuple([each.finished for each in self._each])
+        return tuple(map(_FINISHED, self._each))
 
     @property
     def finished(self) -> int:
         """How many rounds are finished."""
-        return sum([each.finished for each in self._each])
+        return sum(map(_FINISHED, self._each))
 
     @property
     def base(self) -> int:
         """How many rounds are finished, without those that have overtaken others."""
-        return sum([each.base for each in self._each])
+        return sum(map(_BASE, self._each))
 
     @property
     def stop(self) -> int:
@@ -197,8 +199,11 @@ class Tickets:
 
     async def opens(self, number: int, extra: int = 0) -> bool:
         """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
-        await self._conditions.until(lambda: self.may_begin(number, extra) or self.past(number), OWN)
-        return self.open_to(number, extra)
+        while not self.open_to(number, extra):
+            if self.past(number):
+                return False
+            await self._conditions.until(lambda: self.may_begin(number, extra) or self.past(number), OWN)
+        return True
 
     async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
         """Wait until something holds that changes with the rounds that are finished, or may begin."""
@@ -206,9 +211,13 @@ class Tickets:
 
     def open_to(self, number: int, extra: int = 0) -> bool:
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
-        if not self.may_begin(number, extra):
-            return False
+        return number < self.end(number, extra) and self.begin(number, extra)
+
+    def begin(self, number: int, extra: int = 0) -> bool:
+        """Begin a round before its `end`; at the keeper, if it has a ticket."""
         own, index = divmod(number, self._dominators)
+        if self.keeper and not self._has_ticket(index, extra):
+            return False
         each = self._each[index]
         if own >= each.begun:
             each.begun = own + 1
@@ -226,6 +235,7 @@ class Tickets:
         """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
         self.state.seen[number] = seen
         self.reach.hear(number % self._dominators)
+        self._conditions.changes += 1  # it says how many shares its dominator uses
 
     def finish(self, numbers: Iterable[int]) -> None:
         """Mark rounds as finished."""
@@ -236,7 +246,7 @@ class Tickets:
             self._each[index].finish(own)
             if self.lead < UNBOUNDED:
                 self.state.marks[index] = [each.begun for each in self._each]
-        self.reach.look_back([each.begun for each in self._each])
+        self.reach.look_back(list(map(_BEGUN, self._each)))
         self._conditions.wake()
 
     def _measure(self, number: int, done: Sequence[int]) -> None:
@@ -254,17 +264,22 @@ class Tickets:
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
         """Whether the round is within its dominator's window and, at the keeper, has a ticket."""
-        own, index = divmod(number, self._dominators)
+        if number >= self.end(number, extra):
+            return False
+        return not self.keeper or self._has_ticket(number % self._dominators, extra)
+
+    def end(self, number: int, extra: int = 0) -> int:
+        """The first round of the same dominator that is beyond its window or the end."""
+        m, reach = self._dominators, self.reach
+        index = number % m
         each = self._each[index]
         base = each.base
+        if index == reach.own and not reach.may_launch(base):
+            return number
         limit = base + self.own_ahead
-        if own >= limit and extra:  # as many beyond its window as the dominator uses, and `extra` at most
-            limit += min(extra, self.reach.beyond(index, base))
-        if own >= limit or own >= each.stop:
-            return False
-        if index == self.reach.own and not self.reach.may_launch(base):
-            return False
-        return not self.keeper or self._has_ticket(index, extra)
+        if extra:  # as many beyond its window as the dominator uses, and `extra` at most
+            limit += min(extra, reach.beyond(index, base))
+        return (limit if limit < each.stop else each.stop) * m + index
 
     def _has_ticket(self, index: int, extra: int) -> bool:
         """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta.
@@ -284,13 +299,23 @@ class Tickets:
         leads = (window.begun - mark[index] for other, mark in enumerate(state.marks) if other != index)
         return all(lead < self.lead for lead in leads)
 
+    @property
+    def changes(self) -> int:
+        """How often a theta came, a round was finished, or a leg began or ended."""
+        return self._conditions.changes
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether there may be thetas that are not due yet: from the end of a leg until the next begins."""
+        return self.state.leg < len(self.state.closed)
+
     def is_due(self, number: int) -> bool:
         """Whether theta of a round may be applied now: one from beyond a pause waits for its end here.
 
         All parties take part in a pause, so nothing from beyond it can come before this party has begun it.
         """
         state = self.state
-        if state.leg >= len(state.closed):
+        if not self.holds_back:
             return True
         own, index = divmod(number, self._dominators)
         return own < state.closed[state.leg][index]
@@ -395,8 +420,10 @@ class Tickets:
 
     def _over(self) -> bool:
         state = self.state
+        if state.leg != state.last:
+            return False
         told = not self.keeper or state.told == len(state.closed)
-        return state.leg == state.last and told and self._at_the_end_of_a_leg()
+        return told and self._at_the_end_of_a_leg()
 
     async def end_early(self, net: Network) -> None:
         """Give no more shares; only the keeper may. `announce` tells the others."""

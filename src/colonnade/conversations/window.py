@@ -13,6 +13,7 @@ import asyncio
 import bisect
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Protocol
 
 from colonnade.errors import JobError
@@ -111,12 +112,33 @@ class Pacing(Protocol):
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
         ...
 
+    def end(self, number: int, extra: int = 0) -> int:
+        """The round before which this one and those after it that have its dominator may begin now.
+
+        Where tickets are needed, those that have one.
+        """
+        ...
+
+    def begin(self, number: int, extra: int = 0) -> bool:
+        """Begin a round before its `end`; False if it needs a ticket and has none."""
+        ...
+
     def read(self, numbers: Iterable[int]) -> None:
         """Note that the weights are read for some rounds."""
         ...
 
     def heard(self, number: int, seen: Sequence[int]) -> None:
         """Note which rounds were finished where a round's theta was computed: so many of every dominator."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """How often something changed that lets rounds begin: while it stands still, none more may."""
+        ...
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether there may be thetas that are not due yet."""
         ...
 
     def is_due(self, number: int) -> bool:
@@ -152,27 +174,29 @@ class Conditions:
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, Callable[[], bool], asyncio.Future[None]]] = []
+        self.changes = 0  # how often somebody changed something
 
     async def until(self, holds: Callable[[], bool], first: int = 0) -> None:
         """Wait until it holds; `first` is the first round that it is about."""
         while not holds():
-            future = asyncio.get_running_loop().create_future()
-            bisect.insort(self._waiting, (first, holds, future), key=lambda wait: wait[0])
-            await future
+            wait = (first, holds, asyncio.get_running_loop().create_future())
+            bisect.insort(self._waiting, wait, key=itemgetter(0))
+            try:
+                await wait[2]
+            except asyncio.CancelledError:
+                self._waiting = [other for other in self._waiting if other is not wait]
+                raise
 
     def wake(self) -> None:
         """Look again at what everybody waits for."""
-        if not self._waiting:
+        self.changes += 1
+        ready = [wait for wait in self._waiting if wait[1]()]
+        if not ready:
             return
-        still = []
-        for first, holds, future in self._waiting:
-            if future.done():
-                continue
-            if holds():
+        self._waiting = [wait for wait in self._waiting if wait not in ready]
+        for _, _, future in ready:
+            if not future.done():
                 future.set_result(None)
-            else:
-                still.append((first, holds, future))
-        self._waiting = still
 
 
 @dataclass
@@ -264,20 +288,35 @@ class Window:
 
     def open_to(self, number: int, extra: int = 0) -> bool:
         """Begin the round, if it may begin now; `extra` rounds more are for a party that lags."""
-        if not self.may_begin(number, extra):
-            return False
+        return self.may_begin(number, extra) and self.begin(number)
+
+    def begin(self, number: int, extra: int = 0) -> bool:
+        """Begin a round before its `end`."""
         self.state.begun = max(self.state.begun, number + 1)
         return True
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
         """Whether the round is within the window, and before the next gate and the end."""
+        return number < self.end(number, extra)
+
+    def end(self, number: int, extra: int = 0) -> int:
+        """The first round that is beyond the window, a gate or the end."""
         state = self.state
-        if number >= state.base + self.ahead + extra or number >= state.stop:
-            return False
-        return not state.gates or number < state.gates[0]
+        end = min(state.base + self.ahead + extra, state.stop)
+        return min(end, state.gates[0]) if state.gates else end
 
     def heard(self, number: int, seen: Sequence[int]) -> None:
         """Do nothing: where dominators take turns nobody says what it has finished."""
+
+    @property
+    def changes(self) -> int:
+        """How often a round was finished, a gate lifted or the end told."""
+        return self._conditions.changes
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether there may be thetas that are not due yet: none."""
+        return False
 
     def is_due(self, number: int) -> bool:
         """Whether theta of a round may be applied now: while a gate is closed none beyond it has begun."""

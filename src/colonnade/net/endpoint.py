@@ -81,7 +81,7 @@ class Endpoint:
         self._mailbox = Mailbox(me, self.peers, self._waits, self._handlers, waiting_limit)
         routes = Routes(me, self.parties, run)
         refuse = self._refuse if strict else _forget
-        self._delivery = Delivery(me, routes, wire, self._take, refuse, size_limit=size_limit)
+        self._delivery = Delivery(me, routes, wire, self._mailbox.put, refuse, size_limit=size_limit)
         self._finished: set[str] = set()
         self.last_words: dict[str, str] = {}  # of peers that ended the run
         wire.attach(self._delivery.deliver, self._lost, self._delivery.restored)
@@ -194,14 +194,12 @@ class Endpoint:
         for _ in range(self._wire.catch_up()):
             await asyncio.sleep(0)
 
-    def _take(self, sender: str, message: Message, size: int) -> None:
-        self._waits.hear(sender)
-        self._mailbox.put(sender, message, size)
-
     def listen(self, kind: type[M], hear: Callable[[str, M], None]) -> None:
+        handle = cast(Handler, hear)
+
         def heard(sender: str, message: Message) -> None:
             try:
-                hear(sender, cast(M, message))
+                handle(sender, message)
             except ColonnadeError as error:
                 self.fail(error)
             self._waits.release(kind, "")

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,6 +32,7 @@ MOST = 1e60
 
 
 _ANY = (-math.inf, math.inf)
+_FLOAT, _WORD = np.dtype(np.float64), np.dtype(np.uint64)
 
 
 class Due(Protocol):
@@ -42,16 +43,11 @@ class Due(Protocol):
         ...
 
 
-_TYPES = {
-    name: np.dtype(name) for name in ("float64", "uint64", "float32", "int64", "int32", "uint16", "uint8")
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Array:
     """An array of this type and shape (None: any length) with every entry from `low` to `high`, or empty."""
 
-    dtype: str
+    dtype: np.dtype[Any]
     shape: tuple[int | None, ...]
     low: float = -math.inf
     high: float = math.inf
@@ -60,7 +56,7 @@ class Array:
     def wrong(self, value: object) -> str:
         if not isinstance(value, np.ndarray):
             return f"a {type(value).__name__} where an array was due"
-        if value.shape == self.shape and value.dtype is _TYPES.get(self.dtype):
+        if value.shape == self.shape and value.dtype is self.dtype:
             # what nearly all messages are, found out with one look: a sum of squares bounds every entry, and
             # NaN is never smaller
             if self.high == math.inf and self.low == -math.inf:
@@ -110,28 +106,28 @@ def floats(*shape: int | None, low: float = -MOST, high: float = MOST) -> Array:
     >>> floats(2).wrong(np.zeros(3)), floats(None, 2, low=0).wrong(np.ones((5, 2)))
     ('(3,) float64 values; (2) float64 were due', '')
     """
-    return Array("float64", shape, low, high)
+    return Array(_FLOAT, shape, low, high)
 
 
 @lru_cache(maxsize=256)
 def words(*shape: int | None) -> Array:
     """Elements of the ring: any will do."""
-    return Array("uint64", shape)
+    return Array(_WORD, shape)
 
 
 def whole(*shape: int | None, low: int = 0, high: int = 2**53, dtype: str = "int64") -> Array:
     """Whole numbers."""
-    return Array(dtype, shape, low, high)
+    return Array(np.dtype(dtype), shape, low, high)
 
 
 def like(own: Numbers) -> Array:
     """An array of the type and shape of one that this party has itself."""
-    return Array(str(own.dtype), own.shape)
+    return Array(own.dtype, own.shape)
 
 
 def octets(*shape: int | None) -> Array:
     """Bytes."""
-    return Array("uint8", shape)
+    return Array(np.dtype(np.uint8), shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +146,7 @@ def finite(values: Numbers) -> Numbers:
 
 
 PACKED = Packed()
-NOTHING = Array("float64", (0,))
+NOTHING = Array(_FLOAT, (0,))
 """An array without entries: a message that says something by being sent."""
 
 

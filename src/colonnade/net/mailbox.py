@@ -54,6 +54,8 @@ class Mailbox:
 
     def put(self, sender: str, message: Message, size: int = 0) -> None:
         """Store a message that came as `size` bytes and wake whoever waits for it, or handle it."""
+        waits = self._waits
+        waits.heard[sender] = waits.now()
         kind = type(message)
         if (handler := self._handlers.get(kind)) is not None:
             handler(sender, message)
@@ -64,20 +66,22 @@ class Mailbox:
                 f"{sender} sends more than {self._me} asked for: {self._waiting} bytes wait unread, "
                 f"at most {self._limit} may"
             )
-            self._waits.fail(refusal)  # what was asked for would be missing: better said now than waited for
+            waits.fail(refusal)  # what was asked for would be missing: better said now than waited for
             raise refusal
         if kind.queued:
             self._queues.setdefault(kind, []).append((sender, message))
             self._sizes[kind] = self._sizes.get(kind, 0) + taken
-            self._waits.release(kind, "")
+            waits.release(kind, "")
         else:
             key = (kind, getattr(message, "tag", -1))
-            found = self._tagged.setdefault(key, {})
-            if sender in found:
+            found = self._tagged.get(key)
+            if found is None:
+                found = self._tagged[key] = {}
+            elif sender in found:
                 raise MalformedMessage(f"{sender} sent {kind.__name__} {key[1]} twice")
             found[sender] = message
             self._sizes[key] = self._sizes.get(key, 0) + taken
-            self._waits.release(key, sender)
+            waits.release(key, sender)
         self._waiting += taken
 
     @property

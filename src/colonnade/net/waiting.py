@@ -41,8 +41,8 @@ class Waits:
         self._deadline = deadline
         self._waits: dict[object, list[_Wait]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._heard: dict[str, float] = {}  # when every peer last said something
-        self._time: Callable[[], float] | None = None  # of the loop that this party runs on
+        self.heard: dict[str, float] = {}  # when every peer last said something
+        self.now: Callable[[], float] = self._first_now  # of the loop that this party runs on
 
     async def until(
         self, key: object, missing: set[str], what: str, *, patient: bool = False, deadlines: float = 1
@@ -84,13 +84,11 @@ class Waits:
                     if not wait.future.done():
                         wait.future.set_exception(error)
 
-    def hear(self, peer: str) -> None:
-        """Note that a peer has just said something."""
-        if self._time is None:
-            loop = asyncio.get_running_loop()
-            # the clock that most loops have, without a function around it
-            self._time = time.monotonic if type(loop).time is asyncio.BaseEventLoop.time else loop.time
-        self._heard[peer] = self._time()
+    def _first_now(self) -> float:
+        """The time of the loop; from now on asked of its clock, if that is the one most loops have."""
+        loop = asyncio.get_running_loop()
+        self.now = time.monotonic if type(loop).time is asyncio.BaseEventLoop.time else loop.time
+        return self.now()
 
     def extend(self, peer: str) -> None:
         """Wait a deadline more for a peer that shows signs of life, but not for ever."""
@@ -103,7 +101,7 @@ class Waits:
 
     def _silences(self, now: float) -> str:
         """For how long every peer has been silent, the longest first."""
-        since = sorted((at, peer) for peer, at in self._heard.items())
+        since = sorted((at, peer) for peer, at in self.heard.items())
         known = (f"{peer} is silent for {now - at:.3g} s" for at, peer in since)
         return ", ".join(known) or "nobody has said a word"
 

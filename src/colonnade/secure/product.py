@@ -41,8 +41,6 @@ DEALT = "dealt"  # r, which hides what T deals: for P and T
 
 
 NARROW, FEW = 16, 2**17  # what of columns, and of words times columns, makes a product quicker than a sum
-KEPT = 2**22  # words that a dealer keeps of a table rather than to make them anew
-STRETCH = 4096  # rows that a dealer makes at a time
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,9 @@ class Lot:
     added: int
 
     @cached_property
-    def rows(self) -> Rows:
-        """The rows of all batches."""
-        return self.batches[0] if len(self.batches) == 1 else np.concatenate(self.batches)
+    def rows(self) -> int:
+        """How many rows all batches have."""
+        return sum(map(len, self.batches))
 
     @cached_property
     def cuts(self) -> list[slice]:
@@ -193,28 +191,25 @@ class OwnerLot:
 class Dealer:
     """T of one block: it makes words, and sees none of anybody's.
 
-    `sizes` are the rows of tables that are gone through again and again.
+    Rows of M are made anew for every batch: to keep them and to gather them takes as long, and memory.
     """
 
-    def __init__(
-        self, streams: PairStreams, roles: Roles, width: int, sizes: Mapping[str, int] | None = None
-    ) -> None:
+    def __init__(self, streams: PairStreams, roles: Roles, width: int) -> None:
         self._streams, self._roles, self.width = streams, roles, width
         self._scored = streams.shared(roles.asker, SCORED, roles)
         self._added = streams.shared(roles.asker, ADDED, roles)
         self._dealt = streams.shared(roles.owner, DEALT, roles)
-        self._sizes = sizes or {}
-        self._kept: dict[str, Words] = {}
 
     def deal(self, lot: Lot) -> tuple[list[Words], Words]:
         """What T adds to the scores of every batch, and what it sends to A: [batches, added, columns]."""
         shape = len(lot.batches), lot.scored, self.width
         v = self._scored.once(lot.tag, math.prod(shape)).reshape(shape) if lot.scored else _NONE
-        a = lot.masks(self._added.once(lot.tag, len(lot.rows) * lot.added)) if lot.added else []
+        a = lot.masks(self._added.once(lot.tag, lot.rows * lot.added)) if lot.added else []
+        masks = self._streams.shared(self._roles.owner, COLUMNS, self._roles, lot.table)
         scores: list[Words] = []
         sums: list[Words] = []
         for k, rows in enumerate(lot.batches):
-            M = self._masks(lot.table, rows)
+            M = masks.table(rows, self.width)
             if lot.scored:
                 scores.append(scores_of(M, v[k]))
             if lot.added:
@@ -223,20 +218,6 @@ class Dealer:
             return scores, _NONE
         r = self._dealt.once(lot.tag, len(sums) * lot.added * self.width)
         return scores, r.reshape(len(sums), lot.added, self.width) + np.stack(sums)
-
-    def _masks(self, table: str, rows: Rows) -> Words:
-        """Rows of M: those of a small table are made once, which is quicker than for every batch."""
-        if table in self._kept:
-            return taken(self._kept[table], rows)
-        stream = self._streams.shared(self._roles.owner, COLUMNS, self._roles, table)
-        size = self._sizes.get(table, 0)
-        if not 0 < size * self.width <= KEPT:
-            return stream.table(rows, self.width)
-        kept = self._kept[table] = np.empty((size, self.width), dtype=np.uint64)
-        for start in range(0, size, STRETCH):
-            some = np.arange(start, min(start + STRETCH, size))
-            kept[start : start + STRETCH] = stream.table(some, self.width)
-        return taken(kept, rows)
 
 
 class Asker:
@@ -255,18 +236,19 @@ class Asker:
 
     def take(self, lot: Lot) -> AskerLot:
         """Make everything that A needs for a lot; nothing of it depends on w or t."""
-        E = taken(self._veiled[lot.table], lot.rows)
-        v: Words = _NONE
+        v = self._hiding(lot) if lot.scored else _NONE
         a: list[Words] = []
+        if lot.added:
+            count = lot.rows * lot.added
+            a = lot.masks(np.stack([stream.once(lot.tag, count) for stream in self._added]))
         scores: list[Words] = []
         sums: list[Words] = []
-        if lot.scored:
-            v = self._hiding(lot)
-            scores = [scores_of(E[cut], v[k]) for k, cut in enumerate(lot.cuts)]
-        if lot.added:
-            count = len(lot.rows) * lot.added
-            a = lot.masks(np.stack([stream.once(lot.tag, count) for stream in self._added]))
-            sums = [self._sums(E[cut], a[k]) for k, cut in enumerate(lot.cuts)]
+        for k, rows in enumerate(lot.batches):
+            E = taken(self._veiled[lot.table], rows)
+            if lot.scored:
+                scores.append(scores_of(E, v[k]))
+            if lot.added:
+                sums.append(self._sums(E, a[k]))
         return AskerLot(v, a, scores, sums)
 
     def _hiding(self, lot: Lot) -> Words:

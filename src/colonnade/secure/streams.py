@@ -27,7 +27,7 @@ from colonnade.secure.protocol import UsedTags
 
 TAGS, PAGE = 16, 2**14  # masks that are made in one go: so many tags, and words, at the most
 SLACK = 8  # words by which a neighbour may be longer
-PAGES = 8  # that are kept
+KEPT = 128  # masks that are kept
 _BLOCK = 16  # bytes that one counter block becomes: two words
 _PIECE = 2**13  # counter blocks that are made at once
 _FEW = 2**15  # words of a tag whose counters are kept for the next
@@ -123,51 +123,64 @@ class Masks:
     """What a party adds to its pieces: the words of some streams, less the words of others, by tag.
 
     Sums follow each other by their tags and are about as long, so the masks of some neighbours are made in
-    one go. What is kept is bounded: a tag behind those that are kept is made alone. `less` is taken from
-    every mask, for who wants it added to its pieces.
+    one go. Each is asked for once and kept until then. What is kept is bounded: a tag behind those that were
+    made with neighbours is made alone. `less` is taken from every mask, for who wants it added to its pieces.
     """
 
     def __init__(self, added: Sequence[Stream], subtracted: Sequence[Stream], less: int = 0) -> None:
         self._added, self._subtracted, self._less = added, subtracted, np.array(less, dtype=np.uint64)
-        self._kept: dict[int, Words] = {}  # by its first tag, a page with a row for every tag
+        self._ahead: dict[int, Words] = {}  # by tag, what nobody has asked for yet
         self._beyond: dict[int, int] = {}  # by topic, the tag after the last that was made with neighbours
         self._pad = np.empty(0, dtype=np.uint64)
 
     def of(self, tag: int, size: int) -> Words:
         """The mask of a sum."""
-        tags = min(TAGS, PAGE // max(size, 1))
-        if tags < 2:
-            return self._made(tag, 1, size)[0, :size]
-        topic = tag >> TOPIC_SHIFT
-        row = (tag - (topic << TOPIC_SHIFT)) % tags
-        page = self._kept.get(tag - row)
-        if page is None or row >= len(page) or size > page.shape[1]:
-            if tag < self._beyond.get(topic, 0):
-                return self._made(tag, 1, size)[0, :size]
-            page = self._kept[tag - row] = self._made(tag - row, tags, size + SLACK)
-            self._beyond[topic] = tag - row + tags
-            if len(self._kept) > PAGES:
-                del self._kept[next(iter(self._kept))]
-        mask: Words = page[row, :size]
+        mask = self._ahead.pop(tag, None)
+        if mask is None or mask.size < size:
+            mask = self._fresh(tag, size)
+        return mask[:size]
+
+    def _fresh(self, tag: int, size: int) -> Words:
+        """The mask of a sum, made now; those of its neighbours are made with it."""
+        tags, topic = min(TAGS, PAGE // max(size, 1)), tag >> TOPIC_SHIFT
+        if tags < 2 or tag < self._beyond.get(topic, 0):
+            alone: Words = self._made(tag, 1, size)[0]
+            return alone
+        first = tag - tag % tags
+        self._beyond[topic] = first + tags
+        self._ahead.update(enumerate(self._made(first, tags, size + SLACK), start=first))
+        mask = self._ahead.pop(tag)
+        while len(self._ahead) > KEPT:
+            del self._ahead[next(iter(self._ahead))]
         return mask
 
     def _made(self, first: int, tags: int, size: int) -> Words:
-        """The masks of some tags in a row."""
+        """The masks of some tags in a row; a long one in stretches, which stay in the processor's cache."""
         blocks = -(-size // 2)
-        counters = np.empty((tags, blocks, 2), dtype=np.uint64)
+        counters = np.empty((tags, min(blocks, _PIECE), 2), dtype=np.uint64)
         counters[:, :, 0] = np.arange(first, first + tags, dtype=np.uint64)[:, None]
-        counters[:, :, 1] = np.arange(blocks, dtype=np.uint64)
+        counters[:, :, 1] = np.arange(counters.shape[1], dtype=np.uint64)
+        total = np.empty(tags * blocks * 2, dtype=np.uint64)
+        for start in range(0, total.size, counters.size):
+            if start:
+                counters[:, :, 1] += _PIECE
+            stretch = total[start : start + counters.size]
+            self._write(counters.reshape(-1)[: stretch.size], stretch)
+        return total.reshape(tags, 2 * blocks)
+
+    def _write(self, counters: Words, total: Words) -> None:
+        """Write the masks of these counter blocks."""
         if self._pad.size < counters.size + 2:  # an encryptor wants room for nearly a block more
             self._pad = np.empty(counters.size + 2, dtype=np.uint64)
-        source, room = counters.reshape(-1).view(np.uint8).data, self._pad.view(np.uint8).data
-        total, words = np.full(counters.size, -self._less), self._pad[: counters.size]
+        source, room = counters.view(np.uint8).data, self._pad.view(np.uint8).data
+        words = self._pad[: counters.size]
+        total.fill(-self._less)
         for stream in self._added:
             stream.write(source, room)
             total += words
         for stream in self._subtracted:
             stream.write(source, room)
             total -= words
-        return total.reshape(tags, 2 * blocks)
 
 
 def _info(*parts: str) -> bytes:

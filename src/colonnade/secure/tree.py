@@ -156,7 +156,7 @@ class TreeSum:
             branch_tag(tag, self._q, tree, node),
             tree=Number(tree, tree),
             node=Number(node, node),
-            values=Array("int64", shape),
+            values=Array(np.dtype(np.int64), shape),
         )
         return branch.values
 

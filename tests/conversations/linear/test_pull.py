@@ -149,9 +149,20 @@ def test_in_step_all_parties_make_as_many_updates(name: str) -> None:
 def test_a_party_without_the_label_waits_for_the_end_of_a_stint_however_long_it_takes() -> None:
     setting = random_tables(active=1)
     network = {"latency_ms": 200, "deadline_s": 1.0}
-    done = run(setting, "afsgd-vp", network=network, train={"epochs": 2, "labels_at": 1})
+    done = run(setting, "afsgd-vp", network=network, train={"epochs": 2, "labels_at": 1, "ahead": 1})
     assert done.result.cost.virtual_seconds is not None
     assert done.result.cost.virtual_seconds > 5
+
+
+def test_where_messages_take_time_a_party_pulls_ahead_of_its_updates() -> None:
+    setting = random_tables(rows=400)
+    network = {"us_per_call": 1000.0, "charge_forward": False, "latency_ms": 1.0}
+    usual, one, two = (
+        run(setting, "asysqn-sgd", network=network, train={"epochs": 2, "evaluate_every": 0, **choice})
+        for choice in ({}, {"ahead": 1}, {"ahead": 2})
+    )
+    took = [each.result.cost.virtual_seconds or 0.0 for each in (usual, one, two)]
+    assert took[0] == took[2] < took[1] / 1.4
 
 
 # -- stopping -----------------------------------------------------------------------------------------

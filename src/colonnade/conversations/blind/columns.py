@@ -18,6 +18,7 @@ import numpy as np
 from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.context import Context
 from colonnade.errors import FixedPointOverflow
+from colonnade.models.linear import rows_of
 from colonnade.secure.product import Columns
 from colonnade.secure.streams import PairStreams, Stream
 
@@ -44,11 +45,12 @@ class Turn:
         """The rotation that changes nothing."""
         return Turn(tuple(np.eye(size) for size in _sizes(width)))
 
-    def turned(self, X: Matrix) -> Floats:
-        """The columns, turned."""
+    def turned(self, X: Matrix, start: int, end: int) -> Floats:
+        """The columns of some rows, turned."""
         if len(self.parts) == 1:
-            return np.asarray(X @ self.parts[0])
-        return np.hstack([np.asarray(X[:, cut] @ part) for cut, part in self._cuts()])
+            return rows_of(X).scores(start, end, self.parts[0])
+        some = X[start:end]
+        return np.hstack([np.asarray(some[:, cut] @ part) for cut, part in self._cuts()])
 
     def back(self, w: Floats) -> Floats:
         """Weights of turned columns as weights of the columns."""
@@ -80,7 +82,8 @@ def pair_streams(context: Context[Any]) -> PairStreams:
 def fixed(X: Matrix, turn: Turn) -> Columns:
     """Columns, turned and rounded; FixedPointOverflow if a value is too large or not a number."""
     with np.errstate(invalid="ignore"):  # what is not a number is refused below
-        return Columns.joined([_rounded(turn.turned(X[part])) for part in _stretches(X.shape[0])])
+        parts = _stretches(int(X.shape[0]))
+        return Columns.joined([_rounded(turn.turned(X, part.start, part.stop)) for part in parts])
 
 
 def _rounded(X: Floats) -> Columns:
@@ -106,7 +109,7 @@ def lengths(X: Columns) -> Floats:
 
 def _stretches(rows: int) -> list[slice]:
     """Rows whose numbers stay in the processor's cache from one step to the next."""
-    return [slice(start, start + STRETCH) for start in range(0, max(1, rows), STRETCH)]
+    return [slice(start, min(start + STRETCH, rows)) for start in range(0, max(1, rows), STRETCH)]
 
 
 def _sizes(width: int) -> list[int]:

@@ -154,7 +154,7 @@ class HiddenTraining:
 
     async def _dealt(self, lot: Open) -> Sines | None:
         """What A and B need for the sines of a lot's rows."""
-        line, count, streams = self._line(), len(lot.lot[0].rows), self.context.streams
+        line, count, streams = self._line(), lot.lot[0].rows, self.context.streams
         if self.loss == "squared" or self.me not in self.pair:
             return None
         if self.me == self.pair.dealer:

@@ -100,7 +100,7 @@ class PairProducts:
                 due = whole(1, low=1, high=max(1, ROOM // self.context.train.rows))
                 width = int((await self.net.recv(Announce, roles.owner, tag, values=due)).values[0])
                 if self.me == roles.dealer:
-                    side.dealer = Dealer(streams, roles, width, {"train": self.context.train.rows})
+                    side.dealer = Dealer(streams, roles, width)
                 else:
                     await self._receive(side, tag, width)
 
@@ -233,7 +233,7 @@ class PairProducts:
 
     async def _charge(self, lot: Lot, side: Side) -> None:
         width = next(each.width for each in (side.owner, side.asker, side.dealer) if each is not None)
-        await self.context.charge(len(lot.rows) * width * (lot.scored + lot.added))
+        await self.context.charge(lot.rows * width * (lot.scored + lot.added))
 
 
 def _alike(values: Words, own: Words) -> Words:

@@ -77,13 +77,13 @@ class BlindScorer:
     async def _veil(self, session: Session, roles: Roles, lot: Lot) -> None:
         """Send the label holder the veiled rows, and the dealer how wide they are; at an owner."""
         owner = Owner(session.streams, roles, {TABLE: self.columns})
-        await session.net.send(self.asks, Veiled(lot.tag, owner.veiled_rows(TABLE, lot.rows)))
+        await session.net.send(self.asks, Veiled(lot.tag, owner.veiled_rows(TABLE, lot.batches[0])))
         await session.net.send(roles.dealer, Announce(lot.tag, np.array([owner.width])))
 
     async def _ask(self, session: Session, lot: Lot) -> Words:
         """What the label holder adds: its own block's scores, and those of veiled rows."""
         unit = float(self.holding.arrays["unit"][0])
-        X, rows = rows_of(self.holding.X, lot.rows), len(lot.rows)
+        X, rows = rows_of(self.holding.X, lot.batches[0]), lot.rows
         own = X.scores(0, rows, np.asarray(self.holding.arrays["w"])) * (2.0**BITS / unit)
         if not float(np.abs(own).max(initial=0.0)) < 2.0**62:
             raise FixedPointOverflow("a row's score does not fit the range of the model; is a column off?")

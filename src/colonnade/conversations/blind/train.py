@@ -37,7 +37,7 @@ from colonnade.messages import Announce, Topic, tag_of
 from colonnade.net.expect import whole
 from colonnade.secure.product import Columns
 
-LOT = 4096  # rows whose products are prepared together
+LOT = 12288  # rows, by vectors, whose products are prepared together
 
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
@@ -175,7 +175,7 @@ class BlindTraining:
         """Make rounds until so many are done; all of them lie in one epoch."""
         schedule = self.schedule
         vectors = self.both if self.context.plan.settings.estimator == "saga" else self.p
-        width, together = vectors.stop, max(1, LOT // schedule.largest)
+        width, together = vectors.stop, max(1, LOT // (schedule.largest * vectors.stop))
         flying: deque[Flight] = deque()
         while self.done < stop:
             if self.since >= self.lasts:

@@ -28,7 +28,7 @@ from colonnade.arrays import Rows, Words
 from colonnade.conversations.context import Context, Measuring
 from colonnade.messages import Announce, Dealt, Topic, Unveil, Veil, Veiled, tag_of
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.expect import MOST, PACKED, Number, out_of_turn, said_by, whole, words
+from colonnade.net.expect import MOST, Array, Number, out_of_turn, whole, words
 from colonnade.secure.product import Asker, AskerLot, Columns, Dealer, Lot, Owner, OwnerLot, cuts_of
 from colonnade.secure.protocol import SecureSum
 from colonnade.secure.streams import Roles
@@ -111,14 +111,13 @@ class Verbs:
                 await self.net.send(roles.dealer, width)
                 self.part = np.zeros((vectors, self._owner.width), dtype=np.uint64)
         widths: dict[Roles, int] = {}
-        again = {"train": self.sizes["train"]}  # other tables are scored now and then
         for roles in self.roles:
             if me in (roles.dealer, self.asker):
                 due = whole(1, high=max(1, ROOM // max(1, *self.sizes.values())))
                 announced = await self.net.recv(Announce, roles.owner, tag_of(Topic.BLIND, 0), values=due)
                 widths[roles] = int(announced.values[0])
                 if me == roles.dealer:
-                    self._dealers[roles.owner] = Dealer(streams, roles, widths[roles], again)
+                    self._dealers[roles.owner] = Dealer(streams, roles, widths[roles])
         if self._owner is not None:
             await self._veil(self._owner)
         if self.asks:
@@ -199,7 +198,7 @@ class Verbs:
         pieces = [dealt[batch] for dealt in lot.dealt_scores]
         if lot.owned is not None:
             part = self.part[vectors]
-            veil = await net.recv(Veil, self.asker, tag, moved=PACKED, weights=words(*part.shape))
+            veil = await net.recv(Veil, self.asker, tag, moved=self._moved, weights=words(*part.shape))
             self._apply(veil)
             pieces.append(lot.owned.scores(batch, part + veil.weights))
         self._due = None
@@ -243,7 +242,7 @@ class Verbs:
             for owner, moved in self._due.moved.items():
                 await self.net.send(owner, Veil(tag, moved, NOTHING, self.versions[owner]))
         elif self._owner is not None:
-            self._apply(await self.net.recv(Veil, self.asker, tag, moved=PACKED, weights=words(0, 0)))
+            self._apply(await self.net.recv(Veil, self.asker, tag, moved=self._moved, weights=words(0, 0)))
         self._due = None
 
     def clear(self, vectors: slice) -> None:
@@ -269,12 +268,17 @@ class Verbs:
 
     # -- within -------------------------------------------------------------------------------------
 
+    @property
+    def _moved(self) -> Array:
+        """What the next Veil has to bring an owner: words for every row of a batch that is added, or none."""
+        due = self._due
+        return words(0, 0) if due is None else words(due.lot.lot.added, len(due.lot.lot.batches[due.batch]))
+
     def _apply(self, veil: Veil) -> None:
         """At an owner: what the label holder has added since the last message."""
-        if self._due is not None and self._due.lot.owned is not None:
-            with said_by(self.asker):
-                change = self._due.lot.owned.add(self._due.batch, veil.moved)
-            self.part[self._due.vectors] += change
+        due = self._due
+        if due is not None and due.lot.owned is not None:
+            self.part[due.vectors] += due.lot.owned.add(due.batch, veil.moved)
             self.versions[self.net.me] += 1
         of_version(self.asker, veil, self.versions[self.net.me])
 
@@ -293,7 +297,7 @@ class Verbs:
         return tag_of(Topic.BLIND, number * len(self.roles) + block)
 
     async def _charge(self, lot: Lot, width: int) -> None:
-        await self.context.charge(len(lot.rows) * width * (lot.scored + lot.added))
+        await self.context.charge(lot.rows * width * (lot.scored + lot.added))
 
 
 def of_version(sender: str, veil: Veil, due: int) -> None:

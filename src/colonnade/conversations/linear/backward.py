@@ -65,12 +65,14 @@ class BackwardConversation:
         # work is chosen when there is time for it: by then more rounds are open and more thetas have come
         self.worker = Worker()
         self.joined = plan.network.join
+        self.classes = self.trainer.block.w.shape[1:]
         # all parties must step in the same order where one H is over all blocks
         self.in_order = self.trainer.joint is not None
         # work on several rounds is done at once: their scores are one product, their thetas one update
         self.joins = plan.network.join and not self.in_order
         self.waiting: list[tuple[Round, Floats]] = []  # thetas of others that nobody has stepped on yet
         self.upcoming: dict[int, int] = {}  # the next round of every list to give shares to
+        self.looked = -1  # what had changed in the window when no more of them could begin
         self.serving = False  # whoever steps on thetas of others gives the shares that this opens as well
         self.begun: dict[int, Round] = {}  # rounds of others whose theta is to come
         self.paces = len(self.schedule.dominators) if isinstance(self.window, Tickets) else 0
@@ -125,6 +127,8 @@ class BackwardConversation:
 
     def _may_give(self) -> bool:
         """Whether a round that this party has not given its share to may begin now."""
+        if self.looked == self.window.changes:
+            return False
         may_begin, extra = self.window.may_begin, self.trainer.staleness
         return any(may_begin(number, extra) for number in self.upcoming.values())
 
@@ -154,11 +158,15 @@ class BackwardConversation:
     def _opened(self) -> list[Round]:
         """Begin every round that may begin now, of whoever is behind first; or one, if none are joined."""
         batches: list[Round] = []
-        upcoming, extra, open_to = self.upcoming, self.trainer.staleness, self.window.open_to
+        upcoming, extra, window = self.upcoming, self.trainer.staleness, self.window
         for place in sorted(upcoming, key=upcoming.__getitem__):
-            while (self.joined or not batches) and open_to(number := upcoming[place], extra):
+            number = upcoming[place]
+            end = window.end(number, extra)
+            while number < end and (self.joined or not batches) and window.begin(number, extra):
                 batches.append(self.schedule.round(number))
-                upcoming[place] = next(self.lists[place])
+                number = upcoming[place] = next(self.lists[place])
+        if self.joined:
+            self.looked = window.changes
         return batches
 
     async def _give_again(self) -> None:
@@ -196,7 +204,8 @@ class BackwardConversation:
             self.trainer.tally.launched += 1
             await self.net.spread(Backward(tag, theta, seen))
             self.window.heard(number, seen)
-            await self.window.due(number)
+            if self.window.holds_back:
+                await self.window.due(number)
             share = await self.step_on((batch, theta))
 
     async def step_on(self, own: tuple[Round, Floats]) -> Floats | None:
@@ -248,7 +257,7 @@ class BackwardConversation:
         self.serving = False
         if self.waiting:
             await asyncio.sleep(0)  # `dominate` asks for the worker before this does so again
-        if self.waiting:
+        if self.waiting and self.window.holds_back:
             await self.window.due(self.waiting[0][0].number)
 
     def _taken(self) -> list[tuple[Round, Floats]]:
@@ -256,6 +265,8 @@ class BackwardConversation:
         if not self.joins:
             return []
         here, self.waiting = self.waiting, []
+        if not self.window.holds_back:
+            return here
         due = [each for each in here if self.window.is_due(each[0].number)]
         if len(due) < len(here):
             self.waiting = [each for each in here if not self.window.is_due(each[0].number)]
@@ -276,8 +287,9 @@ class BackwardConversation:
         if batch is None:
             raise ProtocolError(f"{sender} sent theta of round {number}, which is over or has not begun")
         # with one H the questions that ride along add to it, and how many is known when its turn comes
-        size = (None,) if self.in_order else (batch.end - batch.start, *self.trainer.block.w.shape[1:])
-        expect(sender, message, {"theta": floats(*size)})
+        due = floats(None) if self.in_order else floats(batch.end - batch.start, *self.classes)
+        if due.wrong(message.theta):
+            expect(sender, message, {"theta": due})
         if len(message.seen) != self.paces or min(message.seen, default=0) < 0:
             raise ProtocolError(f"{sender} sent {message.seen} with theta of round {number}")
         return batch

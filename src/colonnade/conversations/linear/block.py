@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
-from operator import attrgetter
+from operator import itemgetter
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -25,7 +24,7 @@ from colonnade.regularizers import Penalty
 
 Thetas = Sequence[tuple[Round, Floats]]
 
-_PLACE = attrgetter("epoch", "start", "number")
+_PLACE = itemgetter(1, 2, 0)  # epoch, start, number
 
 FIRST_LOOK = 16
 """Updates of an epoch after which delays that grow are seen first; then after twice as many, and so on."""
@@ -99,9 +98,10 @@ class Block:
             if len(run) == 1:
                 shares[run[0].number] = self.scores(run[0])
                 continue
-            joined = self.scores(run[0]._replace(end=run[-1].end))
-            for batch in run:
-                shares[batch.number] = joined[batch.start - run[0].start : batch.end - run[0].start]
+            first = run[0].start
+            joined = self.rows(run[0].epoch).scores(first, run[-1].end, self.w)
+            for number, _, start, end in run:
+                shares[number] = joined[start - first : end - first]
         return [shares[batch.number] for batch in batches]
 
     def estimate(self, thetas: Thetas) -> Floats:
@@ -149,14 +149,15 @@ def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Ro
     """
     if len(batches) == 1:
         return [list(batches)]
-    ordered = sorted(batches, key=_PLACE)
-    runs = [[batch] for batch in ordered[:1]]
-    for last, batch in pairwise(ordered):
-        follows = last.end == batch.start and last.epoch == batch.epoch
-        if follows and (not alike or last.size == batch.size):
+    runs: list[list[Round]] = []
+    end, size, shuffle = -1, 0, -1
+    for batch in sorted(batches, key=_PLACE):
+        _, epoch, start, stop = batch
+        if start == end and epoch == shuffle and (not alike or stop - start == size):
             runs[-1].append(batch)
         else:
             runs.append([batch])
+        end, size, shuffle = stop, stop - start, epoch
     return runs
 
 

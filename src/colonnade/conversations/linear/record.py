@@ -154,8 +154,13 @@ def backward_stale(job: Job, ahead: int, label_holders: int) -> int:
 
 
 def pull_ahead(job: Job, label_holders: int) -> int:
-    """Batches in flight at every party that pulls."""
-    ahead = job.train.ahead or 1
+    """Batches in flight at every party that pulls: what the job says or, where messages take time, two.
+
+    With one a party waits for its own scores before every update. Where they are there at once a second one
+    would only make weights older, and where the job bounds delays it would take room from slow parties.
+    """
+    waits = job.world in ("network", "mpi") or job.network.latency_ms > 0
+    ahead = job.train.ahead or (2 if waits and job.train.max_delay is None else 1)
     lead_of(ahead, label_holders, job.train.max_delay)
     return ahead
 
@@ -223,6 +228,7 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
         chosen,
         lead=backward_lead(job, pace.ahead, holders),
         stale=backward_stale(job, pace.ahead, holders),
+        stale_where_it_pays=job.train.stale is None,
     )
 
 

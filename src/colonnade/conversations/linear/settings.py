@@ -22,9 +22,10 @@ class LinearSettings(Section, frozen=True):
 
     `pairs` is where a quasi-Newton direction has its curvature from ("none": steps go along the gradient),
     `pair_every` how many rounds lie between two pairs, and `memory` how many are kept. `stale` is how many
-    rounds beyond the window a party may score while it is behind. `lead` is how many rounds a party that
-    pulls for itself may be ahead of the slowest or, in the backward conversation, how many a dominator may
-    launch between two of another.
+    rounds beyond the window a party may score while behind; `stale_where_it_pays`: only where rounds get
+    faster by that, as the job does not say. `lead` is how many rounds a party that pulls for itself may
+    be ahead of the slowest or, in the backward conversation, how many a dominator may launch between two of
+    another.
     """
 
     estimator: EstimatorName
@@ -35,4 +36,5 @@ class LinearSettings(Section, frozen=True):
     direction_step: float | Literal["auto"]
     stale: int
     reshuffle: bool
+    stale_where_it_pays: bool = False
     lead: int = UNBOUNDED

@@ -35,6 +35,9 @@ from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.estimators import ESTIMATORS, Svrg
 
+FAR_MORE = 4
+"""Times that a call must cost what numbers cost, so that joining them pays."""
+
 
 @dataclass
 class Tally:
@@ -116,18 +119,21 @@ class Trainer:
     def reach(self) -> int:
         """What `staleness` may be."""
         plan = self.context.plan
-        alone = isinstance(self.window, Tickets) and not (plan.network.join and self.joining_pays)
-        return 0 if alone else plan.settings.stale
+        stale, asked = plan.settings.stale, not plan.settings.stale_where_it_pays
+        alone = isinstance(self.window, Tickets) and not (plan.network.join and (asked or self.joining_pays))
+        return 0 if alone else stale
 
     @property
     def joining_pays(self) -> bool:
-        """Whether a call costs more than the stored numbers of a batch, so that one for many is cheaper.
+        """Whether a call costs far more than the numbers that a batch of every dominator touches.
 
-        Where it is not, shares ahead make weights older and no party faster.
+        Then one call for many batches is hardly longer than one for one. Where numbers count, shares ahead
+        make a slow party's updates ever longer, and its weights older than its speed does.
         """
         network, n = self.context.plan.network, self.schedule.rows
-        values = self.block.all_rows.values(0, n) * self.context.plan.pace.batch / n
-        return values * network.ns_per_value * 1e-3 <= network.us_per_call
+        rows = len(self.schedule.dominators) * self.context.plan.pace.batch
+        touched = self.block.all_rows.values(0, n) * rows / n * (2 if network.charge_forward else 1)
+        return FAR_MORE * touched * network.ns_per_value * 1e-3 <= network.us_per_call
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
@@ -135,7 +141,9 @@ class Trainer:
         if isinstance(self.window, Tickets):
             await self.context.net.catch_up()  # or it would seem that nobody had used the shares it was given
         self.tally.behind = len(thetas) > 1
-        await self._finished([batch.number for batch, _ in thetas])
+        if self._finished([batch.number for batch, _ in thetas]):
+            # a party that never has to wait for another must still let `measure` see these weights
+            await asyncio.sleep(0)
 
     async def apply(self, thetas: Thetas) -> None:
         """Make one step of the own block from some thetas."""
@@ -149,21 +157,22 @@ class Trainer:
         else:
             self.curvature.step(thetas, self.steps)
 
-    async def _finished(self, numbers: Sequence[int]) -> None:
-        """Count the updates and their delays, and move the window."""
+    def _finished(self, numbers: Sequence[int]) -> bool:
+        """Count the updates and their delays, and move the window; whether another epoch begins."""
         delays, window = self.steps.delays, self.window
         finished, base = window.finished, window.base
         for number in numbers:
             delays.apply(number, finished)
-            self.given.pop(number, None)
+            if self.given:
+                self.given.pop(number, None)
         self.tally.updates += len(numbers)
         window.finish(numbers)
         per_epoch = self.schedule.per_epoch
-        if window.base // per_epoch > base // per_epoch:
-            delays.turn()
-            self.block.keep(self.schedule.epochs_of(window.numbers()))
-            # a party that never has to wait for another must still let `measure` see these weights
-            await asyncio.sleep(0)
+        if window.base // per_epoch == base // per_epoch:
+            return False
+        delays.turn()
+        self.block.keep(self.schedule.epochs_of(window.numbers()))
+        return True
 
     def reply(self, batch: Round, z: Floats) -> Floats:
         """What a dominator sends back: theta, and the answers to what rode with the scores."""

@@ -6,6 +6,8 @@ copied instead, and its size is computed: that is the same to the last byte, wit
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from colonnade.arrays import Numbers
@@ -58,7 +60,12 @@ def _number(value: int) -> int:
 
 
 def _array(values: Numbers) -> int:
+    """The bytes of an array."""
+    return _shaped(values.shape, values.nbytes)
+
+
+@lru_cache(maxsize=256)  # a run has arrays of few shapes
+def _shaped(shape: tuple[int, ...], bytes_: int) -> int:
     """The bytes of an array: its type and shape, how many bytes follow, and these."""
-    bytes_ = values.nbytes
     length = 2 if bytes_ < _BYTE else 3 if bytes_ < _SHORT else 5
-    return _TYPED + sum([_number(size) for size in values.shape]) + length + bytes_
+    return _TYPED + sum([_number(size) for size in shape]) + length + bytes_
