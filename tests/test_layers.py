@@ -12,7 +12,7 @@ import colonnade
 ROOT = Path(colonnade.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "arrays"),
+    ("errors", "arrays", "lean"),
     ("job", "messages", "disk", "plain"),
     ("losses", "regularizers", "result", "search", "test_scores", "timeline", "findings"),
     ("metrics", "data", "shares", "records"),

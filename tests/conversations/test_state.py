@@ -19,7 +19,8 @@ from tests.oracles.tables import random_tables, run
 from colonnade.conversations.cascade.client import Client
 from colonnade.conversations.cascade.waves import Waves
 from colonnade.conversations.kernel.kernel import KernelConversation
-from colonnade.conversations.linear.lbfgs_joint import Joint, StepQuestion
+from colonnade.conversations.linear.joint_questions import StepQuestion
+from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
 from colonnade.conversations.linear.pull import PullConversation
 from colonnade.conversations.linear.trainer import Trainer

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colonnade.conversations.lateness import UNBOUNDED, bound, each_ahead, lead_within
 from colonnade.conversations.linear.block import Delays
-from colonnade.conversations.tickets import UNBOUNDED, Tickets, bound, each_ahead, lead_within
+from colonnade.conversations.tickets import Tickets
 from colonnade.errors import JobError, ProtocolError
 from colonnade.messages import Enough, Message
 

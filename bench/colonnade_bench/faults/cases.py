@@ -17,6 +17,16 @@ PARTIES = ("bank", "shop", "telco")
 CLEAR, BLIND = {"labels": "clear"}, {"labels": "blind"}
 
 
+@dataclass
+class Fate:
+    """What became of one run in which something of a party was to be struck down."""
+
+    case: str
+    party: str
+    struck: bool = False  # whether there was still something to strike
+    outcome: str = "equal"  # to what an undisturbed run ends with, or what is wrong
+
+
 @dataclass(frozen=True)
 class Case:
     """A job in one word; `exact`: its result does not depend on which message came first."""

@@ -28,7 +28,7 @@ import numpy as np
 
 from colonnade.arrays import Arrays
 from colonnade.deploy.terms import Terms, check_terms
-from colonnade_bench.faults.cases import BLIND, CLEAR, Case
+from colonnade_bench.faults.cases import BLIND, CLEAR, Case, Fate
 from colonnade_bench.faults.companies import NAMES, Companies, wait_for
 
 CASES = (
@@ -56,14 +56,10 @@ WAIT_S = 90.0  # how long the job lets a company be away
 
 
 @dataclass
-class Struck:
-    """What became of one run in which something was struck down."""
+class Struck(Fate):
+    """What became of one run between daemons, of which one, or a process of it, was to be struck down."""
 
-    case: str
-    strike: str
-    party: str
-    struck: bool  # whether there was still something to strike
-    outcome: str  # equal, or what is wrong
+    strike: str = ""  # one of `STRIKES`
     cuts: list[str] = field(default_factory=list)  # why, as the companies' journals say it
     seconds: float = 0.0  # from the strike to the end of the run
 
@@ -174,7 +170,7 @@ def _struck(scene: Scene, strike: str, party: str, moment: float) -> Struck:
     """One run in which something is struck down at a moment of its life, from 0 to 1."""
     companies, anew = scene.companies, strike == "aligning"
     party = NAMES[0] if strike == "proposer" else party
-    result = Struck(scene.case.name, strike, party, struck=False, outcome="equal")
+    result = Struck(scene.case.name, party, strike=strike)
     companies.restore(scene.saved)
     model = scene.model
     if anew:

@@ -29,7 +29,7 @@ from colonnade.errors import ColonnadeError
 from colonnade.run.launch import launch
 from colonnade.run.party import Share
 from colonnade.run.world import CHECKPOINTS, PARTIES, Launch
-from colonnade_bench.faults.cases import BLIND, CLEAR, Case, order_of
+from colonnade_bench.faults.cases import BLIND, CLEAR, Case, Fate, order_of
 
 CASES = (
     Case("vfb-saga", sections={"secure": CLEAR}),
@@ -50,14 +50,10 @@ CALIBRATIONS = 3  # undisturbed runs that say how long a process lives
 
 
 @dataclass
-class Killed:
+class Killed(Fate):
     """What became of one run whose party was to be killed."""
 
-    case: str
-    party: str
-    after_s: float  # of the life of its process
-    struck: bool  # whether the process still lived then
-    outcome: str  # equal, or what is wrong
+    after_s: float = 0.0  # of the life of its process
     error: str = ""  # what the launcher said when the party was gone
     ended_s: float = 0.0  # how long after the kill the launcher said so
 
@@ -189,7 +185,7 @@ def _killed(victim: Victim, party: str, moment: float, out: Path) -> Killed:
     if victim.begin.is_dir():
         shutil.copytree(victim.begin, out)
     after = moment * victim.life_s[party]
-    result = Killed(victim.case.name, party, after, struck=False, outcome="equal")
+    result = Killed(victim.case.name, party, after_s=after)
     again = replace(victim.order, out=out, resume=True)
     with _murderer(out / PARTIES / party, after) as struck:
         try:

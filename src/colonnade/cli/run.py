@@ -11,6 +11,7 @@ import click
 from colonnade.cli.machine import print_json
 from colonnade.errors import ColonnadeError
 from colonnade.job import World
+from colonnade.lean import import_scipy
 
 if TYPE_CHECKING:
     from colonnade.job import Job
@@ -95,6 +96,7 @@ def _run(
     if job.world == "network" and nursery.SUPPORTED:
         nursery.warm()  # it imports while this process does, and reads the files
 
+    import_scipy()
     from colonnade.cli.folder import claim, store_run
     from colonnade.cli.progress import progress
     from colonnade.run.resolve import compose

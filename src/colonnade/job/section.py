@@ -27,7 +27,7 @@ def _said(value: object) -> object:
     """A value without the fields of sections that are as they are by default."""
     match value:
         case Section():
-            there = [(field, getattr(value, field.name)) for field in _fields(type(value))]
+            there = [(field, getattr(value, field.name)) for field in fields_of(type(value))]
             return {field.encode_name: _said(each) for field, each in there if not _is_default(each, field)}
         case dict():
             return {key: _said(each) for key, each in value.items()}
@@ -37,7 +37,7 @@ def _said(value: object) -> object:
 
 
 @cache
-def _fields(kind: type[Section]) -> tuple[msgspec.structs.FieldInfo, ...]:
+def fields_of(kind: type[Section]) -> tuple[msgspec.structs.FieldInfo, ...]:
     """The fields of a kind of section, whose types take long to read."""
     return msgspec.structs.fields(kind)
 

@@ -83,7 +83,9 @@ class Delivery:
             raise self._too_long(known, len(payload))
         line, wire = self._lines[to], self._wire
         sequence = line.number()
-        frame = pack(self._header(line, to, DATA, sequence), payload, checked=self._checked)
+        line.report()
+        header = (DATA, self._routes.to[to], sequence, line.taken)
+        frame = pack(header, payload, checked=self._checked)
         size = len(frame)
         self.meter.sent(known, to, size, *wire.framing(size))
         if not wire.lossless:
@@ -206,7 +208,8 @@ class Delivery:
             message = decode(payload)
             size, meter = len(frame), self.meter
             meter.received_messages += 1
-            meter.received_bytes += size + sum(self._wire.framing(size))
+            length, sealed = self._wire.framing(size)
+            meter.received_bytes += size + length + sealed
             self._take(sender, message, size)
         except RefusedMessage as refusal:
             # the frames behind it were taken as well and must still be delivered

@@ -43,7 +43,7 @@ class Header(NamedTuple):
     acknowledged: int
 
 
-def pack(header: Header, payload: bytes = b"", *, checked: bool = True) -> bytes:
+def pack(header: Header | tuple[int, int, int, int], payload: bytes = b"", *, checked: bool = True) -> bytes:
     """The bytes of a frame, with a checksum if `checked`."""
     kind, route, sequence, acknowledged = header
     if checked:

@@ -113,13 +113,13 @@ def weighed(message: Message) -> Weighed:
     """What is to be counted of a message."""
     kind = type(message)
     payload = 0
-    for name in _arrays(kind):
+    for name in arrays_of(kind):
         payload += getattr(message, name).nbytes
     # the tag's topic, not the tag itself: a table of what was sent must not grow with the rounds
     return kind, getattr(message, "tag", 0) >> TOPIC_SHIFT, payload
 
 
 @cache
-def _arrays(kind: type[Message]) -> tuple[str, ...]:
+def arrays_of(kind: type[Message]) -> tuple[str, ...]:
     """The names of the fields of a message that are arrays."""
     return tuple(field.name for field in msgspec.structs.fields(kind) if field.type == Numbers)

@@ -30,6 +30,7 @@ from typing import IO, Protocol
 
 import msgspec
 
+from colonnade.lean import import_scipy
 from colonnade.run.garbage import YOUNG
 
 SUPPORTED = sys.platform == "linux"  # elsewhere, what was imported may not survive a fork
@@ -254,11 +255,19 @@ def _become(request: Request, descriptors: list[int]) -> int:
 
 def main(line: socket.socket) -> None:
     """Import, then start whatever party is asked for."""
+    import_scipy()
     import scipy.special  # noqa: F401  every holder of labels would import it in the middle of its first round
 
     import colonnade.conversations.linear.record
     import colonnade.run.worker  # noqa: F401
+    from colonnade.job.section import Section, fields_of
+    from colonnade.messages import Message
+    from colonnade.net.meter import arrays_of
 
+    for message in Message.__subclasses__():  # once here, and not at every party
+        arrays_of(message)
+    for section in Section.__subclasses__():
+        fields_of(section)
     gc.collect()
     gc.freeze()  # what is there already is nobody's garbage, and need not be copied to be looked at
     gc.set_threshold(YOUNG)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.oracles.sgd import SCALAR_LOSSES, objective, pooled_sgd
 from tests.oracles.tables import pooled, random_tables, run, weights
 
-from colonnade.conversations.tickets import bound, each_ahead
+from colonnade.conversations.lateness import bound, each_ahead
 from colonnade.errors import ProtocolError
 from colonnade.losses import LOSSES
 from colonnade.messages import Backward, Message

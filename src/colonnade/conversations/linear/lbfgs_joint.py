@@ -37,6 +37,12 @@ from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
 from colonnade.conversations.linear.caution import Caution, Watch
 from colonnade.conversations.linear.heavy import hidden_curvature
+from colonnade.conversations.linear.joint_questions import (
+    CurvatureQuestion,
+    JointQuestion,
+    ProductsQuestion,
+    StepQuestion,
+)
 from colonnade.conversations.linear.piggyback import Riders
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.steps import StepSizes
@@ -46,74 +52,12 @@ from colonnade.messages import Topic
 from colonnade.models.linear import longest_row, rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.lanczos import Lanczos
-from colonnade.optim.lbfgs import Inverse, LimitedMemory
+from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.optim.steps import Smoothness
 
 SAMPLE = 2048
 STEEPEST = 4  # pinned directions
 FIRST, AGAIN = 10, 6  # products to find them, from a random vector and from those found before
-
-
-@dataclass(frozen=True, eq=False)
-class StepQuestion:
-    """Asks for the inner products that H v needs.
-
-    `v` is a gradient times `zoom`; `inverse` is H and `steepest` the largest curvature as they were when the
-    gradient was computed.
-    """
-
-    v: Floats
-    zoom: float
-    inverse: Inverse
-    steepest: float
-    piece: Floats
-
-    @property
-    def answer_size(self) -> int:
-        return self.piece.size + 2  # and the step, and a word of caution
-
-
-@dataclass(frozen=True, eq=False)
-class CurvatureQuestion:
-    """Asks for L'' X s of the sample; `s` is how far the weights moved since the last pair, times `zoom`.
-
-    `penalty` is the regulariser's part of y, which needs no other party.
-    """
-
-    s: Floats
-    zoom: float
-    penalty: Floats
-    scores: Floats  # [2, sample, ...]: X s and X w
-
-    @property
-    def piece(self) -> Floats:
-        return self.scores.ravel()
-
-    @property
-    def answer_size(self) -> int:
-        return int(self.scores[0].size)
-
-
-@dataclass(frozen=True, eq=False)
-class ProductsQuestion:
-    """Asks for the inner products of a new pair with the stored vectors, as they were after `changes`."""
-
-    s: Floats
-    y: Floats
-    zoom: float
-    dots: Floats
-    changes: int
-
-    @property
-    def piece(self) -> Floats:
-        return self.dots.ravel()
-
-    @property
-    def answer_size(self) -> int:
-        return self.dots.size
-
-
-JointQuestion = StepQuestion | CurvatureQuestion | ProductsQuestion
 
 
 @dataclass
@@ -272,9 +216,7 @@ class Joint:
         state = self.state
         if state.steepest is None:
             start = np.asarray(self.context.rng(2).standard_normal(self.block.w.shape))
-            if (
-                start.ndim > 1
-            ):  # the same for every class moves no probability, and the gradient knows none of it
+            if start.ndim > 1:  # the same for every class moves no probability: no gradient knows of it
                 start -= start.mean(axis=1, keepdims=True)
             values, pairs = await self._lanczos(start, FIRST)
         else:

@@ -16,11 +16,11 @@ from colonnade.conversations.blind.predict import BlindScorer
 from colonnade.conversations.blind.predict import together as blind_together
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.conversation import Conversation, Space, penalty
+from colonnade.conversations.lateness import UNBOUNDED, each_ahead, lead_within, stale_within
 from colonnade.conversations.linear import backward, pull
 from colonnade.conversations.linear.settings import LinearSettings, Pairs
 from colonnade.conversations.pooling import pooled_optimum
 from colonnade.conversations.predict import Holding, Scorer, SummedPart
-from colonnade.conversations.tickets import UNBOUNDED, each_ahead, lead_within, stale_within
 from colonnade.conversations.window import check_delay
 from colonnade.errors import JobError
 from colonnade.job import Job

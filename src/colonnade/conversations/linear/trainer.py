@@ -19,6 +19,7 @@ from colonnade.conversations.checkpoint import WindowGates
 from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.cost import charge
 from colonnade.conversations.evaluate import Evaluation, Mark, Marks
+from colonnade.conversations.lateness import each_ahead
 from colonnade.conversations.linear.block import Block, Delays, Thetas, scored_by
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
@@ -28,7 +29,7 @@ from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.linear.tune import SAMPLE, Tuner
 from colonnade.conversations.schedule import OwnPasses, Round, Schedule
-from colonnade.conversations.tickets import Tickets, each_ahead
+from colonnade.conversations.tickets import Tickets
 from colonnade.conversations.window import Pacing, Window
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
