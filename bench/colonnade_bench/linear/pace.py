@@ -133,6 +133,7 @@ SCHEDULES: dict[str, Schedule] = {
     "synchronous": ("vfb-svrg", {}, True),
     "asynchronous, every theta an update": ("vfb2-svrg", {}, False),
     "joined (default)": ("vfb2-svrg", {}, True),
+    "joined, all shares ahead that are used": ("vfb2-svrg", {"stale": 64}, True),
     "joined, no share beyond the window": ("vfb2-svrg", {"stale": 0}, True),
     "joined, 2 rounds each, none beyond": ("vfb2-svrg", {"ahead": 6, "stale": 0}, True),
 }

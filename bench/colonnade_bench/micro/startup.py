@@ -51,7 +51,8 @@ def run(source: Path, folder: Path, parties: int) -> Taken:
     """Run the job with the code that lies here."""
     job = folder / "job.toml"
     job.write_text(JOB.format(parties=parties))
-    environment = {**os.environ, "PYTHONPATH": str(source)}
+    elsewhere = os.environ.get("PYTHONPATH", "")  # where the packages may be that it needs
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), elsewhere])}
     before, began = _cpu(), time.perf_counter()
     subprocess.run(
         [sys.executable, "-m", "colonnade", "run", str(job), "--out", str(folder / "out")],

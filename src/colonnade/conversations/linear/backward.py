@@ -117,6 +117,7 @@ class BackwardConversation:
         """Send shares of other dominators' rounds as early as these may begin (Algorithm 1)."""
         await self._give_again()
         self.upcoming = {place: self._next(numbers) for place, numbers in enumerate(self.lists)}
+        self.looked = -1  # whoever has looked before did not know these
         while numbers := [number for number in self.upcoming.values() if not self.window.past(number)]:
             await self.give()
             await self.window.until(self._to_give, min(numbers))
