@@ -113,34 +113,42 @@ def load(models: Path, model: str) -> StoredShare:
 
 
 def find(models: Path, model: str) -> Manifest:
-    """The manifest of this model, or the newest of this name; ShareError if there is none."""
-    known, damaged = _read_all(models)
-    for manifest in reversed(known):
-        if model in (manifest.model, manifest.terms.name):
-            return manifest
-    for name, error in damaged.items():
-        if name == model or name.rpartition("-")[0] == model:
-            raise error
-    names = ", ".join(sorted({each.model for each in known})) or "none yet"
+    """The manifest of this model, or the newest of this name; ShareError if there is none.
+
+    Only what may be it is read, one after the other: a daemon that is asked for scores has many models.
+    """
+    folders = _folders(models)
+    newest, damage = None, None
+    for folder in folders:
+        if model not in (folder.name, folder.name.rpartition("-")[0]):
+            continue
+        try:
+            manifest = shares.read_manifest(folder / "manifest.json", Manifest)
+        except ShareError as error:
+            damage = damage or error
+            continue
+        if newest is None or manifest.created >= newest.created:
+            newest = manifest
+    if newest is not None:
+        return newest
+    if damage is not None:
+        raise damage
+    names = ", ".join(folder.name for folder in folders) or "none yet"
     raise ShareError(f"there is no model {model} in {models}; there is {names}")
 
 
 def listing(models: Path) -> list[Manifest]:
     """The manifests of all shares that can be read, the oldest first; a damaged one hides only itself."""
-    found, damaged = _read_all(models)
-    for error in damaged.values():
-        log.warning("a model is left out: %s", error)
-    return found
-
-
-def _read_all(models: Path) -> tuple[list[Manifest], dict[str, ShareError]]:
-    """All manifests, the oldest first, and what is wrong with those that cannot be read, by their folders."""
-    found, damaged = [], {}
-    for path in sorted(models.glob("*/manifest.json")):
-        if path.parent.name.startswith("."):
-            continue  # a draft, which does not count yet
+    found = []
+    for folder in _folders(models):
         try:
-            found.append(shares.read_manifest(path, Manifest))
+            found.append(shares.read_manifest(folder / "manifest.json", Manifest))
         except ShareError as error:
-            damaged[path.parent.name] = error
-    return sorted(found, key=lambda manifest: manifest.created), damaged
+            log.warning("a model is left out: %s", error)
+    return sorted(found, key=lambda manifest: manifest.created)
+
+
+def _folders(models: Path) -> list[Path]:
+    """The folders of all models, by their names; a draft does not count yet."""
+    found = (path.parent for path in models.glob("*/manifest.json"))
+    return sorted(folder for folder in found if not folder.name.startswith("."))
