@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 
 from colonnade.errors import (
@@ -149,9 +149,10 @@ class Endpoint:
                 telling.cancel()
 
     async def _show_life(self) -> None:
-        while self._waits.failure is None:
-            await asyncio.sleep(self.deadline / SIGNS)
-            self._delivery.post_all(self.peers, Alive())  # no waiting for room: it is short, and seldom sent
+        with suppress(ColonnadeError):  # that a run fails is told where something is waited for
+            while True:
+                await asyncio.sleep(self.deadline / SIGNS)
+                await self.broadcast(Alive())
 
     async def finish(self) -> None:
         """Say goodbye and wait until every peer has: then nobody needs this party any more."""

@@ -236,6 +236,8 @@ class BackwardConversation:
             while True:
                 if not self.waiting:
                     await self.net.arrival(Backward)
+                    if self.joins and not self.trainer.staleness:
+                        await asyncio.sleep(0)  # what others send in the same breath is joined with it
                 if self.joins:
                     await self.work_off()
                     continue
