@@ -30,20 +30,15 @@ from colonnade.conversations.cascade.choices import (
     seed_of,
     smoothing_of,
 )
-from colonnade.conversations.cascade.client import (
-    Client,
-    RemoteServer,
-    Walk,
-    passes_of,
-    receive_rows,
-    send_rows,
-)
+from colonnade.conversations.cascade.client import Client, RemoteServer
 from colonnade.conversations.cascade.exchange import LocalClient, hear, tell
 from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.outputs import receive_rows, send_rows
 from colonnade.conversations.cascade.private import private_replies
 from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
 from colonnade.conversations.cascade.steps import Steps, agree_on_steps, chosen_optimizer
 from colonnade.conversations.cascade.tensors import HEAD, OWN, described
+from colonnade.conversations.cascade.walk import Walk, passes_of
 from colonnade.conversations.cascade.waves import Inbox, Waves
 from colonnade.conversations.context import GivenModels, Outcome
 from colonnade.errors import JobError

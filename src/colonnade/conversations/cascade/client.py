@@ -17,25 +17,24 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from colonnade.arrays import Matrix, Numbers, Rows
+from colonnade.arrays import Matrix, Numbers
 from colonnade.compress.protocol import Compressor, Plain
 from colonnade.compress.rows import Changes, Each, Late, Sending
 from colonnade.compress.topk import TopK
+from colonnade.conversations.cascade.outputs import outputs_of, send_rows
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.walk import Walk
 from colonnade.conversations.context import Context
 from colonnade.data.table import Table
 from colonnade.errors import DeadlineExceeded, Diverged
-from colonnade.job.plan import Plan
 from colonnade.messages import (
     TOPIC_SHIFT,
     Announce,
-    Embeddings,
     Measure,
     Reply,
     Topic,
     Upload,
     tag_of,
-    topic_of,
 )
 from colonnade.models.blackbox import Linear, Model
 from colonnade.net.expect import PACKED, Number, finite, out_of_turn, said_by
@@ -44,50 +43,7 @@ from colonnade.optim.optimizers import Optimizer
 from colonnade.optim.replies import Asking, Query, Seed
 
 START = 3  # the purpose of a party's generator of first parameters
-STRETCH = 2**18  # numbers of a message, where outputs of many rows travel
 SILENCE = 30  # deadlines without a word of the server, which may wait for clients that are slower
-TAKEN = 2**20  # numbers of the rows whose outputs are computed at once: enough to keep a GPU busy
-
-
-@dataclass(frozen=True)
-class Passes:
-    """Which rows a client asks about: every pass has a new order, which the server knows as well."""
-
-    rows: int
-    batch: int
-    seed: tuple[int, ...]
-
-    @property
-    def per_pass(self) -> int:
-        """Batches of one pass."""
-        return -(-self.rows // self.batch)
-
-    def order(self, number: int) -> Rows:
-        """All rows in the order of a pass."""
-        return np.random.default_rng([*self.seed, number]).permutation(self.rows)
-
-
-def passes_of(plan: Plan[CascadeSettings], party: str, rows: int) -> Passes:
-    """The passes of a party: in the synchronous schedule one order for all, otherwise its own."""
-    own = sorted(plan.parties).index(party) + 1 if plan.pace.schedule == "async" else 0
-    return Passes(rows, plan.pace.batch, (plan.seed, own))
-
-
-class Walk:
-    """Gives the rows of one batch after another, and keeps the order of the current pass."""
-
-    def __init__(self, passes: Passes) -> None:
-        self._passes = passes
-        self._pass = -1
-        self._order = np.zeros(0, dtype=np.int64)
-
-    def batch(self, number: int) -> Rows:
-        """The rows of a client's question with this number."""
-        of, position = divmod(number, self._passes.per_pass)
-        if of != self._pass:
-            self._pass, self._order = of, self._passes.order(of)
-        size = self._passes.batch
-        return self._order[position * size : (position + 1) * size]
 
 
 @dataclass(frozen=True)
@@ -286,50 +242,6 @@ def keep_if_there(context: Context[Any], root: Any, *paths: str, name: str = "")
             holder = getattr(holder, step, None)
         if holder is not None:
             context.gates.keep(root, path, name=name)
-
-
-def outputs_of(model: Model, w: Numbers, X: Matrix, precision: str) -> Numbers:
-    """The outputs [rows, outputs] of a model, computed a stretch of rows at a time."""
-    size = max(1, TAKEN // int(X.shape[1]))
-    stretches = range(0, int(X.shape[0]), size)
-    parts = [model.forward(w[None], X[start : start + size])[0] for start in stretches]
-    return np.concatenate(parts).astype(precision, copy=False)
-
-
-async def send_rows(
-    net: Network, to: str, compressor: Compressor, tag: int, table: int, outputs: Numbers
-) -> Numbers:
-    """Send all rows of an array, in several messages if it is large; returns them as they arrive."""
-    each, arrived = Each(compressor), np.empty_like(outputs)
-    for part, rows in enumerate(stretches(outputs.shape)):
-        stretch = each.pack(np.arange(0), outputs[rows])
-        await net.send(to, Embeddings(_stretch_tag(tag, table, part), stretch))
-        arrived[rows] = compressor.decode(stretch, outputs[rows].shape)
-    return arrived
-
-
-async def receive_rows(
-    net: Network, sender: str, compressor: Compressor, tag: int, table: int, shape: tuple[int, int]
-) -> Numbers:
-    """Receive an array of this shape that the sender sends with `send_rows`."""
-    found = np.empty(shape, dtype=np.float64)
-    for part, rows in enumerate(stretches(shape)):
-        message = await net.recv(Embeddings, sender, _stretch_tag(tag, table, part), outputs=PACKED)
-        with said_by(sender):
-            found[rows] = finite(compressor.decode(message.outputs, found[rows].shape))
-    return found
-
-
-def stretches(shape: tuple[int, ...]) -> list[slice]:
-    """Cut an array's rows into stretches that fit a message."""
-    rows = max(1, STRETCH // shape[1])
-    return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]
-
-
-def _stretch_tag(tag: int, table: int, part: int) -> int:
-    """The tag of one stretch of an array; it has the topic of `tag`."""
-    number = tag & (1 << TOPIC_SHIFT) - 1
-    return tag_of(topic_of(tag), (number << 1 | table) << 16 | part)
 
 
 def work(model: Model, X: Matrix) -> int:

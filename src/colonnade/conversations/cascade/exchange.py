@@ -24,8 +24,9 @@ import numpy as np
 from colonnade.arrays import Numbers, Rows
 from colonnade.compress.bundle import Part, joined, parted
 from colonnade.compress.protocol import Plain
-from colonnade.conversations.cascade.client import Client, Codec, receive_rows, send_rows, work
+from colonnade.conversations.cascade.client import Client, Codec, work
 from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.outputs import receive_rows, send_rows
 from colonnade.conversations.cascade.replying import Question
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.context import Context

@@ -19,7 +19,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers, Rows
 from colonnade.compress.protocol import Plain
-from colonnade.conversations.cascade.client import outputs_of, receive_rows, send_rows
+from colonnade.conversations.cascade.outputs import outputs_of, receive_rows, send_rows
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.tensors import HEAD, OWN, restored
 from colonnade.conversations.predict import Holding, Scorer, Session, SummedPart

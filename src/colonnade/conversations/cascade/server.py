@@ -20,11 +20,13 @@ import numpy as np
 from colonnade.arrays import Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.compress.rows import Changes
-from colonnade.conversations.cascade.client import Client, Codec, Walk, keep_if_there, receive_rows
+from colonnade.conversations.cascade.client import Client, Codec, keep_if_there
 from colonnade.conversations.cascade.latest import LatestOutputs
+from colonnade.conversations.cascade.outputs import receive_rows
 from colonnade.conversations.cascade.private import PrivateReplies
 from colonnade.conversations.cascade.replying import Question, Replying
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.walk import Walk
 from colonnade.conversations.cascade.waves import Asked, Waves
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
