@@ -94,6 +94,19 @@ def test_nobody_can_change_what_another_has() -> None:
     asyncio.run(program())
 
 
+def test_a_view_of_what_can_be_changed_is_copied_and_what_nobody_can_change_is_not() -> None:
+    whole, frozen = np.arange(6, dtype=np.uint64), np.arange(6, dtype=np.uint64)
+    view = whole[:3]
+    view.setflags(write=False)  # but the whole can be changed
+    frozen.setflags(write=False)
+    for values, copied in ((view, True), (frozen, False), (frozen[1:4], False)):
+        message, _ = handed(Piece(1, values))
+        assert isinstance(message, Piece)
+        assert np.shares_memory(message.values, values) != copied
+        assert not message.values.flags.writeable
+        np.testing.assert_array_equal(message.values, values)
+
+
 def test_what_comes_to_a_party_that_has_left_is_dropped_and_an_abort_arrives() -> None:
     async def program() -> None:
         nets = endpoints(set())

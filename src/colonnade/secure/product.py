@@ -153,6 +153,7 @@ class Owner:
     def _veil(self, table: str, rows: Rows, values: Words) -> Words:
         masks = self._streams.shared(self._roles.dealer, COLUMNS, self._roles, table)
         values -= masks.table(rows, self.width)
+        values.setflags(write=False)  # so that nobody in this process needs a copy of it
         return values
 
     def take(self, lot: Lot) -> OwnerLot:
@@ -289,6 +290,7 @@ class AskerLot:
         """What is added as the owners may see it, each its own: [blocks, vectors, rows]."""
         self._hidden[1].use(batch)
         moved: Words = t - self.a[batch]
+        moved.setflags(write=False)
         return moved
 
 

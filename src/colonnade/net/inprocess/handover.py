@@ -1,4 +1,4 @@
-"""A message as another party of the same process gets it: nobody shares memory, and its bytes are counted.
+"""A message as another party of this process gets it: nobody can change what another has, and bytes count.
 
 In general that is what is decoded from its encoding. What a round sends most often, arrays with a tag, is
 copied instead, and its size is computed: that is the same to the last byte, without writing or reading one.
@@ -44,10 +44,16 @@ def _plain(values: Numbers) -> bool:
 
 
 def _copied(values: Numbers) -> Numbers:
-    """The same numbers, which nobody can change."""
+    """The same numbers, which nobody can change: a copy, unless nobody can as it is."""
+    if not values.flags.writeable and (values.base is None or not _writeable(values.base)):
+        return values
     copy = values.copy()
     copy.setflags(write=False)  # in a third of the time of `copy.flags.writeable = False`
     return copy
+
+
+def _writeable(base: object) -> bool:
+    return not isinstance(base, np.ndarray) or base.flags.writeable
 
 
 def _number(value: int) -> int:
