@@ -172,7 +172,8 @@ def straggling(
         "interpolated by the logarithm of the gap. Pushing ahead alone gains nothing where the network is "
         "free: the slow party's calls are what all wait for, and joining them (all open rounds one product, "
         "all waiting thetas one update) is what makes them fewer. By default a party gives every dominator "
-        "as many shares beyond its window as that uses while the party makes one update."
+        "as many shares beyond its window as that uses while the party makes one update, "
+        "where a call costs far more than a batch's numbers."
     )
     bench.grids.append(Grid("Asynchronous over synchronous with one slow party", columns, rows, note))
 
