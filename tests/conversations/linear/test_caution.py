@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_array
 from tests.oracles.tables import random_tables, run
 
@@ -27,6 +30,47 @@ def test_weights_go_back_to_those_of_the_best_mark_and_steps_become_shorter() ->
         caution.heed(word, w)
         found.append(caution.factor)
     assert found == [0.125, 0.25, 0.5, 1.0, 1.0, 0.125, 0.125, 0.0, 0.0]
+
+
+def test_where_h_adds_nothing_any_more_weights_go_back_in_the_end_alone() -> None:
+    """First order jumps by its noise: to go back each time would undo what it learns between two marks."""
+    w = np.zeros(1)
+    caution = Caution(w.copy())
+    for word in (-1.0, -1.0, -1.0):
+        assert caution.heed(word, w)
+    assert caution.factor == 0.0
+    w += 3.0
+    assert not caution.heed(-1.0, w)
+    assert w == 3.0
+    assert caution.heed(-1.0, w, final=True)
+    assert w == 0.0
+
+
+@pytest.mark.parametrize(("algorithm", "goes_back"), [("vfb2-sgd", False), ("vfb2-saga", True)])
+def test_plain_sgd_goes_back_from_jumps_alone(
+    algorithm: str, goes_back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its losses rise by noise to the end, with a good H as well; other estimators have no such noise."""
+    told: list[float] = []
+    said = Watch.said
+
+    def heard(self: Watch) -> float:
+        told.append(said(self))
+        return told[-1]
+
+    monkeypatch.setattr(Watch, "said", heard)
+    losses = iter([0.5, 0.4, *(0.41 + 0.001 * k for k in range(100))])
+    monkeypatch.setattr(Watch, "measured", partialmethod(_measured, losses, Watch.measured))
+    train = {"direction": "lbfgs", "epochs": 8, "tolerance": 0.0}
+    run(random_tables(parties=2, active=1), algorithm, train=train)
+    assert any(word < 0 for word in told) == goes_back
+
+
+def _measured(
+    self: Watch, losses: Iterator[float], measured: Callable[[Watch, int, float], None], mark: int, _: float
+) -> None:
+    """Let the watch see losses that rise a little, pass for pass."""
+    measured(self, mark, next(losses))
 
 
 def test_two_marks_before_a_word_is_heard_go_back_to_the_better_one() -> None:

@@ -5,7 +5,8 @@ has seen, or rare positives. The evaluator measures the loss of all rows at ever
 party takes its weights back to those of the best mark, forgets the pairs since then, and from there on H adds
 an eighth as much to first-order steps. With every new best mark it adds twice as much again, since what was
 wrong early need not stay so; but the second time the eighth is for good, and the third time H adds nothing
-any more and first order is left. The evaluator's word rides with its next answer to a step, so that all
+any more and first order is left, which is never taken back: its rises are noise. With plain SGD, whose noise
+lasts to the end, only a jump counts. The evaluator's word rides with its next answer to a step, so that all
 parties act on it at the same step; as long as the loss falls nothing changes. A run ends with the weights of
 its best mark.
 """
@@ -30,7 +31,7 @@ class Watch:
     old, and a jump at once.
     """
 
-    patience: int = 0
+    patience: float = 0
     best: float = math.inf
     best_mark: int = 0
     word: float = 0.0
@@ -76,7 +77,7 @@ class Caution:
         self.marks += 1
         self.marked[number] = w.copy()
 
-    def heed(self, word: float, w: Floats) -> bool:
+    def heed(self, word: float, w: Floats, *, final: bool = False) -> bool:
         """Act on a word; returns whether the weights, which are changed in place, went back."""
         if word:
             number = abs(int(word))
@@ -84,8 +85,9 @@ class Caution:
             self.marked = {mark: kept for mark, kept in self.marked.items() if mark > number}
         if word > 0:
             self.factor = min(2 * self.factor, MOST[self.went_back])
-        if word < 0:
+        back = word < 0 and (final or self.went_back < len(LEFT) - 1)
+        if back:
             w[:] = self.best
             self.went_back = min(self.went_back + 1, len(LEFT) - 1)
             self.factor = LEFT[self.went_back]
-        return word < 0
+        return back

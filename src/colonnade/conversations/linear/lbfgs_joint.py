@@ -91,7 +91,9 @@ class Joint:
         memory = LimitedMemory(settings.memory, settings.delta)
         w = self.block.w.copy()
         self.state = JointState(memory, Caution(w), Riders(self.context.plan.pace.ahead), w)
-        self.watch = Watch(patience=self.steps.schedule.per_epoch)
+        # plain SGD's own noise is larger than a rise in all passes, and only a jump tells of a wrong H
+        noisy = settings.estimator == "sgd"
+        self.watch = Watch(patience=math.inf if noisy else self.steps.schedule.per_epoch)
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
         batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness

@@ -263,7 +263,7 @@ class Trainer:
             return await self.measure_now(mark)
         if final and joint.state.caution.marks:
             word = await self._last_word(await self.measure_now(replace(mark, final=False)))
-            joint.state.caution.heed(word, self.block.w)
+            joint.state.caution.heed(word, self.block.w, final=True)
             return await self.measure_now(mark)
         joint.state.caution.mark(rounds, self.block.w)
         loss = await self.measure_now(mark)
