@@ -6,8 +6,8 @@ party takes its weights back to those of the best mark, forgets the pairs since 
 an eighth as much to first-order steps. With every new best mark it adds twice as much again, since what was
 wrong early need not stay so; but the second time the eighth is for good, and the third time H adds nothing
 any more and first order is left, which is never taken back: its rises are noise. With plain SGD, whose noise
-lasts to the end, only a jump counts. The evaluator's word rides with its next answer to a step, so that all
-parties act on it at the same step; as long as the loss falls nothing changes. A run ends with the weights of
+lasts to the end, only a large jump counts. The evaluator's word rides with its next answer to a step, so that
+all parties act on it at the same step; as long as the loss falls nothing changes. A run ends with the weights of
 its best mark.
 """
 
@@ -21,6 +21,7 @@ from colonnade.arrays import Floats
 LEFT = (1.0, 0.125, 0.125, 0.0)  # the part of what H adds that is left after going back so many times
 MOST = (1.0, 1.0, 0.125, 0.0)  # the part that it can become again
 RISE, JUMP = 1e-3, 0.1  # as parts of the loss: less than a rise is noise, and a jump is none
+LEAP = 0.5  # what is no noise of plain SGD either
 
 
 @dataclass
@@ -32,6 +33,7 @@ class Watch:
     """
 
     patience: float = 0
+    jump: float = JUMP
     best: float = math.inf
     best_mark: int = 0
     word: float = 0.0
@@ -47,9 +49,10 @@ class Watch:
         >>> watch.said()
         -10.0
         """
+        least = RISE if mark - self.best_mark >= self.patience else self.jump
         if loss < self.best:
             self.best, self.best_mark, self.word = loss, mark, float(mark)
-        elif loss > self.best + (RISE if mark - self.best_mark >= self.patience else JUMP) * abs(self.best):
+        elif loss > self.best + least * abs(self.best):
             self.word = -float(self.best_mark)
 
     def said(self) -> float:

@@ -35,7 +35,7 @@ import numpy as np
 from colonnade.arrays import Floats, Rows
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block
-from colonnade.conversations.linear.caution import Caution, Watch
+from colonnade.conversations.linear.caution import LEAP, Caution, Watch
 from colonnade.conversations.linear.heavy import hidden_curvature
 from colonnade.conversations.linear.joint_questions import (
     CurvatureQuestion,
@@ -91,9 +91,9 @@ class Joint:
         memory = LimitedMemory(settings.memory, settings.delta)
         w = self.block.w.copy()
         self.state = JointState(memory, Caution(w), Riders(self.context.plan.pace.ahead), w)
-        # plain SGD's own noise is larger than a rise in all passes, and only a jump tells of a wrong H
-        noisy = settings.estimator == "sgd"
-        self.watch = Watch(patience=math.inf if noisy else self.steps.schedule.per_epoch)
+        per_epoch = self.steps.schedule.per_epoch
+        # plain SGD's own noise is larger than a rise in every pass
+        self.watch = Watch(math.inf, LEAP) if settings.estimator == "sgd" else Watch(per_epoch)
         self.sample = self.sample[:SAMPLE]
         self._rows = rows_of(self.block.X, self.sample)
         batch, smoothness = self.context.plan.pace.batch, self.context.loss.smoothness
