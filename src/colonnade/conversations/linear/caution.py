@@ -7,8 +7,8 @@ an eighth as much to first-order steps. With every new best mark it adds twice a
 wrong early need not stay so; but the second time the eighth is for good, and the third time H adds nothing
 any more and first order is left, which is never taken back: its rises are noise. With plain SGD, whose noise
 lasts to the end, only a large jump counts. The evaluator's word rides with its next answer to a step, so that
-all parties act on it at the same step; as long as the loss falls nothing changes. A run ends with the weights of
-its best mark.
+all parties act on it at the same step; as long as the loss falls nothing changes. A run ends with the weights
+of its best mark.
 """
 
 from __future__ import annotations
