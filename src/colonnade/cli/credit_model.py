@@ -15,21 +15,16 @@ if TYPE_CHECKING:
     from colonnade.run.kept import KeptModel
 
 FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
 @FOLDER
-@click.option(
-    "--pdo",
-    type=click.FloatRange(min=0, min_open=True),
-    default=20.0,
-    show_default=True,
-    help="Points that double the odds.",
-)
+@click.option("--pdo", type=ABOVE_ZERO, default=20.0, show_default=True, help="Points that double the odds.")
 @click.option("--base-score", type=float, default=600.0, show_default=True, help="Points at the base odds.")
 @click.option(
     "--base-odds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=ABOVE_ZERO,
     default=50.0,
     show_default=True,
     help="Goods to one bad at the base score.",
