@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.oracles.tables import random_job, random_tables
 
 from colonnade.errors import Aborted, CheckpointError
 from colonnade.job.plan import Plan
+from colonnade.net.inprocess.simulated import SimulatedWire
 from colonnade.result import Moment
 from colonnade.run.federate import plan_for
 from colonnade.run.launch import launch
@@ -46,6 +48,7 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("split", {"cascade": {"optimizer": "adam"}, "world": "local"}),
     ("czofo-ef", {"network": SLOW}),
 ]
+ROOM_S = 0.05  # until a full line has room again: longer than a message and its answer take
 CASES = [*EVERY_CONVERSATION, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)]
 
 
@@ -127,3 +130,28 @@ def test_a_run_without_checkpoints_begins_anew(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.gate"))
     found = launch(Launch(order.plan, order.data, out=tmp_path, resume=True))
     assert len(found["party0"].history) == 6
+
+
+def test_a_party_that_goes_on_over_a_full_line_gives_the_shares_that_others_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it gave before it was cut off waits for room, and thetas of it come before all of it has left."""
+    expected = launch(order_of("vfb2-saga", tmp_path / "whole", secure=CLEAR, **LATE))
+    begun = order_of("vfb2-saga", tmp_path / "cut", secure=CLEAR, **LATE)
+    cut(begun, 2)
+    sends = SimulatedWire.send
+
+    def sends_and_fills(wire: SimulatedWire, to: str, frame: bytes) -> asyncio.Future[None] | None:
+        sends(wire, to, frame)
+        if wire._party != "party3":
+            return None
+        loop = asyncio.get_running_loop()
+        room = loop.create_future()
+        loop.call_later(ROOM_S, lambda: room.done() or room.set_result(None))
+        return room
+
+    monkeypatch.setattr(SimulatedWire, "send", sends_and_fills)
+    found = launch(Launch(begun.plan, begun.data, out=begun.out, resume=True))
+    assert {name: share.updates for name, share in found.items()} == {
+        name: share.updates for name, share in expected.items()
+    }
