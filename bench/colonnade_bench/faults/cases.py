@@ -29,11 +29,15 @@ class Fate:
 
 @dataclass(frozen=True)
 class Case:
-    """A job in one word; `exact`: its result does not depend on which message came first."""
+    """A job in one word; `exact`: its result does not depend on which message came first.
+
+    With several `holders` of labels, and batches in flight, each launches rounds at its own pace.
+    """
 
     algorithm: str
     exact: bool = True
     sections: dict[str, Any] = field(default_factory=dict)
+    holders: int = 1
 
     @property
     def blind(self) -> bool:
@@ -49,6 +53,7 @@ class Case:
             self.algorithm,
             self.sections.get("train", {}).get("direction"),
             "blind" if self.blind else None,
+            f"with {self.holders} holders" if self.holders > 1 else None,
         ]
         return " ".join(filter(None, [*words, "private" if self.private else None]))
 
@@ -71,11 +76,13 @@ CASES = (
     Case("vfb-saga", sections={"secure": CLEAR, "privacy": {"mechanism": "labels", "epsilon": 2.0}}),
     Case("split", sections={"privacy": {"mechanism": "gradient", "epsilon": 4.0}}),
     Case("synrevel-gau", exact=False, sections={"privacy": {"mechanism": "scalar", "epsilon": 4.0}}),
+    Case("vfb2-saga", exact=False, sections={"secure": CLEAR, "train": {"ahead": 4}}, holders=2),
+    Case("asysqn-svrg", exact=False, holders=2),
 )
 
 
 @cache
-def tables(rows: int = 24, columns: int = 6) -> Tables:
+def tables(rows: int = 24, columns: int = 6, holders: int = 1) -> Tables:
     """Every party's columns of a few rows."""
     rng = np.random.default_rng([rows, columns])
     X = rng.standard_normal((rows, columns))
@@ -86,18 +93,18 @@ def tables(rows: int = 24, columns: int = 6) -> Tables:
             party,
             tuple(f"c{j}" for j in cut),
             np.ascontiguousarray(X[:, cut]),
-            y if party == PARTIES[0] else None,
+            y if party in PARTIES[:holders] else None,
         )
         for party, cut in zip(PARTIES, cuts, strict=True)
     }
-    return Tables("made up", found, None, PARTIES[:1])
+    return Tables("made up", found, None, PARTIES[:holders])
 
 
 def order_of(
     case: Case, *, rows: int = 24, epochs: int = 4, world: str = "simulated", deadline_s: float = 60.0
 ) -> Launch:
     """The run of a case on made-up data, with a checkpoint after every epoch."""
-    data = tables(rows)
+    data = tables(rows, holders=case.holders)
     train = {"epochs": epochs, "loss": "logistic", **case.sections.get("train", {})}
     if case.algorithm not in ("lbfgs", "secureboost"):
         train = {"batch": max(8, rows // 8), "step": 0.1, **train}
@@ -105,7 +112,7 @@ def order_of(
         {
             "algorithm": case.algorithm,
             "world": world,
-            "data": {"train": "made up", "parties": len(PARTIES), "active": 1},
+            "data": {"train": "made up", "parties": len(PARTIES), "active": case.holders},
             "network": {"latency_ms": 2.0, "deadline_s": deadline_s},
             "checkpoint": {"every": "epoch"},
             **case.sections,

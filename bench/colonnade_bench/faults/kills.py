@@ -44,6 +44,7 @@ CASES = (
     Case("synrevel-gau"),
     Case("czofo", exact=False),
     Case("c-vfl"),
+    Case("vfb2-saga", exact=False, sections={"secure": CLEAR, "train": {"ahead": 4}}, holders=2),
 )
 LONGEST_S = 180.0
 CALIBRATIONS = 3  # undisturbed runs that say how long a process lives

@@ -63,6 +63,11 @@ def unblind(ids: Digests, answers: Points, blinding: Digits, width: int, public:
     return _hashes(public, ids, _unblinding_comb(public, width).added(read(answers), blinding))
 
 
+def forget_keys() -> None:
+    """Drop the tables of peers' keys, which live for one alignment; who still needs one makes it anew."""
+    _unblinding_comb.cache_clear()
+
+
 def compute(ids: Digests, key: bytes) -> Words:
     """F of ids, by the key holder itself."""
     return _hashes(public_key(key), ids, hashed_times(ids, key))

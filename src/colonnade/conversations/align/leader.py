@@ -21,7 +21,10 @@ from colonnade.secure.curve import POINT, read
 async def lead(side: Side, minimum: int) -> Rows:
     """Find the common ids, tell every peer which they are, and return the own rows that hold them."""
     search = Search(side)
-    await (ask_by_transfers(search) if side.method == "ot" else _Asker(search).ask_all())
+    try:
+        await (ask_by_transfers(search) if side.method == "ot" else _Asker(search).ask_all())
+    finally:
+        oprf.forget_keys()  # megabytes, where ids are many
     return await search.end(minimum)
 
 
