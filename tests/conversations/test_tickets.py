@@ -206,7 +206,7 @@ def test_a_run_that_is_ended_early_ends_with_what_the_keeper_has_given(at: int) 
                     keeper.finish([number])
             await asyncio.sleep(0)
         await keeper.end_early(net)
-        await asyncio.wait_for(keeper.ends(), 5)
+        await asyncio.wait_for(keeper.ends(), 30)
         assert keeper.stop == sum(net.told[-1].counts) == keeper.finished < 60
         assert net.told[-1].last
         for task in tasks:

@@ -42,7 +42,7 @@ def test_whatever_the_order_of_finishing_no_round_begins_too_early_and_no_delay_
         while len(finished) < rounds:
             may_begin = upcoming < rounds and upcoming < window.base + ahead
             if may_begin and (not begun or random.choice([True, False])):
-                assert await asyncio.wait_for(window.opens(upcoming), 1)
+                assert await asyncio.wait_for(window.opens(upcoming), 30)
                 delays.read(upcoming, window.finished)
                 begun.add(upcoming)
                 upcoming += 1
@@ -56,7 +56,7 @@ def test_whatever_the_order_of_finishing_no_round_begins_too_early_and_no_delay_
             assert window.base == (unfinished[0] if unfinished else rounds)
             assert window.finished == len(finished)
             assert max(begun, default=0) < window.base + ahead
-        await asyncio.wait_for(window.ends(), 1)
+        await asyncio.wait_for(window.ends(), 30)
 
     asyncio.run(play())
     assert sum(delays.counts.values()) == rounds
@@ -103,14 +103,14 @@ def test_a_stop_lets_earlier_rounds_finish_and_computes_none_from_there_on() -> 
         end = asyncio.ensure_future(window.ends())
         await asyncio.sleep(0)
         window.stop_at(3)
-        assert not await asyncio.wait_for(beyond, 1)
+        assert not await asyncio.wait_for(beyond, 30)
         window.finish([0, 2])
         await asyncio.sleep(0)
         assert not mark.done()
         assert not end.done()
         window.finish([1])
-        assert not await asyncio.wait_for(mark, 1)
-        await asyncio.wait_for(end, 1)
+        assert not await asyncio.wait_for(mark, 30)
+        await asyncio.wait_for(end, 30)
         assert window.base == 3
 
     asyncio.run(play())
@@ -132,7 +132,7 @@ def test_a_mark_is_reached_when_every_round_before_it_is_finished() -> None:
             await asyncio.sleep(0)
             assert not mark.done()
         window.finish([1])
-        assert await asyncio.wait_for(mark, 1)
+        assert await asyncio.wait_for(mark, 30)
 
     asyncio.run(play())
 
@@ -145,7 +145,7 @@ def test_a_cancelled_wait_is_forgotten() -> None:
         gone.cancel()
         await asyncio.sleep(0)
         window.finish([0])
-        assert await asyncio.wait_for(stays, 1)
+        assert await asyncio.wait_for(stays, 30)
 
     asyncio.run(play())
 
@@ -199,10 +199,10 @@ def test_no_round_opens_beyond_a_gate_before_it_is_lifted_and_none_is_lifted_bef
                 begun.remove(number)
                 finished.add(number)
                 window.finish([number])
-        await asyncio.wait_for(asyncio.gather(*tasks), 1)
+        await asyncio.wait_for(asyncio.gather(*tasks), 30)
         assert lifted == sorted(gate for gate in gates if gate < rounds)
 
-    asyncio.run(asyncio.wait_for(play(), 5))
+    asyncio.run(asyncio.wait_for(play(), 30))
 
 
 @given(st.integers(1, 4), st.integers(0, 12), st.sets(st.integers(1, 14), max_size=4))
@@ -220,13 +220,13 @@ def test_a_stop_before_a_gate_passes_it_by_and_one_after_it_does_not(
         pausing = asyncio.ensure_future(pause())
         window.stop_at(stop)
         for number in range(15):
-            if not await asyncio.wait_for(window.opens(number), 1):
+            if not await asyncio.wait_for(window.opens(number), 30):
                 break
             window.finish([number])
             for _ in range(3):
                 await asyncio.sleep(0)
-        await asyncio.wait_for(window.ends(), 1)
-        await asyncio.wait_for(pausing, 1)
+        await asyncio.wait_for(window.ends(), 30)
+        await asyncio.wait_for(pausing, 30)
         assert window.base == stop
         assert passed == sorted(gate for gate in gates if gate < stop)
 

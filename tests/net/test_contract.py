@@ -159,7 +159,7 @@ def test_a_deadline_names_who_was_silent_and_is_kept(run: World) -> None:
         wait = net.recv(Piece, "ant", 99) if net.me == "cat" else net.gather(Piece, 3)
         with pytest.raises(DeadlineExceeded) as caught:
             await wait
-        assert 0.5 <= loop.time() - begin < 2.5  # a busy machine may be late, it may not hang
+        assert 0.5 <= loop.time() - begin < 8  # a busy machine may be late, it may not hang
         await asyncio.sleep(1.0)  # who leaves first must not be what the others notice
         return str(caught.value)
 
@@ -298,7 +298,7 @@ def test_an_abort_reaches_every_peer_and_ends_every_wait(run: World) -> None:
     begin = time.perf_counter()
     texts = run(program, PARTIES)
     assert [text for text in texts if text] == ["bee ended the run: SumError: the pieces do not add up"] * 3
-    assert time.perf_counter() - begin < 5
+    assert time.perf_counter() - begin < 9  # not the deadline of 10 s
 
 
 def test_parties_that_finish_at_different_times_all_finish(run: World) -> None:

@@ -42,6 +42,7 @@ from colonnade.errors import (
 from colonnade.messages import Backward, Piece, Stop
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
+from colonnade.net.stream import tls
 from colonnade.net.stream.certificates import Credentials, issue
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.tls import STRANGERS
@@ -100,7 +101,7 @@ def test_a_peer_that_never_comes_is_named_with_its_address(kind: str) -> None:
         with pytest.raises(PeerUnreachable, match=r"bee could not reach ant .*it did not connect"):
             async with party(wire(kind, "bee", where, connect_s=0.5)):
                 pass
-        assert time.perf_counter() - begin < 2.0
+        assert time.perf_counter() - begin < 20  # a busy machine may be late, it may not hang
 
     asyncio.run(main())
 
@@ -221,7 +222,7 @@ def test_a_peer_whose_process_is_killed_is_lost_within_the_deadline(kind: str, v
                 begin = time.perf_counter()
                 with pytest.raises(PeerLost, match=f"{survivor} lost {victim} .*waited 0.6 s"):
                     await waiting
-                assert time.perf_counter() - begin < 2.0
+                assert time.perf_counter() - begin < 20  # not the deadline of 30 s
         finally:
             process.kill()
             process.communicate()
@@ -288,10 +289,12 @@ for number in range(2**30):
 
 
 @pytest.mark.slow
-def test_twelve_hundred_strangers_a_second_do_not_keep_a_peer_out() -> None:
-    async def main() -> int:
+def test_twelve_hundred_strangers_a_second_do_not_keep_a_peer_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "HANDSHAKE_S", 600.0)  # strangers are not outlived, they are turned away
+
+    async def main() -> None:
         where = addresses(PAIR)
-        ant, bee = wire("tls", "ant", where, connect_s=30.0), wire("tls", "bee", where, connect_s=30.0)
+        ant, bee = wire("tls", "ant", where, connect_s=120.0), wire("tls", "bee", where, connect_s=120.0)
         ends = [endpoint("ant", PAIR, ant, RealClock()), endpoint("bee", PAIR, bee, RealClock())]
         listening = asyncio.ensure_future(bee.start())
         flood = await asyncio.create_subprocess_exec(
@@ -300,16 +303,15 @@ def test_twelve_hundred_strangers_a_second_do_not_keep_a_peer_out() -> None:
         try:
             if flood.stdout is not None:
                 await flood.stdout.readline()
-            await asyncio.sleep(2)
-            # a silent handshake ends after 10 s: it does not wait for those
-            await asyncio.wait_for(asyncio.gather(ant.start(), listening), 8)
-            return sum(bee.refused.values())
+            while sum(bee.refused.values()) < 1000:  # noqa: ASYNC110  how soon depends on the machine
+                await asyncio.sleep(0.1)
+            await asyncio.wait_for(asyncio.gather(ant.start(), listening), 60)
         finally:
             flood.kill()
             await flood.wait()
             await asyncio.gather(*(end.close() for end in ends))
 
-    assert asyncio.run(main()) > 1000
+    asyncio.run(asyncio.wait_for(main(), 150))
 
 
 def test_a_certificate_that_is_taken_away_ends_a_line_that_stands() -> None:
@@ -362,13 +364,13 @@ def test_a_peer_that_leaves_early_is_noticed_at_once(kind: str) -> None:
                 await asyncio.sleep(0.05)
 
         async def stayer() -> None:
-            async with party(wire(kind, "bee", where)) as net:
+            async with party(wire(kind, "bee", where, reconnect_s=60.0), deadline=60) as net:
                 with pytest.raises(PeerLost, match="ant hung up; it was stopped, or it failed"):
                     await net.gather(Piece, 0)
 
         begin = time.perf_counter()
         await asyncio.gather(leaver(), stayer())
-        assert time.perf_counter() - begin < 2.0
+        assert time.perf_counter() - begin < 30  # it was told, and did not wait for ant to come back
 
     asyncio.run(main())
 
@@ -388,7 +390,7 @@ def test_a_sender_waits_for_a_peer_that_does_not_read_but_not_for_ever(kind: str
                 begin = time.perf_counter()
                 with pytest.raises(DeadlineExceeded, match=r"ant waited 0\.5 s for bee to take what"):
                     await flood(net)
-                assert time.perf_counter() - begin < 5.0
+                assert time.perf_counter() - begin < 20
         finally:
             process.kill()
             process.communicate()
@@ -425,16 +427,17 @@ def test_a_certificate_that_is_not_pinned_is_refused_at_both_ends_at_once(
         folders = {me: tmp_path if me == impostor else certificates() for me in PAIR}
         secrets = {me: Credentials.load(folder, me, PAIR) for me, folder in folders.items()}
         return await asyncio.gather(
-            *(_outcome(wire(kind, me, where, secrets[me], connect_s=1.5)) for me in PAIR)
+            *(_outcome(wire(kind, me, where, secrets[me], connect_s=patience)) for me in PAIR)
         )
 
+    # whoever dials over gRPC turns the other end away inside the handshake, without a word
+    silent = kind == "grpc" and impostor == "bee"
+    patience = 1.5 if silent else 60.0
     begin = time.perf_counter()
     ant, bee = asyncio.run(main())
     assert isinstance(ant, CertificateError)
-    # whoever dials over gRPC turns the other end away inside the handshake, without a word
-    silent = kind == "grpc" and impostor == "bee"
     assert isinstance(bee, PeerUnreachable if silent else CertificateError)
-    assert silent or time.perf_counter() - begin < 1.5
+    assert time.perf_counter() - begin < 30  # who is told does not go on trying
     assert impostor in str(ant)
     assert impostor in str(bee) or silent
 

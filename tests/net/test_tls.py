@@ -226,7 +226,7 @@ def test_a_stranger_that_never_speaks_does_not_keep_a_party_from_closing() -> No
 
     begin = time.perf_counter()
     asyncio.run(_run_with_visit(visit))
-    assert time.perf_counter() - begin < 2.0
+    assert time.perf_counter() - begin < 9  # a handshake may take 10 s
     visitors[0].close()
 
 
