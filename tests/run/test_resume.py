@@ -145,10 +145,7 @@ def test_a_party_that_goes_on_over_a_full_line_gives_the_shares_that_others_wait
         sends(wire, to, frame)
         if wire._party != "party3":
             return None
-        loop = asyncio.get_running_loop()
-        room = loop.create_future()
-        loop.call_later(ROOM_S, lambda: room.done() or room.set_result(None))
-        return room
+        return asyncio.ensure_future(asyncio.sleep(ROOM_S))
 
     monkeypatch.setattr(SimulatedWire, "send", sends_and_fills)
     found = launch(Launch(begun.plan, begun.data, out=begun.out, resume=True))
