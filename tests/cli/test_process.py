@@ -76,7 +76,7 @@ def test_ctrl_c_ends_with_one_line(tmp_path: Path, world: str) -> None:
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 25
     assert out == ""
     assert [line for line in err.splitlines() if line.startswith("colonnade")] == [
         "colonnade: stopped; no result was written"

@@ -89,7 +89,7 @@ def _version(version: str | None) -> dict[str, Any]:
     return {} if version is None else {"version": version}
 
 
-async def connected(daemons: dict[str, Daemon], seconds: float = 15.0) -> None:
+async def connected(daemons: dict[str, Daemon], seconds: float = 60.0) -> None:
     await until(
         lambda: all(len(daemon.peers.controls) == len(daemon.settings.peers) for daemon in daemons.values()),
         seconds,
@@ -109,7 +109,7 @@ def together(
     return asyncio.run(main())
 
 
-async def settled(daemon: Daemon, seconds: float = 10.0) -> None:
+async def settled(daemon: Daemon, seconds: float = 60.0) -> None:
     """Wait until no run is left at a daemon."""
     await until(lambda: not daemon.runs, seconds)
 

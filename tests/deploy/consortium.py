@@ -93,7 +93,7 @@ reconnect_s = 3.0
     def log(self, name: str) -> str:
         return (self.folder(name) / "log.txt").read_text(errors="replace")
 
-    def wait_connected(self, seconds: float = 30.0) -> None:
+    def wait_connected(self, seconds: float = 120.0) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if all(

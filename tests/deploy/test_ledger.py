@@ -111,7 +111,7 @@ def test_a_run_that_is_cut_off_leaves_its_reservation(tmp_path: Path) -> None:
         await until(lambda: any(run.session.told for run in daemons["bank"].runs.values()), 15)
         await daemons["telecom"].close()
         with pytest.raises(ColonnadeError):
-            await asyncio.wait_for(proposed, 15)
+            await asyncio.wait_for(proposed, 60)
 
     async def again(daemons: dict[str, Daemon]) -> str:
         with pytest.raises(Refused) as told:

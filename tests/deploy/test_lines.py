@@ -105,7 +105,7 @@ def test_a_proposal_outlives_a_line_that_is_down_for_longer_than_ten_seconds(tmp
             (held,) = daemons["shop"].approvals.held.values()
             request = commands.DecideRequest(held.number, approve=True)
             await control._act(daemons["shop"], request, lambda event: None, "anna")
-            manifest = await asyncio.wait_for(proposed, 30)
+            manifest = await asyncio.wait_for(proposed, 60)
             await settled(daemons["shop"])
             return manifest
         finally:

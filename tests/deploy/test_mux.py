@@ -41,7 +41,7 @@ def test_training_goes_on_after_the_line_was_cut(tmp_path: Path) -> None:
             for _ in range(2):
                 await asyncio.wait_for(proxy.carry(60_000), 20)
                 proxy.cut()
-            manifest = await asyncio.wait_for(training, 30)
+            manifest = await asyncio.wait_for(training, 60)
             await settled(daemons["shop"])
             return manifest, proxy.connections
         finally:

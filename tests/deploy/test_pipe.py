@@ -52,7 +52,7 @@ def test_how_a_run_ended_is_heard_though_its_peers_go_on_talking() -> None:
             heard.append(str(message.raised()))
             break
         await daemon.close()
-        await asyncio.wait_for(ending, 5)
+        await asyncio.wait_for(ending, 60)
         return heard
 
     assert asyncio.run(program()) == ["a column is missing"]
@@ -79,7 +79,7 @@ def test_what_lies_unread_is_counted_over_all_stretches_of_a_run(tmp_path: Path)
                 await daemon.drain()
         for net in nets:
             with pytest.raises(OversizedMessage, match=r"bank sends .* over limits\.waiting_mb = 4"):
-                await asyncio.wait_for(net.recv(Points, "telecom", 1), 5)
+                await asyncio.wait_for(net.recv(Points, "telecom", 1), 60)
         listening.cancel()
         with suppress(asyncio.CancelledError):
             await listening

@@ -233,7 +233,7 @@ def test_stopping_at_one_party_ends_the_run_at_all(tmp_path: Path) -> None:
         await asyncio.sleep(1.0)
         await daemons["telecom"].close()  # what its operator's Ctrl-C does
         with pytest.raises(ColonnadeError) as told:
-            await asyncio.wait_for(proposed, 15)
+            await asyncio.wait_for(proposed, 60)
         await settled(daemons["shop"])
         return [str(told.value), "; ".join(daemons["shop"].journal.latest)]
 

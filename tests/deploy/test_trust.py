@@ -114,7 +114,7 @@ def test_a_run_takes_as_long_as_this_party_allows_and_its_operator_ends_it(tmp_p
         decision = operators.stop(daemons["telecom"], run.number, "anna")
         assert (decision.what, decision.who, decision.proposer) == ("stopped", "anna", "bank")
         with pytest.raises(ColonnadeError) as told:
-            await asyncio.wait_for(proposed, 15)
+            await asyncio.wait_for(proposed, 60)
         return overtime, str(told.value)
 
     overtime, stopped = together(consortium, program)
