@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -31,6 +34,29 @@ def test_the_summed_kernel_trains_the_machine_of_pooled_columns(sparse: bool) ->
 def test_every_party_sends_the_whole_matrix() -> None:
     done = run(random_tables(parties=3, active=1, rows=100), "pp-svmv", train={"loss": "smooth_hinge"})
     assert done.result.cost.bytes_by_kind["piece"] == pytest.approx(2 * 100 * 100 * 8, rel=0.01)
+
+
+def test_others_see_signs_of_life_while_the_machine_is_trained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fit = SVC.fit
+
+    def slow(machine: SVC, *given: Any, **options: Any) -> SVC:
+        time.sleep(2.5)
+        return fit(machine, *given, **options)
+
+    monkeypatch.setattr(SVC, "fit", slow)
+    setting = random_tables(parties=3, active=1, rows=60, test_rows=20)
+    done = run(
+        setting,
+        "pp-svmv",
+        world="local",
+        compare=False,
+        train={"loss": "smooth_hinge"},
+        network={"deadline_s": 1.0},
+    )
+    assert done.result.metrics["test_accuracy"] > 0
+    assert done.result.cost.bytes_by_kind["alive"] > 0  # a loop that is blocked says nothing
 
 
 def test_a_matrix_that_does_not_fit_is_refused_with_what_would_fit() -> None:

@@ -11,13 +11,17 @@ all rows up to a rotation; the others learn nothing.
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
-from colonnade.arrays import Floats, Matrix
+from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import Mark
 from colonnade.errors import JobError
@@ -29,6 +33,11 @@ from colonnade.models.random_features import KERNELS
 from colonnade.net.expect import NOTHING
 from colonnade.net.network import Network
 from colonnade.secure.protocol import SecureSum
+
+if TYPE_CHECKING:
+    from sklearn.svm import SVC
+
+T = TypeVar("T")
 
 STRETCH = 2**20  # numbers of a message
 NORMS = tag_of(Topic.EVALUATE, 2**40)
@@ -70,38 +79,70 @@ async def converse(context: Context[GramSettings]) -> Outcome:
             await _give(context, test.X, X, Topic.EVALUATE)
             await context.measuring.sum.give(_norms(test.X), root=evaluation.root, tag=NORMS)
         return Outcome(weights={}, step=0.0, rounds=1, updates=1, evaluation=evaluation)
-    from sklearn.svm import SVC
-
-    from colonnade.baselines.svc import trade_off
-
     check_memory(context.train.rows)
+    await _apart(context.net, partial(import_module, "sklearn.svm"))  # seconds on a busy machine
     gram = await _collect(context, X, X, Topic.TRAIN)
-    squares = gram.diagonal().copy()
-    sigma, l2 = _bandwidth_and_penalty(context, gram, squares)
-    C = trade_off(context.train.rows, l2)
-    kernel = _gaussian(gram, squares, squares, sigma)
-    y, weight = context.label_holder.labels, weights_of(context.label_holder.y)
-    # rows that weigh nothing are left out here: SVC would do it too, but forgets them in a kernel it is given
-    used = slice(None) if weight is None else np.flatnonzero(weight)
-    machine = SVC(C=C, kernel="precomputed").fit(
-        kernel[used][:, used], y[used], sample_weight=None if weight is None else weight[used]
-    )
-    when = context.net.clock.now()
-    z = [machine.decision_function(kernel[:, used])]
+    fitted = await _apart(context.measuring.net, partial(_fit, context, gram))
+    when, z = context.net.clock.now(), [fitted.z]
     if test is not None:
         crossed = await _collect(context, test.X, X, Topic.EVALUATE)
         own = await context.measuring.sum.collect(_norms(test.X), tag=NORMS)
-        z.append(machine.decision_function(_gaussian(crossed, own, squares, sigma)[:, used]))
+        z.append(await _apart(context.measuring.net, partial(fitted.scores, crossed, own)))
     evaluation.scribe.record(z, 0.0, context.net.meter.bytes(), when, Mark(1, 1, final=True))
-    weights = {"dual": machine.dual_coef_, "support": np.arange(len(y))[used][machine.support_] * 1.0}
     return Outcome(
-        weights=weights,
+        weights={"dual": fitted.machine.dual_coef_, "support": fitted.support},
         step=0.0,
         rounds=1,
         updates=1,
         evaluation=evaluation,
-        chosen={"sigma": sigma, "l2": l2},
+        chosen={"sigma": fitted.sigma, "l2": fitted.l2},
     )
+
+
+async def _apart(net: Network, work: Callable[[], T]) -> T:
+    """Work for long without a word; who waits on this network sees that this party is alive."""
+    if net.clock.virtual:
+        return work()
+    async with net.computing():
+        return await asyncio.to_thread(work)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A machine of the kernel matrix, and all that its scores need."""
+
+    machine: SVC
+    squares: Floats  # |x|^2 of every row of training
+    used: Rows | slice  # those that weigh something
+    sigma: float
+    l2: float
+    support: Floats  # the rows that it stands on
+    z: Floats  # scores of all rows of training
+
+    def scores(self, crossed: Floats, squares: Floats) -> Floats:
+        """Scores of new rows, from their inner products with those of training and with themselves."""
+        kernel = _gaussian(crossed, squares, self.squares, self.sigma)
+        z: Floats = self.machine.decision_function(kernel[:, self.used])
+        return z
+
+
+def _fit(context: Context[GramSettings], gram: Floats) -> Fitted:
+    """Train the machine on the summed inner products, which it overwrites."""
+    from sklearn.svm import SVC
+
+    from colonnade.baselines.svc import trade_off
+
+    squares = gram.diagonal().copy()
+    sigma, l2 = _bandwidth_and_penalty(context, gram, squares)
+    kernel = _gaussian(gram, squares, squares, sigma)
+    y, weight = context.label_holder.labels, weights_of(context.label_holder.y)
+    # rows that weigh nothing are left out here: SVC would do it too, but forgets them in a kernel it is given
+    used = slice(None) if weight is None else np.flatnonzero(weight)
+    machine = SVC(C=trade_off(context.train.rows, l2), kernel="precomputed").fit(
+        kernel[used][:, used], y[used], sample_weight=None if weight is None else weight[used]
+    )
+    support = np.arange(len(y))[used][machine.support_] * 1.0
+    return Fitted(machine, squares, used, sigma, l2, support, machine.decision_function(kernel[:, used]))
 
 
 def _bandwidth_and_penalty(
