@@ -91,3 +91,11 @@ def test_what_lies_unread_is_counted_over_all_stretches_of_a_run(tmp_path: Path)
         return kept
 
     assert asyncio.run(program()) < 4 * MB
+
+
+def test_errors_that_are_none_of_this_package_are_foreign() -> None:
+    ours, foreign = Fault.of(DataError("no such column")), Fault.of(SyntaxError("expected ':'"))
+    assert not ours.foreign
+    assert isinstance(ours.raised(), DataError)
+    assert foreign.foreign
+    assert str(foreign.raised()) == "SyntaxError: expected ':'"

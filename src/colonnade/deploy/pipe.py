@@ -84,12 +84,20 @@ class Fault(msgspec.Struct, tag="fault", frozen=True):
         """The fault that stands for an error."""
         return Fault(type(error).__name__, str(error) or type(error).__name__)
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the error is none of this package's."""
+        return self._kind is None
+
     def raised(self) -> ColonnadeError:
-        """The error again; what is none of this package's is a WorkerError."""
+        """The error again; a foreign one is a WorkerError."""
+        kind = self._kind
+        return WorkerError(f"{self.error}: {self.text}") if kind is None else kind(self.text)
+
+    @property
+    def _kind(self) -> type[ColonnadeError] | None:
         kind = getattr(errors, self.error, None)
-        if isinstance(kind, type) and issubclass(kind, ColonnadeError):
-            return kind(self.text)
-        return WorkerError(f"{self.error}: {self.text}")
+        return kind if isinstance(kind, type) and issubclass(kind, ColonnadeError) else None
 
 
 class Compared(msgspec.Struct, tag="compared", frozen=True):

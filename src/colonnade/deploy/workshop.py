@@ -175,6 +175,9 @@ class WorkerSession:
                     raise WorkerError(
                         f"the process of run {self.run:08x} has no memory left; {self._limits()}"
                     )
+                case Fault() if message.foreign:
+                    # where memory is short anything may fail, under any name: also the parser of an import
+                    raise WorkerError(f"{message.raised()}; {self._limits()}")
                 case Fault():
                     raise message.raised()
         raise await self._last_words()
