@@ -105,10 +105,10 @@ def test_a_run_that_is_cut_off_leaves_its_reservation(tmp_path: Path) -> None:
     async def cut(daemons: dict[str, Daemon]) -> None:
         long = private(train={"epochs": 9000, "batch": 64, "l2": 1e-3})
         proposed = asyncio.ensure_future(daemons["bank"].train(long))
-        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 15)
+        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 60)
         (entry,) = daemons["bank"].books.ledger.entries()
         assert (entry.epsilon, entry.state) == (2.0, "reserved")  # before the first reply
-        await until(lambda: any(run.session.told for run in daemons["bank"].runs.values()), 15)
+        await until(lambda: any(run.session.told for run in daemons["bank"].runs.values()), 60)
         await daemons["telecom"].close()
         with pytest.raises(ColonnadeError):
             await asyncio.wait_for(proposed, 60)

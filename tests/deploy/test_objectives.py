@@ -139,7 +139,7 @@ def test_counts_with_an_exposure_are_served_as_expected_rates(tmp_path: Path) ->
         service = Service(daemons["bank"], serve)
         await service.open()
         try:
-            await until(lambda: service.session.ready, 15)
+            await until(lambda: service.session.ready, 60)
             async with aiohttp.ClientSession(headers=HEADERS) as session:
                 return await ask(session, f"http://127.0.0.1:{port}", {"ids": applicants})
         finally:

@@ -49,7 +49,7 @@ async def lines_fail(consortium: Consortium, pair: tuple[str, str], word: str) -
     first, second = (daemons[name] for name in pair)
     try:
         lines = first.mux.lines[second.me], second.mux.lines[first.me]
-        await until(lambda: all(word in line.reason for line in lines), 15)
+        await until(lambda: all(word in line.reason for line in lines), 60)
         with pytest.raises(PeerUnreachable) as told:
             await first.train(job(pair))
         shown = [control.status(daemon)["peers"] for daemon in (first, second)]

@@ -229,7 +229,7 @@ def test_stopping_at_one_party_ends_the_run_at_all(tmp_path: Path) -> None:
     async def program(daemons: dict[str, Daemon]) -> list[str]:
         long = job(train={"epochs": 9000, "batch": 32, "l2": 1e-3, "tolerance": 0.0})
         proposed = asyncio.ensure_future(daemons["bank"].train(long))
-        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 15)
+        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 60)
         await asyncio.sleep(1.0)
         await daemons["telecom"].close()  # what its operator's Ctrl-C does
         with pytest.raises(ColonnadeError) as told:

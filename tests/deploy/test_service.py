@@ -117,13 +117,13 @@ def test_service(tmp_path: Path) -> None:
 
     async def goes_on_without(session: Any, url: str, daemons: dict[str, Daemon], service: Any) -> None:
         await daemons["telecom"].close()
-        await until(lambda: service.session.reach.away == ["telecom"] and service.session.ready, 15)
+        await until(lambda: service.session.reach.away == ["telecom"] and service.session.ready, 60)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, ["telecom"])
         daemons["telecom"] = Daemon(daemons["telecom"].settings)
         await daemons["telecom"].open()
         await connected(daemons)
-        await until(lambda: service.session.reach.away == [] and service.session.ready, 15)
+        await until(lambda: service.session.reach.away == [] and service.session.ready, 60)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, [])
 
@@ -139,7 +139,7 @@ def test_service(tmp_path: Path) -> None:
         (weights,) = (tmp_path / "bank" / "runs" / "models").glob("*/weights.npz")
         weights.unlink()
         service.session.refresh()  # the share is read again
-        await until(lambda: "operator sees why" in service.session.reason, 15)
+        await until(lambda: "operator sees why" in service.session.reason, 60)
         async with session.get(f"{url}/v1/model") as answer:
             assert str(tmp_path) not in await answer.text()
         status, found = await ask(session, url, {"ids": applicants[:1]})

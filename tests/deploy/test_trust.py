@@ -109,7 +109,7 @@ def test_a_run_takes_as_long_as_this_party_allows_and_its_operator_ends_it(tmp_p
     async def program(daemons: dict[str, Daemon]) -> tuple[str, str]:
         overtime = await fails(daemons, **long)
         proposed = asyncio.ensure_future(daemons["bank"].train(job(name="other", **long)))
-        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 15)
+        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 60)
         (run,) = daemons["telecom"].runs.values()
         decision = operators.stop(daemons["telecom"], run.number, "anna")
         assert (decision.what, decision.who, decision.proposer) == ("stopped", "anna", "bank")
