@@ -31,7 +31,8 @@ PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - {*ROOT.glob("d
 TEXTS = {page: page.read_text("utf-8") for page in PAGES}
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
-SOURCE = [path.relative_to(ROOT / "src/colonnade").as_posix() for path in ROOT.glob("src/colonnade/**/*.py")]
+FILES = [*ROOT.glob("src/colonnade/**/*.py"), *ROOT.glob("src/colonnade/**/*.c")]
+SOURCE = [path.relative_to(ROOT / "src/colonnade").as_posix() for path in FILES]
 CODE = [path.read_text("utf-8") for path in ROOT.glob("src/colonnade/**/*.py")]
 # named in the changelog's history, which keeps the names of its day
 CHANGELOG = ROOT / "CHANGELOG.md"

@@ -190,8 +190,11 @@ def joined(module: InPieces, name: str, out: Path, *, quick: bool) -> list[Path]
 
 
 def can(name: str) -> bool:
-    """Whether a bench can be taken apart."""
-    return hasattr(import_module(BENCHES[name]), "pieces")
+    """Whether a bench can be taken apart, and all that it needs is installed."""
+    try:
+        return hasattr(import_module(BENCHES[name]), "pieces")
+    except ModuleNotFoundError:
+        return False
 
 
 def _module(name: str) -> Any:

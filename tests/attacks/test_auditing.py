@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from colonnade.run.federate import Tables, plan_for
 from colonnade.run.gathered import Source
 from colonnade.run.world import Launch
 from colonnade.secure.product import Lot
+from colonnade.secure.streams import Stream
 
 
 def audited(tables: Tables, algorithm: str, **sections: Any) -> dict[tuple[str, str], Finding]:
@@ -166,8 +168,8 @@ def test_blind_labels_stay_hidden_from_every_owner(algorithm: str) -> None:
 def test_labels_show_where_nothing_veils_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The attack on veiled words finds every label as soon as the words are not random."""
 
-    def nothing(self: Lot, words: Words) -> list[Words]:
-        return [0 * mask for mask in masks(self, words)]
+    def nothing(self: Lot, streams: Sequence[Stream]) -> list[Words]:
+        return [0 * mask for mask in masks(self, streams)]
 
     masks = Lot.masks
     monkeypatch.setattr(Lot, "masks", nothing)

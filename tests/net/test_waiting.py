@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
@@ -45,8 +46,7 @@ def test_a_party_that_computes_is_waited_for_and_one_that_is_silent_is_not() -> 
         hub, pair = LocalHub(), ("a", "b")
         a, b = (Endpoint(me, pair, hub.wire(me), RealClock(), run=1, deadline=0.4) for me in pair)
         waiting = asyncio.ensure_future(a.recv(Seal, "b"))
-        async with b.computing():
-            await asyncio.to_thread(time.sleep, 1.0)
+        await b.aside(partial(time.sleep, 1.0))
         await b.send("a", Seal(b"done"))
         assert (await waiting).digest == b"done"
         with pytest.raises(DeadlineExceeded, match="for Seal from b"):

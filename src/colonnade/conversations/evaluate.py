@@ -18,9 +18,10 @@ import numpy as np
 
 from colonnade.arrays import Floats, Numbers
 from colonnade.conversations.convergence import Ending
+from colonnade.conversations.pacing import Conditions, Pacing
 from colonnade.conversations.pieces import Stretch, collect_pieces, give_pieces, stretches
 from colonnade.conversations.schedule import Schedule
-from colonnade.conversations.window import Conditions, Pacing, Window
+from colonnade.conversations.window import Window
 from colonnade.losses import Loss, MeanLoss, mean_loss
 from colonnade.messages import Stop, Topic, tag_of
 from colonnade.metrics import metrics_of

@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from colonnade.conversations.lateness import UNBOUNDED, bound
+from colonnade.conversations.pacing import Conditions
 from colonnade.conversations.reach import Reach, ReachState
-from colonnade.conversations.window import Conditions, Window, WindowState
+from colonnade.conversations.window import Window, WindowState
 from colonnade.errors import ProtocolError
 from colonnade.messages import Enough
 from colonnade.net.expect import said_by

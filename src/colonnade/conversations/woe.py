@@ -18,12 +18,10 @@ WOE, of as many rows as `cases` demands. Whatever is malformed is refused.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +37,6 @@ from colonnade.net.network import Network
 from colonnade.secure.elgamal import Adder, SealingKey
 
 CHUNK = 2048  # rows a message
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ async def weigh_as_label_holder(net: Network, y: Floats, own: Binned, terms: Woe
     await net.broadcast(Sealing(key.public, len(bad)))
     for number, start in enumerate(range(0, len(bad) if net.peers else 0, CHUNK)):
         chunk = bad[start : start + CHUNK].astype(int).tolist()
-        await net.broadcast(SealedLabels(_tag(number), await _aside(net, partial(key.seal, chunk))))
+        await net.broadcast(SealedLabels(_tag(number), await net.aside(partial(key.seal, chunk))))
     mine = [_counted(bins, codes, bad) for bins, codes in zip(own.bins, own.codes, strict=True)]
     counts = {net.me: mine}
     for peer in net.peers:
@@ -89,7 +86,7 @@ async def weigh_as_label_holder(net: Network, y: Floats, own: Binned, terms: Woe
             rows=counted,
             sealed=octets(None, None),
         )
-        counts[peer] = await _aside(net, partial(_read_of, key, tally, peer, len(bad), terms))
+        counts[peer] = await net.aside(partial(_read_of, key, tally, peer, len(bad), terms))
         await net.send(peer, _answer(counts[peer], terms))
     weighed = [_weighed(bins, each, terms) for bins, each in zip(own.bins, mine, strict=True)]
     return Evidenced(weighed, counts)
@@ -109,7 +106,7 @@ async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Wo
         sealed = (await net.recv(SealedLabels, label_holder, _tag(number), sealed=due)).sealed
         part = [codes[start : start + CHUNK] for codes in own.codes]
         with said_by(label_holder):
-            await _aside(net, partial(adder.add, sealed, part))
+            await net.aside(partial(adder.add, sealed, part))
     await net.send(
         label_holder,
         Tally(
@@ -117,7 +114,7 @@ async def weigh_as_party(net: Network, label_holder: str, own: Binned, terms: Wo
             ordered=np.array([bins.ordered for bins in own.bins], dtype=np.int64),
             chained=np.array([not bins.numeric for bins in own.bins], dtype=np.uint8),
             rows=np.array(own.rows, dtype=np.int64),
-            sealed=await _aside(net, adder.totals),
+            sealed=await net.aside(adder.totals),
         ),
     )
     total = sum(bins.count for bins in own.bins)
@@ -220,11 +217,6 @@ def _understood(evidence: Evidence, bins: Sequence[Bins], sender: str) -> list[W
         columns.append(Weighed(each, tuple(groups), tuple(by_bin[g] for g in sorted(by_bin)), value))
         start += each.count
     return columns
-
-
-async def _aside(net: Network, work: Callable[[], T]) -> T:
-    """Compute on a thread of its own, so that others go on; a virtual clock knows no threads."""
-    return work() if net.clock.virtual else await asyncio.to_thread(work)
 
 
 def _tag(number: int) -> int:

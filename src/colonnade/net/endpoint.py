@@ -33,7 +33,7 @@ from colonnade.net.expect import Due
 from colonnade.net.frame import Routes
 from colonnade.net.mailbox import WAITING_LIMIT, Handler, Mailbox
 from colonnade.net.meter import Meter
-from colonnade.net.network import Clock, M, Wire
+from colonnade.net.network import Clock, M, T, Wire
 from colonnade.net.waiting import Waits
 
 SIZE_LIMIT = 64 * 2**20
@@ -147,6 +147,12 @@ class Endpoint:
         finally:
             if telling is not None:
                 telling.cancel()
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        if self.clock.virtual:
+            return work()
+        async with self.computing():
+            return await asyncio.to_thread(work)
 
     async def _show_life(self) -> None:
         with suppress(ColonnadeError):  # that a run fails is told where something is waited for

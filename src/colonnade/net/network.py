@@ -97,6 +97,10 @@ class Network(Protocol):
         party goes on waiting, up to some deadlines."""
         ...
 
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Compute for long on a thread of its own, with signs of life; a virtual clock knows no threads."""
+        ...
+
     def fail(self, error: ColonnadeError) -> None:
         """End every wait, now and later, with this error: the run cannot go on."""
         ...

@@ -18,6 +18,7 @@ from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
 from colonnade.run.notes import leaks, notes
 from colonnade.run.party import Share
 from colonnade.run.registry import CONVERSATIONS
+from colonnade.secure.words import COMPILED
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
         world=plan.world,
         seed=plan.seed,
         version=__version__,
+        compiled=COMPILED,
         step={party: share.step for party, share in shares.items()},
         metrics={"train_loss": train_loss, **beside, **others},
         pooled=pooled.metrics if pooled is not None else {},

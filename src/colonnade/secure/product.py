@@ -32,15 +32,13 @@ from numpy.typing import NDArray
 from colonnade.arrays import Floats, Rows, Words
 from colonnade.errors import SumError
 from colonnade.secure.protocol import UsedTags
-from colonnade.secure.streams import PairStreams, Roles
+from colonnade.secure.streams import PairStreams, Roles, Stream
+from colonnade.secure.words import products_of, scores_of, sums_of
 
 COLUMNS = "columns"  # M, which veils columns: for P and T
 SCORED = "scored"  # v, which hides weights: for A and T
 ADDED = "added"  # a, which hides what is added: for A and T
 DEALT = "dealt"  # r, which hides what T deals: for P and T
-
-
-NARROW, FEW = 16, 2**17  # what of columns, and of words times columns, makes a product quicker than a sum
 
 
 @dataclass(frozen=True)
@@ -63,31 +61,14 @@ class Lot:
         """Where every batch lies among the rows."""
         return cuts_of(len(batch) for batch in self.batches)
 
-    def masks(self, words: Words) -> list[Words]:
-        """Words for all that is added, [..., vectors, rows] for every batch."""
-        per_row = self.added
-        return [
-            words[..., per_row * cut.start : per_row * cut.stop].reshape(*words.shape[:-1], per_row, -1)
-            for cut in self.cuts
-        ]
-
-
-def scores_of(X: Words, vectors: Words) -> Words:
-    """The products of rows and vectors: [vectors, rows]."""
-    found: Words = vectors @ X.T if X.shape[1] <= NARROW else np.einsum("ij,kj->ki", X, vectors)
-    return found
-
-
-def sums_of(X: Words, weights: Words) -> Words:
-    """The sums of rows, weighted: [vectors, columns]."""
-    few = X.size * X.shape[1] <= FEW
-    found: Words = weights @ X if few else np.einsum("ij,ki->kj", X, weights)
-    return found
-
-
-def taken(X: Words, rows: Rows) -> Words:
-    """Some rows of a table; quicker than to index it, which checks every row."""
-    return X.take(rows, axis=0, mode="clip")
+    def masks(self, streams: Sequence[Stream]) -> list[Words]:
+        """Words for all that is added, [streams, vectors, rows] for every batch."""
+        words = [_once(stream, self.tag, self.added * self.rows) for stream in streams]
+        found = []
+        for rows, cut in zip(self.batches, self.cuts, strict=True):
+            own = slice(self.added * cut.start, self.added * cut.stop)
+            found.append(np.stack([each[own].reshape(self.added, len(rows)) for each in words]))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +104,7 @@ class Columns:
 
     def taken(self, rows: Rows) -> Words:
         """Some rows, as words."""
-        found = self.values.take(rows, axis=0, mode="clip")
+        found = self.values.take(rows, axis=0)
         return found.astype(np.int64, copy=False).view(np.uint64)
 
     def stretch(self, start: int, end: int) -> Words:
@@ -158,9 +139,8 @@ class Owner:
 
     def take(self, lot: Lot) -> OwnerLot:
         """The lot's words that only P and T know."""
-        hidden = self._dealt.once(lot.tag, len(lot.batches) * lot.added * self.width) if lot.added else _NONE
-        shape = (len(lot.batches), lot.added, self.width)
-        return OwnerLot(lot, self._tables[lot.table], hidden.reshape(shape))
+        hidden = _once(self._dealt, lot.tag, len(lot.batches), lot.added, self.width)
+        return OwnerLot(lot, self._tables[lot.table], hidden)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,22 +150,16 @@ class OwnerLot:
     lot: Lot
     X: Columns
     hidden: Words
-    _taken: dict[int, Words] = field(default_factory=dict)  # rows of batches that are scored, not yet added
 
     def scores(self, batch: int, vectors: Words) -> Words:
         """What P adds to the sum of scores: of its part plus what A sent."""
         _check(vectors, (self.lot.scored, self.X.width))
-        rows = self.X.taken(self.lot.batches[batch])
-        if self.lot.added:
-            self._taken[batch] = rows
-        return scores_of(rows, vectors)
+        return scores_of(self.X.values, self.lot.batches[batch], vectors)
 
     def add(self, batch: int, moved: Words) -> Words:
         """What P adds to its part of the vectors, from t - a."""
         _check(moved, (self.lot.added, len(self.lot.batches[batch])))
-        rows = self._taken.pop(batch, None)
-        rows = self.X.taken(self.lot.batches[batch]) if rows is None else rows
-        change: Words = sums_of(rows, moved) - self.hidden[batch]
+        change: Words = sums_of(self.X.values, self.lot.batches[batch], moved) - self.hidden[batch]
         return change
 
 
@@ -200,25 +174,19 @@ class Dealer:
         self._scored = streams.shared(roles.asker, SCORED, roles)
         self._added = streams.shared(roles.asker, ADDED, roles)
         self._dealt = streams.shared(roles.owner, DEALT, roles)
+        self._columns = np.array((0, width))
 
     def deal(self, lot: Lot) -> tuple[list[Words], Words]:
         """What T adds to the scores of every batch, and what it sends to A: [batches, added, columns]."""
         shape = len(lot.batches), lot.scored, self.width
-        v = self._scored.once(lot.tag, math.prod(shape)).reshape(shape) if lot.scored else _NONE
-        a = lot.masks(self._added.once(lot.tag, lot.rows * lot.added)) if lot.added else []
+        v, a = _once(self._scored, lot.tag, *shape), lot.masks([self._added])
         masks = self._streams.shared(self._roles.owner, COLUMNS, self._roles, lot.table)
-        scores: list[Words] = []
-        sums: list[Words] = []
+        found = []
         for k, rows in enumerate(lot.batches):
             M = masks.table(rows, self.width)
-            if lot.scored:
-                scores.append(scores_of(M, v[k]))
-            if lot.added:
-                sums.append(sums_of(M, a[k]))
-        if not lot.added:
-            return scores, _NONE
-        r = self._dealt.once(lot.tag, len(sums) * lot.added * self.width)
-        return scores, r.reshape(len(sums), lot.added, self.width) + np.stack(sums)
+            found.append(products_of(M, np.arange(len(M)), v[k], a[k], self._columns))
+        r = _once(self._dealt, lot.tag, len(found), lot.added, self.width)
+        return [scores for scores, _ in found], r + np.stack([sums for _, sums in found])
 
 
 class Asker:
@@ -229,6 +197,7 @@ class Asker:
         self._added = [streams.shared(roles.dealer, ADDED, roles) for roles in blocks]
         self._veiled, self._widths = veiled, list(blocks.values())
         self.cuts = cuts_of(self._widths)
+        self._ends = np.array([0, *accumulate(self._widths)])
 
     @property
     def width(self) -> int:
@@ -237,34 +206,18 @@ class Asker:
 
     def take(self, lot: Lot) -> AskerLot:
         """Make everything that A needs for a lot; nothing of it depends on w or t."""
-        v = self._hiding(lot) if lot.scored else _NONE
-        a: list[Words] = []
-        if lot.added:
-            count = lot.rows * lot.added
-            a = lot.masks(np.stack([stream.once(lot.tag, count) for stream in self._added]))
-        scores: list[Words] = []
-        sums: list[Words] = []
-        for k, rows in enumerate(lot.batches):
-            E = taken(self._veiled[lot.table], rows)
-            if lot.scored:
-                scores.append(scores_of(E, v[k]))
-            if lot.added:
-                sums.append(self._sums(E, a[k]))
-        return AskerLot(v, a, scores, sums)
+        v, a = self._hiding(lot), lot.masks(self._added)
+        E = self._veiled[lot.table]
+        found = [products_of(E, rows, v[k], a[k], self._ends) for k, rows in enumerate(lot.batches)]
+        return AskerLot(v, a, [scores for scores, _ in found], [sums for _, sums in found])
 
     def _hiding(self, lot: Lot) -> Words:
         """The words that hide A's part of the vectors: [batches, scored, columns of all blocks]."""
-        shapes = [(len(lot.batches), lot.scored, width) for width in self._widths]
         parts = [
-            stream.once(lot.tag, math.prod(shape)).reshape(shape)
-            for stream, shape in zip(self._scored, shapes, strict=True)
+            _once(stream, lot.tag, len(lot.batches), lot.scored, width)
+            for stream, width in zip(self._scored, self._widths, strict=True)
         ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
-
-    def _sums(self, E: Words, a: Words) -> Words:
-        """The sums of veiled rows, those of every block weighted by its own words."""
-        parts = [sums_of(E[:, cut], each) for cut, each in zip(self.cuts, a, strict=True)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return np.concatenate(parts, axis=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,6 +255,12 @@ def cuts_of(widths: Iterable[int]) -> list[slice]:
     """
     ends = [0, *accumulate(widths)]
     return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def _once(stream: Stream, tag: int, *shape: int) -> Words:
+    """The words of a tag, to hide values of this shape."""
+    count = math.prod(shape)
+    return (stream.once(tag, count) if count else _NONE).reshape(shape)
 
 
 def _check(words: Words, shape: tuple[int, ...]) -> None:

@@ -23,9 +23,9 @@ Whatever is as long as the ids is an array of words or bytes, never a list.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from colonnade.arrays import Digests, Rows
 from colonnade.conversations.align.crew import Crew
@@ -102,8 +102,7 @@ async def align(
     async with Crew(points if method == "curve" else points // IDS_A_POINT) as crew:
         side = Side(net, ids, secrets, sizes, leader, crew, progress, method)
         found = await (lead(side, minimum) if leader == net.me else follow(side, minimum))
-        async with net.computing():  # there is nothing to tell while rows are sorted
-            rows, digest = await asyncio.to_thread(ordered, ids, found, terms.order)
+        rows, digest = await net.aside(partial(ordered, ids, found, terms.order))
     await net.broadcast(Seal(digest))
     for peer, seal in (await net.gather(Seal)).items():
         if seal.digest != digest:
@@ -124,8 +123,7 @@ async def _check_own(net: Network, ids: Digests) -> None:
         raise AlignmentError(f"{len(net.parties)} parties cannot align; 2 to {PARTIES} can")
     if not len(ids):
         raise EmptyIntersection(f"{net.me} brings no ids")
-    async with net.computing():
-        same = await asyncio.to_thread(twice, ids)
+    same = await net.aside(partial(twice, ids))
     if same:
         first, second = sorted(same[0])
         raise DuplicateIds(

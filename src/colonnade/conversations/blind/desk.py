@@ -29,9 +29,9 @@ from colonnade.conversations.blind.predict import LONGER
 from colonnade.conversations.blind.slots import ROOM, Lengths, Slot, bits_for
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, Delays
+from colonnade.conversations.linear.from_plan import block_of
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.steps import StepSizes
-from colonnade.conversations.linear.trainer import block_of
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.conversations.window import Window
 from colonnade.errors import JobError, SumError

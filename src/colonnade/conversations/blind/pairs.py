@@ -28,8 +28,9 @@ from colonnade.errors import ProtocolError, SumError
 from colonnade.job.plan import Hidden
 from colonnade.messages import Announce, Dealt, Topic, Veil, Veiled, tag_of
 from colonnade.net.expect import PACKED, said_by, whole, words
-from colonnade.secure.product import Asker, AskerLot, Columns, Dealer, Lot, Owner, OwnerLot, sums_of
+from colonnade.secure.product import Asker, AskerLot, Columns, Dealer, Lot, Owner, OwnerLot
 from colonnade.secure.streams import Roles, Stream
+from colonnade.secure.words import sums_of
 
 MERGED = "merged"  # the purpose of the words that B's results are passed on with
 
@@ -177,7 +178,7 @@ class PairProducts:
                 part = self.parts[side.roles.owner]
                 part += self._passed_on(place, part.shape[1])
         if t is not None and self.X is not None:
-            self.own += sums_of(self.X.taken(lot.lot[0].batches[batch]), t[None])
+            self.own += sums_of(self.X.values, lot.lot[0].batches[batch], t[None])
         self._due = lot, batch, messages
         self._version += 1
 

@@ -11,13 +11,12 @@ all rows up to a rotation; the others learn nothing.
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -37,7 +36,6 @@ from colonnade.secure.protocol import SecureSum
 if TYPE_CHECKING:
     from sklearn.svm import SVC
 
-T = TypeVar("T")
 
 STRETCH = 2**20  # numbers of a message
 NORMS = tag_of(Topic.EVALUATE, 2**40)
@@ -80,14 +78,14 @@ async def converse(context: Context[GramSettings]) -> Outcome:
             await context.measuring.sum.give(_norms(test.X), root=evaluation.root, tag=NORMS)
         return Outcome(weights={}, step=0.0, rounds=1, updates=1, evaluation=evaluation)
     check_memory(context.train.rows)
-    await _apart(context.net, partial(import_module, "sklearn.svm"))  # seconds on a busy machine
+    await context.net.aside(partial(import_module, "sklearn.svm"))  # seconds on a busy machine
     gram = await _collect(context, X, X, Topic.TRAIN)
-    fitted = await _apart(context.measuring.net, partial(_fit, context, gram))
+    fitted = await context.measuring.net.aside(partial(_fit, context, gram))
     when, z = context.net.clock.now(), [fitted.z]
     if test is not None:
         crossed = await _collect(context, test.X, X, Topic.EVALUATE)
         own = await context.measuring.sum.collect(_norms(test.X), tag=NORMS)
-        z.append(await _apart(context.measuring.net, partial(fitted.scores, crossed, own)))
+        z.append(await context.measuring.net.aside(partial(fitted.scores, crossed, own)))
     evaluation.scribe.record(z, 0.0, context.net.meter.bytes(), when, Mark(1, 1, final=True))
     return Outcome(
         weights={"dual": fitted.machine.dual_coef_, "support": fitted.support},
@@ -97,14 +95,6 @@ async def converse(context: Context[GramSettings]) -> Outcome:
         evaluation=evaluation,
         chosen={"sigma": fitted.sigma, "l2": fitted.l2},
     )
-
-
-async def _apart(net: Network, work: Callable[[], T]) -> T:
-    """Work for long without a word; who waits on this network sees that this party is alive."""
-    if net.clock.virtual:
-        return work()
-    async with net.computing():
-        return await asyncio.to_thread(work)
 
 
 @dataclass(frozen=True)

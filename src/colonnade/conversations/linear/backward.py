@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from colonnade.arrays import Floats
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import heed_stop, measure_at_marks
+from colonnade.conversations.linear.from_plan import trainer_of
 from colonnade.conversations.linear.settings import LinearSettings
-from colonnade.conversations.linear.trainer import Trainer, trainer_of
+from colonnade.conversations.linear.trainer import Trainer
 from colonnade.conversations.linear.workers import Urgency, Worker
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.tickets import Tickets

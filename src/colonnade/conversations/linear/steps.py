@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.linear.settings import LinearSettings
+from colonnade.conversations.pacing import Pacing
 from colonnade.conversations.schedule import Schedule
-from colonnade.conversations.window import Pacing
 from colonnade.job.plan import Plan
 from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
 
