@@ -26,6 +26,7 @@ from colonnade.deploy.journal import Interruption, read_journal
 from colonnade.deploy.settings import read_settings
 from colonnade.deploy.terms import Terms
 from colonnade.errors import ColonnadeError
+from colonnade.messages import CutOff, Message, Rejoin
 
 TERMS: dict[str, Any] = {
     "algorithm": "vfb-saga",
@@ -113,6 +114,38 @@ def test_a_daemon_that_comes_back_goes_on_to_the_same_weights(
             # the common rows were found once in each run
             assert all(comparisons(daemon) == 4 for daemon in daemons.values())
             assert not list((daemons["shop"].settings.state / "unfinished").iterdir())
+
+    asyncio.run(main())
+
+
+def test_a_daemon_that_is_being_stopped_says_of_no_run_that_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consortium = lay_out(tmp_path)
+
+    async def main() -> None:
+        async with running(consortium) as daemons:
+            shop, said = daemons["shop"], list[Message]()
+            hang_up = shop.peers.close
+
+            async def hear_more_and_hang_up() -> None:
+                """What the bank says reaches the shop after it has left its runs and before its lines end."""
+                assert not shop.runs
+                (left,) = unfinished.read_all(shop.settings)
+                with monkeypatch.context() as patch:
+                    patch.setattr(shop.peers, "send", record)
+                    await shop.books.resuming.cut_off("bank", CutOff(left.run, left.run, ""))
+                    await shop.books.resuming.rejoin("bank", Rejoin(left.run, 16, left.terms.digest()))
+                await hang_up()
+
+            async def record(peer: str, message: Message) -> None:
+                said.append(message)
+
+            monkeypatch.setattr(shop.peers, "close", hear_more_and_hang_up)
+            going, run = await cut_off(daemons, "shop", job(**TERMS))
+            assert said == []
+            await anew(consortium, daemons, "shop")
+            assert (await going).run == f"{run:08x}"
 
     asyncio.run(main())
 

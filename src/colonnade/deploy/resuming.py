@@ -220,7 +220,7 @@ class Resuming:
         """End the session that a peer has left; tell it if there is no such run."""
         run = self.runs.live.get(message.run)
         if run is None:
-            await self.runs.peers.send(peer, await asyncio.to_thread(self._fate, peer, message.run))
+            await self._answer(peer, message.run)
         elif peer in run.session.peers and run.state == "running" and run.session.number == message.session:
             run.session.cut(f"{peer} was cut off: {message.reason}")
 
@@ -228,7 +228,7 @@ class Resuming:
         """Hear that the proposer calls all together; tell it if there is no such run."""
         run = self.runs.live.get(message.run)
         if run is None:
-            await self.runs.peers.send(peer, await asyncio.to_thread(self._fate, peer, message.run))
+            await self._answer(peer, message.run)
             return
         if run.proposer != peer or not run.lasts or run.state == "proposed":
             return
@@ -301,6 +301,14 @@ class Resuming:
             if run.trains is not None and self._model(run).is_dir():
                 return shares.find(self._model(run).parent, self._model(run).name)
         return None
+
+    async def _answer(self, peer: str, run: int) -> None:
+        """Tell a peer that asks about a run which is not here how it ended."""
+        fate = await asyncio.to_thread(self._fate, peer, run)
+        # a daemon that is being stopped has left its runs while it still hears its peers; those that last
+        # are not over, they go on when it is started again
+        if fate.kept or not self.closing:
+            await self.runs.peers.send(peer, fate)
 
     def _fate(self, peer: str, run: int) -> Settled:
         """What a peer is told that asks about a run which is over here."""
