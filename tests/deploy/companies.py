@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from tests.deploy.consortium import Consortium, people, write_csv
+from tests.patience import PATIENCE_S, until
 
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Comparison, read_journal
@@ -54,7 +55,7 @@ def job(names: tuple[str, ...] = NAMES, **changes: Any) -> Terms:
         "algorithm": "vfb2-svrg",
         "parties": {name: {"data": "customers", "label": name == "bank"} for name in names},
         "train": {"epochs": 6, "batch": 32, "l2": 1e-3},
-        "network": {"deadline_s": 20.0},
+        "network": {"deadline_s": PATIENCE_S},
         "checkpoint": {"wait_s": 0.0},  # a party that dies ends the run at once, unless a test says otherwise
         **changes,
     }
@@ -89,10 +90,9 @@ def _version(version: str | None) -> dict[str, Any]:
     return {} if version is None else {"version": version}
 
 
-async def connected(daemons: dict[str, Daemon], seconds: float = 60.0) -> None:
+async def connected(daemons: dict[str, Daemon]) -> None:
     await until(
-        lambda: all(len(daemon.peers.controls) == len(daemon.settings.peers) for daemon in daemons.values()),
-        seconds,
+        lambda: all(len(daemon.peers.controls) == len(daemon.settings.peers) for daemon in daemons.values())
     )
 
 
@@ -109,17 +109,11 @@ def together(
     return asyncio.run(main())
 
 
-async def settled(daemon: Daemon, seconds: float = 60.0) -> None:
+async def settled(daemon: Daemon) -> None:
     """Wait until no run is left at a daemon."""
-    await until(lambda: not daemon.runs, seconds)
+    await until(lambda: not daemon.runs)
 
 
 def comparisons(daemon: Daemon) -> int:
     """How many comparisons of ids a daemon has written down."""
     return sum(isinstance(each, Comparison) for each in read_journal(daemon.journal.path)[0])
-
-
-async def until(true: Callable[[], bool], seconds: float) -> None:
-    async with asyncio.timeout(seconds):
-        while not true():  # noqa: ASYNC110  what is waited for has no event of its own
-            await asyncio.sleep(0.02)

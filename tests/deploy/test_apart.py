@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.deploy.companies import comparisons, job, lay_out, running, settle, settled, until
+from tests.deploy.companies import comparisons, job, lay_out, running, settle, settled
+from tests.patience import until
 
 from colonnade.deploy import shares
 from colonnade.deploy.daemon import Daemon
@@ -25,7 +26,7 @@ def workers(daemon: Daemon) -> list[int]:
 
 
 async def until_training(daemon: Daemon) -> None:
-    await until(lambda: any(run.session.told for run in daemon.runs.values()), 60)
+    await until(lambda: any(run.session.told for run in daemon.runs.values()))
 
 
 def test_a_training_apart_is_the_same_training_and_a_killed_one_ends_by_name(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_process_that_ends_without_a_word_is_told_apart(
             with pytest.raises(ColonnadeError) as told:
                 await daemons["bank"].train(job(("bank", "shop")))
             for daemon in daemons.values():
-                await settled(daemon, 30)
+                await settled(daemon)
             assert all(len(daemon.peers.controls) == 1 for daemon in daemons.values())
             return str(told.value) + "; ".join(daemons["shop"].journal.latest)
 
@@ -91,7 +92,7 @@ def test_a_process_over_its_limit_ends_the_run_and_not_the_daemon(tmp_path: Path
         async with running(consortium, apart=True) as daemons:
             with pytest.raises(ColonnadeError, match="shop"):
                 await daemons["bank"].train(long)
-            await settled(daemons["shop"], 30)
+            await settled(daemons["shop"])
             told = "; ".join(daemons["shop"].journal.latest)
             assert f"limits.{limit}" in told, told
             assert daemons["shop"].peers.controls.keys() == {"bank", "telecom"}

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy.companies import job, lay_out, settled, together, until
+from tests.deploy.companies import job, lay_out, settled, together
+from tests.patience import until
 
 from colonnade.deploy import control, operators, views
 from colonnade.deploy.daemon import Daemon
@@ -22,7 +23,7 @@ ASK = ACCEPT + 'approval = "ask"\n'
 
 
 async def waiting(daemon: Daemon) -> views.ProposalView:
-    await until(lambda: bool(daemon.approvals.held), 10)
+    await until(lambda: bool(daemon.approvals.held))
     return views.proposals(daemon)[0]
 
 
@@ -41,7 +42,7 @@ def test_an_approved_proposal_is_run_and_written_down(tmp_path: Path) -> None:
         train = heard(daemons["bank"], job(), told)
         shop = daemons["shop"]
         seen = await waiting(shop)
-        await until(lambda: any("approval" in each for each in told), 5)
+        await until(lambda: any("approval" in each for each in told))
         assert not train.done()
         assert control.status(shop)["waiting"] == [seen.run]
         with pytest.raises(JobError, match="is not the one that was shown"):
@@ -80,7 +81,7 @@ def test_a_refusal_has_the_operators_words_and_ends_the_wait_for_others(tmp_path
         with pytest.raises(Refused) as told:
             await train
         # the other operator is not asked any longer
-        await until(lambda: not daemons["telecom"].approvals.held, 5)
+        await until(lambda: not daemons["telecom"].approvals.held)
         assert not daemons["bank"].runs
         return str(told.value)
 
@@ -110,12 +111,12 @@ def test_a_proposal_that_is_withdrawn_or_whose_proposer_left_waits_no_more(tmp_p
         train = heard(daemons["bank"], job(), [])
         await waiting(daemons["shop"])
         train.cancel()
-        await until(lambda: not daemons["shop"].approvals.held, 5)
+        await until(lambda: not daemons["shop"].approvals.held)
         train = heard(daemons["bank"], job(), [])
         await waiting(daemons["shop"])
         await daemons["bank"].close()
-        await until(lambda: not daemons["shop"].approvals.held, 10)
-        await until(lambda: not daemons["telecom"].runs, 10)
+        await until(lambda: not daemons["shop"].approvals.held)
+        await until(lambda: not daemons["telecom"].runs)
         with pytest.raises(ColonnadeError):
             await train
         return daemons["shop"].journal.latest
@@ -169,7 +170,7 @@ def test_one_peer_cannot_fill_the_list(tmp_path: Path) -> None:
 
     async def program(daemons: dict[str, Daemon]) -> str:
         waits = [heard(daemons["bank"], job(seed=k), []) for k in range(4)]
-        await until(lambda: len(daemons["shop"].approvals.held) == 4, 20)
+        await until(lambda: len(daemons["shop"].approvals.held) == 4)
         with pytest.raises(Refused) as told:
             await daemons["bank"].train(job(seed=9))
         for each in waits:

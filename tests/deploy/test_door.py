@@ -43,7 +43,7 @@ def test_whoever_asks_is_answered_among_many_who_are_silent() -> None:
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")  # and never the end of it
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        answer = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), 60)
         inside = len(door.inside)
         for _, each in [*silent, (reader, writer)]:
             each.close()
@@ -68,7 +68,7 @@ def test_the_monitor_has_a_door_as_well(tmp_path: Path) -> None:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST + 50)]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /health HTTP/1.1\r\n\r\n")
-        answer = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), 60)
         shown_out = sum(each.at_eof() or each.exception() is not None for each, _ in silent)
         for _, each in [*silent, (reader, writer)]:
             each.close()
@@ -86,7 +86,7 @@ def test_a_silent_visitor_is_shown_out_in_time() -> None:
         server = await serving(Door(asyncio.Protocol, first_s=0.1), port)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
-            return await asyncio.wait_for(reader.read(), 10)
+            return await asyncio.wait_for(reader.read(), 60)
         except ConnectionResetError:
             return b""
         finally:

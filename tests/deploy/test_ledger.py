@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.deploy.companies import job, lay_out, settle, settled, together, until
+from tests.deploy.companies import job, lay_out, settle, settled, together
+from tests.patience import until
 
 from colonnade.cli import main
 from colonnade.deploy.daemon import Daemon
@@ -105,10 +106,10 @@ def test_a_run_that_is_cut_off_leaves_its_reservation(tmp_path: Path) -> None:
     async def cut(daemons: dict[str, Daemon]) -> None:
         long = private(train={"epochs": 9000, "batch": 64, "l2": 1e-3})
         proposed = asyncio.ensure_future(daemons["bank"].train(long))
-        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 60)
+        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()))
         (entry,) = daemons["bank"].books.ledger.entries()
         assert (entry.epsilon, entry.state) == (2.0, "reserved")  # before the first reply
-        await until(lambda: any(run.session.told for run in daemons["bank"].runs.values()), 60)
+        await until(lambda: any(run.session.told for run in daemons["bank"].runs.values()))
         await daemons["telecom"].close()
         with pytest.raises(ColonnadeError):
             await asyncio.wait_for(proposed, 60)

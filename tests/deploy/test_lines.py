@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy.companies import connected, job, lay_out, settle, settled, together, until
+from tests.deploy.companies import connected, job, lay_out, settle, settled, together
 from tests.deploy.consortium import Consortium
 from tests.net.proxy import Proxy
+from tests.patience import until
 
 from colonnade.deploy import commands, control
 from colonnade.deploy.daemon import Daemon
@@ -65,7 +66,7 @@ def test_a_standing_line_ends_with_the_certificate(
             await connected(daemons)
             happens(consortium, monkeypatch)
             line = daemons["bank"].mux.lines["shop"]
-            await until(lambda: reason in line.reason, 5)
+            await until(lambda: reason in line.reason)
             return line.reason
         finally:
             for daemon in daemons.values():
@@ -97,7 +98,7 @@ def test_a_proposal_outlives_a_line_that_is_down_for_longer_than_ten_seconds(tmp
                 await daemon.open()
             await connected(daemons)
             proposed = asyncio.ensure_future(daemons["bank"].train(job(PAIR)))
-            await until(lambda: bool(daemons["shop"].approvals.held), 10)
+            await until(lambda: bool(daemons["shop"].approvals.held))
             await proxy.close()
             await asyncio.sleep(12)
             proxy = Proxy(consortium.ports["shop"])
@@ -130,7 +131,7 @@ def test_a_line_is_begun_again_whatever_ended_it(tmp_path: Path, monkeypatch: py
         line = daemons["bank"].mux.lines["shop"].wire
         assert line is not None
         line._lose(line._links["shop"], PeerLost("it went away"))
-        await until(lambda: not broken, 10)
+        await until(lambda: not broken)
         await connected(daemons)
 
     together(consortium, program)

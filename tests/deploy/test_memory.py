@@ -45,7 +45,7 @@ def test_what_is_over_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
             asked = commands.PredictRequest("repaid", [rows], "applicants")
             await control._predict(daemons["bank"], asked, lambda event: None)
             for daemon in daemons.values():
-                await settled(daemon, 60)
+                await settled(daemon)
 
         for _ in range(FIRST):
             await train_and_score()

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
-from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settle, settled, together, until
+from tests.deploy.companies import COLUMNS, NAMES, job, lay_out, settle, settled, together
 from tests.deploy.joined import ids_of, join
 from tests.deploy.test_service import HEADERS, TOKEN, ask
+from tests.patience import until
 
 from colonnade.arrays import Floats
 from colonnade.deploy.daemon import Daemon
@@ -139,7 +140,7 @@ def test_counts_with_an_exposure_are_served_as_expected_rates(tmp_path: Path) ->
         service = Service(daemons["bank"], serve)
         await service.open()
         try:
-            await until(lambda: service.session.ready, 60)
+            await until(lambda: service.session.ready)
             async with aiohttp.ClientSession(headers=HEADERS) as session:
                 return await ask(session, f"http://127.0.0.1:{port}", {"ids": applicants})
         finally:

@@ -53,13 +53,13 @@ def companies(tmp_path: Path) -> Iterator[tuple[Consortium, str]]:
     try:
         for name in PAIR:
             consortium.start(name)
-        consortium.wait_connected(60)
+        consortium.wait_connected()
         yield consortium, f"http://127.0.0.1:{port}"
     finally:
         consortium.stop()
 
 
-def eventually(found: Callable[[], Any], seconds: float = 40.0) -> Any:
+def eventually(found: Callable[[], Any], seconds: float = 60.0) -> Any:
     """What is found in the end, asked again until it is true."""
     until = time.monotonic() + seconds
     while not (value := found()):
@@ -125,7 +125,7 @@ def test_proposals_and_promotions_by_command(companies: tuple[Consortium, str]) 
                 json.dumps({"ids": ids}).encode(),
                 {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
             )
-            with urlopen(body, timeout=10) as answer:  # noqa: S310
+            with urlopen(body, timeout=60) as answer:  # noqa: S310
                 found = json.load(answer)
         except OSError:
             return None  # no session yet

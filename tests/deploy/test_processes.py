@@ -92,7 +92,7 @@ def credit(tmp_path: Path, real_data: Path) -> Iterator[Consortium]:
     consortium = daemons_with(tmp_path, real_data, tuple(KEPT), 6000)
     (consortium.folder("bank") / "job.toml").write_text(JOB)
     try:
-        consortium.wait_connected(90)
+        consortium.wait_connected()
         yield consortium
     finally:
         consortium.stop()
@@ -103,7 +103,7 @@ def pair(tmp_path: Path, real_data: Path) -> Iterator[Consortium]:
     """Two of them, 1,500 customers."""
     consortium = daemons_with(tmp_path, real_data, ("bank", "shop"), 1500)
     try:
-        consortium.wait_connected(90)
+        consortium.wait_connected()
         yield consortium
     finally:
         consortium.stop()
@@ -156,9 +156,9 @@ def _interrupted(credit: Consortium) -> None:
         if line.startswith("training 1/"):
             break
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    assert process.wait(timeout=60) == 130
     process.stderr.close()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not all("bank was told to stop by its operator" in credit.log(party) for party in KEPT):
         assert time.monotonic() < until, {party: credit.log(party)[-300:] for party in KEPT}
         time.sleep(0.1)

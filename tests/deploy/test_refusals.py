@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.deploy.companies import NAMES, job, lay_out, settled, together, until
+from tests.deploy.companies import NAMES, job, lay_out, settled, together
 from tests.deploy.consortium import Consortium
+from tests.patience import until
 
 from colonnade.deploy import control
 from colonnade.deploy.daemon import Daemon
@@ -49,7 +50,7 @@ async def lines_fail(consortium: Consortium, pair: tuple[str, str], word: str) -
     first, second = (daemons[name] for name in pair)
     try:
         lines = first.mux.lines[second.me], second.mux.lines[first.me]
-        await until(lambda: all(word in line.reason for line in lines), 60)
+        await until(lambda: all(word in line.reason for line in lines))
         with pytest.raises(PeerUnreachable) as told:
             await first.train(job(pair))
         shown = [control.status(daemon)["peers"] for daemon in (first, second)]
@@ -170,7 +171,7 @@ def test_a_peer_has_stopped_and_a_third_one_is_told(tmp_path: Path, caplog: pyte
 
     async def program(daemons: dict[str, Daemon]) -> str:
         await daemons["telecom"].close()
-        await until(lambda: "telecom" not in daemons["bank"].peers.controls, 5)
+        await until(lambda: "telecom" not in daemons["bank"].peers.controls)
         with pytest.raises(PeerUnreachable) as told:
             await daemons["bank"].train(job())
         return str(told.value)

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.deploy.companies import comparisons, job, lay_out, running, settled, until
+from tests.deploy.companies import comparisons, job, lay_out, running, settled
 from tests.deploy.consortium import SOURCE, Consortium
+from tests.patience import until
 
 from colonnade.deploy import shares, unfinished
 from colonnade.deploy.daemon import Daemon
@@ -31,7 +32,7 @@ from colonnade.messages import CutOff, Message, Rejoin
 TERMS: dict[str, Any] = {
     "algorithm": "vfb-saga",
     "train": {"epochs": 16, "batch": 16, "step": 0.1, "l2": 1e-3},
-    "checkpoint": {"every": "epoch", "wait_s": 30.0},
+    "checkpoint": {"every": "epoch"},
 }
 
 
@@ -54,9 +55,9 @@ async def cut_off(daemons: dict[str, Daemon], name: str, terms: Terms) -> tuple[
     for daemon in daemons.values():
         await settled(daemon)
     going = asyncio.ensure_future(daemons["bank"].train(terms))
-    await until(lambda: bool(daemons[name].runs), 10)
+    await until(lambda: bool(daemons[name].runs))
     (run,) = daemons[name].runs
-    await until(lambda: has_gates(daemons[name], run), 10)
+    await until(lambda: has_gates(daemons[name], run))
     await daemons[name].close()
     return going, run
 
@@ -96,11 +97,11 @@ def test_a_daemon_that_comes_back_goes_on_to_the_same_weights(
             whole = await daemons["bank"].train(asked)
             expected = weights(daemons, whole.model)
             going, run = await cut_off(daemons, away, asked)
-            await until(lambda: daemons["telecom"].runs[run].state == "waiting", 10)
+            await until(lambda: daemons["telecom"].runs[run].state == "waiting")
             assert daemons["telecom"].runs[run].shown.startswith("waiting for")
             await anew(consortium, daemons, away)
             for daemon in daemons.values():
-                await settled(daemon, 30)
+                await settled(daemon)
             if away == "shop":
                 assert (await going).run == f"{run:08x}"
             else:
@@ -160,7 +161,7 @@ def test_after_the_limit_every_live_party_ends_by_the_name_of_the_absent(tmp_pat
             going, run = await cut_off(daemons, away, terms)
             live = [daemon for name, daemon in daemons.items() if name != away]
             for daemon in live:
-                await settled(daemon, 8)
+                await settled(daemon)
                 assert f"{away} is away" in daemon.journal.runs[-1].reason
                 assert "checkpoint.wait_s = 1 s" in daemon.journal.runs[-1].reason
                 assert not unfinished.read_all(daemon.settings)
@@ -168,7 +169,7 @@ def test_after_the_limit_every_live_party_ends_by_the_name_of_the_absent(tmp_pat
                 await going
             # who comes back later hears that it is over
             await anew(consortium, daemons, away)
-            await settled(daemons[away], 10)
+            await settled(daemons[away])
             assert f"(while {away} was away)" in daemons[away].journal.runs[-1].reason
             assert not unfinished.read_all(daemons[away].settings)
             assert run not in daemons[away].runs
@@ -190,7 +191,7 @@ def test_other_data_than_before_does_not_go_on(tmp_path: Path) -> None:
             with pytest.raises(ColonnadeError, match="shop"):
                 await going
             for daemon in daemons.values():
-                await settled(daemon, 10)
+                await settled(daemon)
             assert "is of other data than there is now" in daemons["shop"].journal.runs[-1].reason
 
     asyncio.run(main())
@@ -229,7 +230,7 @@ def test_killed_processes_and_daemons_go_on_and_so_does_the_command(tmp_path: Pa
     try:
         for name in consortium.names:
             consortium.start(name)
-        consortium.wait_connected(60)
+        consortium.wait_connected()
         expected = trained(consortium, lambda: None)
         assert trained(consortium, partial(kill_worker, consortium, "telecom")) == expected
         assert trained(consortium, partial(kill_daemon, consortium, "bank")) == expected
@@ -251,10 +252,10 @@ l2 = 1e-3
 [secure]
 labels = "clear"
 [network]
-deadline_s = 30
+deadline_s = 60
 [checkpoint]
 every = "epoch"
-wait_s = 60
+wait_s = 120
 """
 
 
@@ -279,7 +280,7 @@ def trained(consortium: Consortium, strike: Callable[[], None]) -> dict[str, str
     found = {}
     for name in consortium.names:
         models = consortium.folder(name) / "runs" / "models"
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not (models / model).is_dir() and time.monotonic() < until:
             time.sleep(0.05)
         found[name] = hashlib.sha256(shares.load(models, model).arrays["w"].tobytes()).hexdigest()

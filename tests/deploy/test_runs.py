@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.deploy.companies import NAMES, connected, job, lay_out, running, settle, settled, together, until
+from tests.deploy.companies import NAMES, connected, job, lay_out, running, settle, settled, together
 from tests.deploy.consortium import write_csv
 from tests.deploy.joined import ids_of, join, pooled
+from tests.patience import until
 
 from colonnade.deploy import answering, commands, control, proposals, proposing, shares
 from colonnade.deploy.daemon import Daemon
@@ -47,12 +48,12 @@ def test_a_party_that_reads_for_long_is_waited_for(tmp_path: Path, monkeypatch: 
     considered = proposals.consider
 
     async def slowly(*given: Any) -> Any:
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(3.0)
         return await considered(*given)
 
     monkeypatch.setattr(answering, "consider", slowly)
     monkeypatch.setattr(answering, "READING_S", 0.2)
-    monkeypatch.setattr(proposing, "ANSWER_S", 1.0)
+    monkeypatch.setattr(proposing, "ANSWER_S", 2.5)
     seen: list[Event] = []
 
     async def program(daemons: dict[str, Daemon]) -> Any:
@@ -229,7 +230,7 @@ def test_stopping_at_one_party_ends_the_run_at_all(tmp_path: Path) -> None:
     async def program(daemons: dict[str, Daemon]) -> list[str]:
         long = job(train={"epochs": 9000, "batch": 32, "l2": 1e-3, "tolerance": 0.0})
         proposed = asyncio.ensure_future(daemons["bank"].train(long))
-        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()), 60)
+        await until(lambda: any(run.state == "running" for run in daemons["telecom"].runs.values()))
         await asyncio.sleep(1.0)
         await daemons["telecom"].close()  # what its operator's Ctrl-C does
         with pytest.raises(ColonnadeError) as told:
@@ -252,7 +253,6 @@ def test_a_daemon_that_was_restarted_is_met_again(tmp_path: Path) -> None:
             await daemons["shop"].close()
             daemons["shop"] = Daemon(read_settings(consortium.config("shop")))
             await daemons["shop"].open()
-            await asyncio.sleep(0.3)
             await connected(daemons)
             return await daemons["shop"].train(job())
 
@@ -275,7 +275,7 @@ def test_scoring_while_a_party_is_away(tmp_path: Path, algorithm: str) -> None:
         with pytest.raises(DataError, match="none of the ids to score is in it"):
             await scores_of(daemons["bank"], ["C99999"], "applicants")
         await daemons["telecom"].close()
-        await asyncio.sleep(0.5)
+        await until(lambda: all("telecom" not in daemons[n].peers.controls for n in ("bank", "shop")))
         part = await scores_of(daemons["bank"], applicants, "applicants")
         with pytest.raises(PeerUnreachable) as told:
             await control._predict(

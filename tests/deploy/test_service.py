@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.deploy.companies import connected, job, lay_out, settled, together, until
+from tests.deploy.companies import connected, job, lay_out, settled, together
 from tests.deploy.joined import ids_of
+from tests.patience import until
 
 from colonnade.deploy import commands, control
 from colonnade.deploy.daemon import Daemon
@@ -62,7 +63,7 @@ def test_service(tmp_path: Path) -> None:
         await service.open()
         health = await monitor.serve(daemons["bank"])
         try:
-            await until(lambda: service.session.ready, 10)
+            await until(lambda: service.session.ready)
             async with aiohttp.ClientSession(headers=HEADERS) as session:
                 await answers(session, url, batch)
                 await refusals(session, url)
@@ -117,13 +118,13 @@ def test_service(tmp_path: Path) -> None:
 
     async def goes_on_without(session: Any, url: str, daemons: dict[str, Daemon], service: Any) -> None:
         await daemons["telecom"].close()
-        await until(lambda: service.session.reach.away == ["telecom"] and service.session.ready, 60)
+        await until(lambda: service.session.reach.away == ["telecom"] and service.session.ready)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, ["telecom"])
         daemons["telecom"] = Daemon(daemons["telecom"].settings)
         await daemons["telecom"].open()
         await connected(daemons)
-        await until(lambda: service.session.reach.away == [] and service.session.ready, 60)
+        await until(lambda: service.session.reach.away == [] and service.session.ready)
         status, found = await ask(session, url, {"ids": applicants[:1]})
         assert (status, found["degraded"]) == (200, [])
 
@@ -139,7 +140,7 @@ def test_service(tmp_path: Path) -> None:
         (weights,) = (tmp_path / "bank" / "runs" / "models").glob("*/weights.npz")
         weights.unlink()
         service.session.refresh()  # the share is read again
-        await until(lambda: "operator sees why" in service.session.reason, 60)
+        await until(lambda: "operator sees why" in service.session.reason)
         async with session.get(f"{url}/v1/model") as answer:
             assert str(tmp_path) not in await answer.text()
         status, found = await ask(session, url, {"ids": applicants[:1]})
@@ -184,7 +185,7 @@ def test_a_client_certificate_instead_of_a_token(tmp_path: Path) -> None:
         known = ssl.create_default_context(cafile=str(folder / "ca.crt"))
         known.check_hostname = False
         try:
-            await until(lambda: service.session.ready, 10)
+            await until(lambda: service.session.ready)
             async with aiohttp.ClientSession() as session:
                 try:
                     await ask(session, f"https://127.0.0.1:{port}", {"ids": ["C00401"]}, ssl=known)

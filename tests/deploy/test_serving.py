@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.deploy.companies import job, lay_out, together, until
+from tests.deploy.companies import job, lay_out, together
 from tests.deploy.test_shares import stored
+from tests.patience import until
 
 from colonnade.deploy import commands, control, operators, shares
 from colonnade.deploy.daemon import Daemon
@@ -60,7 +61,7 @@ def test_promotion_asks_the_peers_and_changes_the_service_without_a_restart(tmp_
     async def train(daemons: dict[str, Daemon], **changes: Any) -> str:
         manifest = await daemons["bank"].train(job(**changes))
         path = f"runs/models/{manifest.model}/manifest.json"
-        await until(lambda: all((tmp_path / name / path).exists() for name in ("shop", "telecom")), 10)
+        await until(lambda: all((tmp_path / name / path).exists() for name in ("shop", "telecom")))
         return manifest.model
 
     async def program(daemons: dict[str, Daemon]) -> list[str]:
@@ -71,9 +72,7 @@ def test_promotion_asks_the_peers_and_changes_the_service_without_a_restart(tmp_
         try:
 
             async def answers_with(model: str) -> None:
-                await until(
-                    lambda: service.session.ready and service.session.share.manifest.model == model, 15
-                )
+                await until(lambda: service.session.ready and service.session.share.manifest.model == model)
 
             await answers_with(first)
             second = await train(daemons, seed=5)
@@ -130,7 +129,7 @@ def test_a_stranger_learns_nothing_of_a_model(tmp_path: Path) -> None:
 
     async def program(daemons: dict[str, Daemon]) -> list[str]:
         manifest = await daemons["bank"].train(job(("bank", "shop")))
-        await until(lambda: not daemons["shop"].runs, 10)
+        await until(lambda: not daemons["shop"].runs)
         holdings = daemons["telecom"].holdings
         return [
             await holdings._problem("shop", replace(manifest, model=model))

@@ -33,7 +33,7 @@ def test_a_thousand_scores_are_those_of_one_process(tmp_path: Path, real_data: P
     bank = consortium.folder("bank")
     (bank / "job.toml").write_text(JOB)
     try:
-        consortium.wait_connected(90)
+        consortium.wait_connected()
         trained = consortium.run("bank", "train", "job.toml")
         assert trained.returncode == 0, trained.stderr
         scored = consortium.run(

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.deploy.companies import NAMES, connected, job, lay_out, settle, settled, together, until
+from tests.deploy.companies import NAMES, connected, job, lay_out, settle, settled, together
 from tests.hostile.altering import LAST_INT, altered, anything
+from tests.patience import until
 
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.terms import Proposal, Scoring
@@ -94,7 +95,7 @@ async def attack(daemons: dict[str, Daemon], seed: int, count: int) -> None:
     for _ in range(count):
         line = daemons["bank"].peers.controls.get("shop")
         if line is None:  # it said too much at once, and was hung up on
-            await until(lambda: "shop" in daemons["bank"].peers.controls, 20)
+            await until(lambda: "shop" in daemons["bank"].peers.controls)
             continue
         said = message(rng)
         if isinstance(said, Propose | Begin | Cancel | Answer) and rng.random() < 0.2:
@@ -132,7 +133,7 @@ def survived(tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int, count:
         assert "telecom" in shop.peers.controls
         manifest = await serious(daemons)
         assert manifest.metrics["test_auc"] > 0.8
-        await settled(shop, 30)
+        await settled(shop)
         assert sum(map(len, shop.journal.latest)) < 200_000
 
     together(consortium, program)
@@ -151,7 +152,7 @@ def test_a_peer_that_talks_without_end_fills_no_memory_and_no_log(
     async def program(daemons: dict[str, Daemon]) -> None:
         shop, bank, telecom = (daemons[name] for name in ("shop", "bank", "telecom"))
         await bank.peers.send("shop", Propose(16, terms))
-        await until(lambda: 16 in shop.runs, 10)
+        await until(lambda: 16 in shop.runs)
         followed = shop.runs[16].followed
         for number in range(300):
             await telecom.peers.send("shop", Progress(16, 1, 0.5))

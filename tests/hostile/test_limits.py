@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.deploy.companies import NAMES, connected, job, lay_out, running, settle, settled, together, until
+from tests.deploy.companies import NAMES, connected, job, lay_out, running, settle, settled, together
 from tests.deploy.consortium import Consortium
 from tests.deploy.joined import ids_of
+from tests.patience import until
 
 from colonnade.conversations.predict import CHUNK, Session
 from colonnade.deploy import commands, control
@@ -67,7 +68,7 @@ async def answered(daemons: dict[str, Daemon], number: int, terms: bytes) -> str
     """Why the shop has refused a proposal that the bank made by hand; empty if it accepts."""
     shop, before = daemons["shop"], daemons["shop"].journal.ended["refused"]
     await said(daemons, "bank", Propose(number, terms))
-    await until(lambda: number in shop.runs or shop.journal.ended["refused"] > before, 10)
+    await until(lambda: number in shop.runs or shop.journal.ended["refused"] > before)
     return "" if number in shop.runs else shop.journal.latest[-1]
 
 
@@ -153,9 +154,9 @@ def test_accomplices_cannot_fill_up_all_the_room_there_is(tmp_path: Path) -> Non
             assert not await answered(daemons, number, proposal())
         assert "limits.runs = 2" in await answered(daemons, 48, proposal())
         await said(daemons, "telecom", Propose(64, proposal()))
-        await until(lambda: 64 in shop.runs, 10)
+        await until(lambda: 64 in shop.runs)
         await said(daemons, "telecom", Propose(80, proposal()))
-        await until(lambda: "limits.runs = 2" in shop.journal.latest[-1], 10)
+        await until(lambda: "limits.runs = 2" in shop.journal.latest[-1])
         assert len(shop.runs) == 3
         model = str((await shop.train(job())).model)
         await withdrawn(daemons)
@@ -196,14 +197,14 @@ def test_what_a_peer_leaves_unread_is_counted_over_all_its_runs(tmp_path: Path, 
             for number in (16, 32, 48, 64):
                 assert not await answered(daemons, number, proposal())
             await said(daemons, "telecom", Propose(80, proposal()))
-            await until(lambda: 80 in shop.runs, 10)
+            await until(lambda: 80 in shop.runs)
             for number in (16, 32, 48):
                 flood(daemons, "bank", number, 14, MB // 2)  # below the limit, each by itself
                 await asyncio.sleep(0.2)
                 assert sum(wire.waiting() for wire in shop.mux._runs._with("bank")) < 9 * MB
-            await until(lambda: shop.mux.refused["OversizedMessage"] > 0, 15)
+            await until(lambda: shop.mux.refused["OversizedMessage"] > 0)
             await said(daemons, "bank", Begin(16, job().digest()))
-            await until(lambda: 16 not in shop.runs, 15)
+            await until(lambda: 16 not in shop.runs)
             assert "over limits.waiting_mb = 8" in shop.journal.latest[-1]
             assert 80 in shop.runs
             assert "bank" in shop.peers.controls
@@ -294,7 +295,7 @@ def test_a_peer_that_comes_back_again_and_again_is_counted_all_the_same(tmp_path
             line = daemons["bank"].mux.lines["shop"].wire
             assert line is not None
             line._lose(line._links["shop"], PeerLost("it went away"))
-            await until(lambda: "shop" not in daemons["bank"].peers.controls, 10)
+            await until(lambda: "shop" not in daemons["bank"].peers.controls)
             await connected(daemons)
         with pytest.raises(ColonnadeError) as told:
             await one(daemons)

@@ -298,7 +298,7 @@ def test_an_abort_reaches_every_peer_and_ends_every_wait(run: World) -> None:
     begin = time.perf_counter()
     texts = run(program, PARTIES)
     assert [text for text in texts if text] == ["bee ended the run: SumError: the pieces do not add up"] * 3
-    assert time.perf_counter() - begin < 9  # not the deadline of 10 s
+    assert time.perf_counter() - begin < 45  # not the deadline of 60 s
 
 
 def test_parties_that_finish_at_different_times_all_finish(run: World) -> None:

@@ -29,6 +29,7 @@ from tests.net.worlds import (
     run_party,
     wire_of,
 )
+from tests.patience import PATIENCE_S, until
 
 from colonnade.errors import (
     CertificateError,
@@ -58,7 +59,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def wire(kind: str, me: str, where: Any, secrets: Credentials | None = None, **options: Any) -> NetworkWire:
-    options = {"connect_s": 5.0, "reconnect_s": 5.0, **options}
+    options = {"connect_s": PATIENCE_S, "reconnect_s": PATIENCE_S, **options}
     return wire_of(kind, me, where, secrets or credentials(me), **options)
 
 
@@ -108,7 +109,7 @@ def test_a_peer_that_never_comes_is_named_with_its_address(kind: str) -> None:
 
 def test_a_party_may_be_closed_while_it_still_connects(kind: str) -> None:
     async def main() -> None:
-        line = wire(kind, "ant", addresses(PAIR), connect_s=20)
+        line = wire(kind, "ant", addresses(PAIR))
         net = endpoint("ant", PAIR, line, RealClock())
         starting = asyncio.ensure_future(line.start())
         await asyncio.sleep(0.05)
@@ -194,7 +195,7 @@ async def main():
     where = {"ant": ("127.0.0.1", ant), "bee": ("127.0.0.1", bee)}
     from colonnade.net.stream.certificates import Credentials
     secrets = Credentials.load(sys.argv[5], sys.argv[4], ["ant", "bee"])
-    async with party(wire(kind, sys.argv[4], where, secrets, connect_s=20)) as net:
+    async with party(wire(kind, sys.argv[4], where, secrets)) as net:
         print("up", flush=True)
         await net.drain(Backward, patient=True)
 asyncio.run(main())
@@ -214,15 +215,15 @@ def test_a_peer_whose_process_is_killed_is_lost_within_the_deadline(kind: str, v
         survivor = PAIR[0] if victim == PAIR[1] else PAIR[1]
         process = _spawn(kind, victim, where)
         try:
-            line = wire(kind, survivor, where, connect_s=20, reconnect_s=0.6)
-            async with party(line, deadline=30) as net:
+            line = wire(kind, survivor, where, reconnect_s=0.6)
+            async with party(line) as net:
                 waiting = asyncio.ensure_future(net.gather(Piece, 0))
                 await asyncio.sleep(0.1)
                 process.kill()
                 begin = time.perf_counter()
                 with pytest.raises(PeerLost, match=f"{survivor} lost {victim} .*waited 0.6 s"):
                     await waiting
-                assert time.perf_counter() - begin < 20  # not the deadline of 30 s
+                assert time.perf_counter() - begin < 45  # not the deadline of 60 s
         finally:
             process.kill()
             process.communicate()
@@ -246,7 +247,9 @@ def test_a_second_process_of_a_peer_does_not_end_what_the_first_does(kind: str) 
     asyncio.run(main())
 
 
-def test_a_flood_of_silent_connections_does_not_keep_a_peer_out() -> None:
+def test_a_flood_of_silent_connections_does_not_keep_a_peer_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "HANDSHAKE_S", 600.0)  # strangers are not outlived, they are turned away
+
     async def main() -> None:
         where = addresses(PAIR)
         ant, bee = wire("tls", "ant", where), wire("tls", "bee", where)
@@ -259,8 +262,7 @@ def test_a_flood_of_silent_connections_does_not_keep_a_peer_out() -> None:
             silent[-1].setblocking(False)
             with contextlib.suppress(OSError):
                 await asyncio.get_running_loop().sock_connect(silent[-1], where["bee"])
-        async with asyncio.timeout(8):  # a handshake that says nothing is ended after 10
-            await asyncio.gather(ant.start(), listening)
+        await asyncio.gather(ant.start(), listening)
         for line in silent:
             line.close()
         await asyncio.gather(*(end.close() for end in ends))
@@ -305,7 +307,7 @@ def test_twelve_hundred_strangers_a_second_do_not_keep_a_peer_out(monkeypatch: p
                 await flood.stdout.readline()
             while sum(bee.refused.values()) < 1000:  # noqa: ASYNC110  how soon depends on the machine
                 await asyncio.sleep(0.1)
-            await asyncio.wait_for(asyncio.gather(ant.start(), listening), 60)
+            await asyncio.gather(ant.start(), listening)
         finally:
             flood.kill()
             await flood.wait()
@@ -341,9 +343,8 @@ def test_a_peer_that_was_started_anew_is_not_taken_for_the_old_one(kind: str) ->
         first._closing = True  # its process ends without a word
         for connection in list(first._connections):
             connection.channel.abort()
-        async with asyncio.timeout(20):  # until bee notices: before, there would be two of ant
-            while bee_line._links["ant"].connection is not None:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        # until bee notices: before, there would be two of ant
+        await until(lambda: bee_line._links["ant"].connection is None)
         with pytest.raises(PeerLost, match="ant was started anew in the middle of the run"):
             async with party(wire(kind, "ant", where)):
                 pass
@@ -364,7 +365,7 @@ def test_a_peer_that_leaves_early_is_noticed_at_once(kind: str) -> None:
                 await asyncio.sleep(0.05)
 
         async def stayer() -> None:
-            async with party(wire(kind, "bee", where, reconnect_s=60.0), deadline=60) as net:
+            async with party(wire(kind, "bee", where)) as net:
                 with pytest.raises(PeerLost, match="ant hung up; it was stopped, or it failed"):
                     await net.gather(Piece, 0)
 
@@ -385,7 +386,7 @@ def test_a_sender_waits_for_a_peer_that_does_not_read_but_not_for_ever(kind: str
         where = addresses(PAIR)
         process = _spawn(kind, "bee", where)
         try:
-            async with party(wire(kind, "ant", where, connect_s=20), deadline=0.5) as net:
+            async with party(wire(kind, "ant", where), deadline=0.5) as net:
                 process.send_signal(19)  # stopped: its connection stands, but nobody reads
                 begin = time.perf_counter()
                 with pytest.raises(DeadlineExceeded, match=r"ant waited 0\.5 s for bee to take what"):
@@ -432,7 +433,7 @@ def test_a_certificate_that_is_not_pinned_is_refused_at_both_ends_at_once(
 
     # whoever dials over gRPC turns the other end away inside the handshake, without a word
     silent = kind == "grpc" and impostor == "bee"
-    patience = 1.5 if silent else 60.0
+    patience = 3.0 if silent else PATIENCE_S
     begin = time.perf_counter()
     ant, bee = asyncio.run(main())
     assert isinstance(ant, CertificateError)
@@ -468,28 +469,28 @@ def test_what_came_while_a_party_computed_is_heard_once_it_has_caught_up() -> No
     begin, sent, heard = threading.Event(), threading.Event(), threading.Event()
 
     async def says(net: Endpoint) -> None:
-        begin.wait(10)
+        begin.wait(PATIENCE_S)
         for number in range(20):
             await net.send("bee", Stop(number))
         await asyncio.sleep(0.05)  # they leave
         sent.set()
-        heard.wait(10)
+        heard.wait(PATIENCE_S)
 
     async def computes(net: Endpoint) -> int:
         begin.set()
-        sent.wait(10)  # the loop stands still, as it does while a party computes
+        sent.wait(PATIENCE_S)  # the loop stands still, as it does while a party computes
         await net.catch_up()
         heard.set()
         return net.meter.received_messages
 
     def alone(me: str, program: Program) -> Any:
         async def live() -> Any:
-            wire = wire_of("tls", me, where, keys[me], connect_s=10, reconnect_s=5)
+            wire = wire_of("tls", me, where, keys[me], connect_s=PATIENCE_S, reconnect_s=PATIENCE_S)
             return await run_party(endpoint(me, PAIR, wire, RealClock()), program)
 
         return asyncio.run(live())
 
     with ThreadPoolExecutor(2) as threads:
         talking = threads.submit(alone, "ant", says)
-        assert threads.submit(alone, "bee", computes).result(30) == 20
-        talking.result(30)
+        assert threads.submit(alone, "bee", computes).result(PATIENCE_S) == 20
+        talking.result(PATIENCE_S)

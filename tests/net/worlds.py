@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.patience import PATIENCE_S
+
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
@@ -59,7 +61,7 @@ def addresses(parties: tuple[str, ...]) -> dict[str, tuple[str, int]]:
 
 
 def endpoint(me: str, parties: tuple[str, ...], wire: Wire, clock: Clock, **options: Any) -> Endpoint:
-    return Endpoint(me, parties, wire, clock, **{"deadline": 10.0, "run": RUN, **options})
+    return Endpoint(me, parties, wire, clock, **{"deadline": PATIENCE_S, "run": RUN, **options})
 
 
 async def run_party(net: Endpoint, program: Program) -> Any:
@@ -107,11 +109,10 @@ def wire_of(kind: str, me: str, where: Any, secrets: Credentials, **options: Any
 
 
 def network(kind: str, program: Program, parties: tuple[str, ...] = PARTIES[:3], **options: Any) -> list[Any]:
-    where = addresses(parties)
+    where, patient = addresses(parties), {"connect_s": PATIENCE_S, "reconnect_s": PATIENCE_S}
 
     def make(me: str) -> tuple[Wire, Clock]:
-        wire = wire_of(kind, me, where, credentials(me, parties), connect_s=10, reconnect_s=5)
-        return wire, RealClock()
+        return wire_of(kind, me, where, credentials(me, parties), **patient), RealClock()
 
     return asyncio.run(_together(program, parties, make, options))
 

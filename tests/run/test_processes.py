@@ -28,17 +28,18 @@ from colonnade.run.processes import collect, lay_out, start, stop_all
 from colonnade.run.resolve import compose
 from colonnade.run.world import Launch
 
-DEADLINE = 5.0
+DEADLINE = 10.0
+Begin = Callable[[], dict[str, Running]]
 
 
-def job(**train: object) -> Job:
+def job(deadline_s: float = DEADLINE, **train: object) -> Job:
     return job_from(
         {
             "algorithm": "vfb2-sgd",
             "world": "network",
             "data": {"train": "breast-cancer", "parties": 3, "active": 1, "scale": "zscore"},
             "train": {"epochs": 3, "batch": 32, "step": 0.1, **train},
-            "network": {"deadline_s": DEADLINE},
+            "network": {"deadline_s": deadline_s},
         }
     )
 
@@ -48,23 +49,34 @@ def ordered(job: Job) -> Launch:
 
 
 @contextmanager
-def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Callable[[], dict[str, int]]]]:
-    """Start all parties; yields their folders, and a function that waits for all and returns exit codes."""
+def parties(job: Job, out: Path) -> Iterator[tuple[dict[str, Path], Begin]]:
+    """The folders of all parties, and what starts them; in the end they are stopped."""
     folders = lay_out(ordered(job), out, out / "authority")
     running: dict[str, Running] = {}
 
-    def run() -> dict[str, int]:
-        for name, folder in folders.items():
-            running[name] = start(folder)
-        return {name: process.wait(timeout=90) for name, process in running.items()}
+    def begin() -> dict[str, Running]:
+        running.update({name: start(folder) for name, folder in folders.items()})
+        return running
 
     try:
-        yield folders, run
+        yield folders, begin
     finally:
         stop_all(list(running.values()))
         for process in running.values():
             if process.stdout is not None:
                 process.stdout.close()
+
+
+def codes_of(running: dict[str, Running]) -> dict[str, int]:
+    """The exit codes of all parties, when they have ended."""
+    return {name: process.wait(timeout=90) for name, process in running.items()}
+
+
+def let_train(running: dict[str, Running]) -> None:
+    """Wait until all train: the label holder tells of the first epoch."""
+    told = running["party-0"].stdout
+    assert told is not None
+    assert told.readline()
 
 
 def errors(folders: dict[str, Path]) -> dict[str, str]:
@@ -90,45 +102,20 @@ def test_every_party_is_a_process_that_holds_its_own_columns_alone(tmp_path: Pat
 
 
 def test_a_killed_party_ends_every_other_with_a_named_error_in_time(tmp_path: Path) -> None:
-    endless = job(epochs=100_000, evaluate_every=0)
-    with parties(endless, tmp_path) as (folders, run):
-        done: dict[str, int] = {}
-        waiter = threading.Thread(target=lambda: done.update(run()))
-        waiter.start()
-        deadline = time.monotonic() + 30
-        while not (victim := _trains(folders["party-2"])) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert victim
-        os.kill(victim, signal.SIGKILL)
+    with parties(job(epochs=100_000), tmp_path) as (folders, begin):
+        running = begin()
+        let_train(running)
+        os.kill(running["party-2"].pid, signal.SIGKILL)
         killed = time.monotonic()
-        waiter.join(timeout=90)
+        codes = codes_of(running)
         assert time.monotonic() - killed < 3 * DEADLINE + 40
-        assert done["party-2"] == -signal.SIGKILL
+        assert codes["party-2"] == -signal.SIGKILL
         assert set(errors(folders)) == {"party-0", "party-1"}
         assert set(errors(folders).values()) <= {"PeerLost", "Aborted", "Interrupted"}
 
 
-def _trains(folder: Path) -> int | None:
-    """The process id of the party, once it holds connections with both others (it has joined the run).
-
-    Killed before that, it would be waited for as one that is still starting.
-    """
-    for entry in Path("/proc").iterdir():
-        try:
-            if (entry / "fd" / "2").readlink() != folder / "log.txt":
-                continue
-            sockets = [str(fd.readlink()) for fd in (entry / "fd").iterdir()]
-            # the loop's own pair, the port, and a line to each of the others
-            if sum(target.startswith("socket:") for target in sockets) >= 5:
-                time.sleep(0.5)  # both lines have shaken hands
-                return int(entry.name)
-        except (OSError, ValueError):
-            continue
-    return None
-
-
 def test_a_certificate_that_is_not_the_pinned_one_is_refused_at_both_ends(tmp_path: Path) -> None:
-    with parties(job(), tmp_path) as (folders, run):
+    with parties(job(deadline_s=5.0), tmp_path) as (folders, begin):
         again = tmp_path / "again"
         again.mkdir()
         for name in ("ca.crt", "ca.key"):
@@ -136,7 +123,7 @@ def test_a_certificate_that_is_not_the_pinned_one_is_refused_at_both_ends(tmp_pa
         issue(again, "party-1")  # the same authority and name, but not the certificate the peers know
         for name in ("party-1.crt", "party-1.key"):
             shutil.copy2(again / name, folders["party-1"] / "certificates" / name)
-        codes = run()
+        codes = codes_of(begin())
         assert all(code != 0 for code in codes.values())
         left = errors(folders)
         assert set(left) == set(folders)
@@ -151,7 +138,7 @@ def test_a_certificate_that_is_not_the_pinned_one_is_refused_at_both_ends(tmp_pa
 
 
 def test_a_stranger_and_its_garbage_do_not_disturb_a_run(tmp_path: Path) -> None:
-    with parties(job(epochs=60), tmp_path) as (folders, run):
+    with parties(job(epochs=60), tmp_path) as (folders, begin):
         told = json.loads((folders["party-2"] / "instructions.json").read_text())
         host, port = told["addresses"]["party-2"]
         stop = threading.Event()
@@ -168,7 +155,7 @@ def test_a_stranger_and_its_garbage_do_not_disturb_a_run(tmp_path: Path) -> None
         stranger = threading.Thread(target=pester)
         stranger.start()
         try:
-            codes = run()
+            codes = codes_of(begin())
         finally:
             stop.set()
             stranger.join()
@@ -178,14 +165,14 @@ def test_a_stranger_and_its_garbage_do_not_disturb_a_run(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("key", ["run", "job"])
 def test_a_party_of_another_run_or_job_is_refused_by_name(tmp_path: Path, key: str) -> None:
-    with parties(job(), tmp_path) as (folders, run):
+    with parties(job(deadline_s=5.0), tmp_path) as (folders, begin):
         told = json.loads((folders["party-1"] / "instructions.json").read_text())
         if key == "run":
             told["run"] = (told["run"] + 1) % 2**32
         else:
             told["plan"]["objective"]["l2"] = 0.5
         (folders["party-1"] / "instructions.json").write_text(json.dumps(told))
-        codes = run()
+        codes = codes_of(begin())
         assert all(code != 0 for code in codes.values())
         assert set(errors(folders)) == set(folders)
         expected = {
@@ -196,24 +183,14 @@ def test_a_party_of_another_run_or_job_is_refused_by_name(tmp_path: Path, key: s
 
 
 def test_a_party_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
-    endless = job(epochs=100_000, evaluate_every=0)
-    folders = lay_out(ordered(endless), tmp_path, tmp_path / "authority")
-    running = {name: start(folder) for name, folder in folders.items()}
-    try:
-        deadline = time.monotonic() + 30
-        while not _trains(folders["party-2"]) and time.monotonic() < deadline:
-            time.sleep(0.1)
+    with parties(job(epochs=100_000), tmp_path) as (folders, begin):
+        running = begin()
+        let_train(running)
         for process in running.values():
             assert process.stdin is not None
             process.stdin.close()  # what happens when the starting process dies
-        codes = [process.wait(timeout=20) for process in running.values()]
-        assert all(code == 1 for code in codes)
+        assert set(codes_of(running).values()) == {1}
         assert set(errors(folders).values()) <= {"Aborted", "Interrupted", "PeerLost"}
-    finally:
-        stop_all(list(running.values()))
-        for process in running.values():
-            if process.stdout is not None:
-                process.stdout.close()
 
 
 def test_without_the_comparison_nobody_but_a_party_prepares_its_columns(
