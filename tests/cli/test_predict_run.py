@@ -98,6 +98,26 @@ def test_scores_of_the_test_rows_are_those_of_the_run(kind: str, world: str) -> 
     np.testing.assert_allclose(found, kept.z.reshape(len(found), -1), rtol=0, atol=1e-8)
 
 
+def german(text: str) -> str:
+    """A file as spreadsheets write it there."""
+    return text.replace(",", ";").replace(".", ",")
+
+
+@pytest.mark.parametrize("said", ["", 'separator = ";"\ndecimal = ","\n'])
+@pytest.mark.parametrize("income", ["1,234", "1.234"])  # a fraction and a thousand there, or the reverse
+def test_a_row_has_one_score_whatever_the_rows_beside_it_show(said: str, income: str) -> None:
+    for name in ("bank.csv", "shop.csv"):
+        Path(name).write_text(german(Path(name).read_text()))
+    Path("job.toml").write_text(MODELS["linear"].replace("[train]", f"{said}[train]"))
+    done = colonnade("run", "job.toml", "--out", "out", "--no-pooled")
+    assert done.exit_code == 0, done.stderr
+    alone = f"customer;income;job\nc000;{income};nurse\n"
+    Path("alone.csv").write_text(alone)
+    Path("beside.csv").write_text(alone + "c001;12,5;nurse\n")
+    one, beside = (scored("--file", f"bank={n}.csv", "--file", "shop=shop.csv") for n in ("alone", "beside"))
+    assert one[0] == beside[0]
+
+
 def test_networks_too() -> None:
     pytest.importorskip("torch", reason="networks need torch")
     test_scores_of_the_test_rows_are_those_of_the_run("network", "local")

@@ -224,6 +224,27 @@ def test_too_few_common_rows_and_changed_ids(tmp_path: Path) -> None:
     together(consortium, twice)
 
 
+def test_numbers_of_new_rows_mean_what_they_meant_in_training(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    customers, applicants = (tmp_path / "shop" / f"{name}.csv" for name in ("customers", "applicants"))
+    customers.write_text(customers.read_text().replace(",", ";").replace(".", ","))
+    ids = ids_of(applicants, "id")
+
+    async def program(daemons: dict[str, Daemon]) -> list[list[float]]:
+        await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        found = []
+        for visits in ("1,234", "1.2340"):  # the first may be a thousand, the second may not
+            applicants.write_text("\n".join(["id;visits", *(f"{one};{visits}" for one in ids)]) + "\n")
+            scored = await scores_of(daemons["bank"], ids, "applicants")
+            found.append([row["score"] for row in scored["rows"]])
+        return found
+
+    one, other = together(consortium, program)
+    assert one == pytest.approx(other, abs=1e-9)
+
+
 def test_stopping_at_one_party_ends_the_run_at_all(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path)
 

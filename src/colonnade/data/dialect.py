@@ -51,13 +51,17 @@ _COMMA = re.compile(_FRACTION.format(",", r"\."))
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a file is written; None is found out. `sure` says that its decimal mark was seen or given."""
+    """How a file is written; None is found out.
+
+    `sure` says that its decimal mark was seen or given, and `usual` is the mark where it can be neither.
+    """
 
     separator: str | None = None
     decimal: str | None = None
     thousands: str | None = None
     encoding: str | None = None
     sure: bool = False
+    usual: str | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None and len(self.separator) != 1:
@@ -95,6 +99,8 @@ def sniffed(content: bytes, given: Dialect, name: str) -> tuple[bytes, Dialect]:
         points, commas = _decimal_marks(beginning, separator)
         decimal = "," if (commas and not points) or given.thousands == "." else "."
         seen = bool(points) != bool(commas) or given.thousands is not None
+        if not (points or commas or seen) and given.usual is not None:
+            decimal, seen = given.usual, True
         dialect = replace(dialect, decimal=decimal, sure=seen)
     return plain, dialect
 

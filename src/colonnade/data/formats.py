@@ -139,6 +139,7 @@ def raw_table(path: Path, table: Any, wanted: Wanted, dialect: Dialect, said: tu
         said=(*said, *mended, *(column.said for column in each if column.said)),
         warned=(*doubtful, *(column.warned for column in each if column.warned)),
         dates={c: column.date for c, column in read.items() if column.date},
+        decimal=dialect.decimal if dialect.sure else None,
     )
     return RawTable(
         path.name,

@@ -65,6 +65,7 @@ def learn(
         gaps=tuple(c for c in raw.columns if c in found.gaps) if missing == "auto" else (),
         constant=tuple(c for c in raw.columns if c in found.constant),
         dates={c: raw.reading.dates[c] for c in numbers.names if c in raw.reading.dates},
+        decimal=raw.reading.decimal,
         sentences={
             "done": (*raw.reading.said, *_sentences(found, raw, scale, missing)),
             "warnings": (*raw.reading.warned, *_warnings(found, raw)),

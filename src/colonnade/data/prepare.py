@@ -83,6 +83,7 @@ class Preparation:
     dates: dict[str, str]
     sentences: dict[str, tuple[str, ...]]  # what was "done", and "warnings"
     woe: tuple[Weighed, ...] = ()  # what each column becomes before it is prepared as a number
+    decimal: str | None = None  # the mark in the numbers of the training file, where that is sure
 
     @staticmethod
     def fit(

@@ -78,13 +78,15 @@ class Reading:
     """What reading a file did to it, in words for its owner: beyond taking numbers and text as they stand.
 
     `left_out` counts rows by the reason why they were left out. `dates` are the columns of dates, which
-    became days, with the pattern that they were written in.
+    became days, with the pattern that they were written in, and `decimal` is the mark in its numbers where
+    that was said or seen.
     """
 
     said: tuple[str, ...] = ()
     warned: tuple[str, ...] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     dates: dict[str, str] = field(default_factory=dict)
+    decimal: str | None = None
 
     def and_left_out(self, rows: int, why: str, remark: str = "") -> Reading:
         """The same, with some more rows left out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -56,12 +56,13 @@ def load_rows(
     exposure: bool = False,
     bare: bool = False,
     memory: int | None = None,
+    decimal: str | None = None,
 ) -> PartyRows:
     """Read an entry of the catalogue, and keep the columns asked for, or all that are offered.
 
     With `memory` it is read in stretches where its columns are too large for that. A file without columns
     that are asked for is an error unless it may be `bare`, as that of a server which holds the label alone,
-    or of a neutral helper.
+    or of a neutral helper. `decimal` is the mark in its numbers where the file leaves that open.
     """
     entry = settings.data[name]
     if len(entry.keys) != len(keys):
@@ -80,7 +81,7 @@ def load_rows(
         offered = _offered(settings, name, file.columns, columns, bare=bare)
         own = LargeRows.open(file, entry.label if label else None, offered, entry.keys, tuple(keys))
         return PartyRows(own[0].sample(), own[1], own[0])
-    raw, ids = read_with_ids(path, entry, keys, categorical, label=label, bare=bare)
+    raw, ids = read_with_ids(path, entry, keys, categorical, label=label, bare=bare, decimal=decimal)
     if weight:
         raw = take_weights(raw, _named(entry.weight, "weight", "weighs rows", name))
     if exposure:
@@ -123,6 +124,7 @@ def read_with_ids(
     *,
     label: bool,
     bare: bool = False,
+    decimal: str | None = None,
 ) -> tuple[RawTable, Digests]:
     """The file of a catalogue entry, and the digest of every row's id."""
     raw = load(
@@ -132,7 +134,7 @@ def read_with_ids(
         keys=keys,
         categorical=categorical,
         bare=bare,
-        dialect=_dialect(entry),
+        dialect=replace(_dialect(entry), usual=decimal),
     )
     if raw.ids is None:
         raise DataError(f"{path}: no id column '{entry.keys[0]}' was read")

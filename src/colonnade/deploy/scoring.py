@@ -86,6 +86,7 @@ def read_rows(settings: Settings, share: StoredShare, terms: Scoring, wanted: Di
         columns=share.manifest.columns,
         categorical=trained.prepare.categorical,
         bare=not share.manifest.columns,
+        decimal=share.preparation.decimal,
     )
     if wanted is None:
         return own

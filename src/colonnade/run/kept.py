@@ -23,6 +23,8 @@ from colonnade.arrays import Arrays, Floats
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.tensors import HEAD, OWN
 from colonnade.conversations.predict import Holding
+from colonnade.data.dialect import Dialect
+from colonnade.data.files import AS_FOUND
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable
@@ -45,6 +47,7 @@ class RunManifest(ShareManifest, frozen=True, kw_only=True):
     plan: dict[str, Any]
     id: tuple[str, ...] = ()  # the columns that are an id together, if the files had some
     keys: tuple[Key, ...] = ()  # how each of them is brought into one form
+    written: Dialect = AS_FOUND  # what the job says of how its files are written
 
 
 def keep(folder: Path, done: Finished) -> bool:
@@ -85,6 +88,7 @@ def _manifest(done: Finished, party: str) -> RunManifest:
         plan=msgspec.to_builtins(plan),
         id=data.id_at(party),
         keys=data.keys or (),
+        written=Dialect(data.separator, data.decimal, data.thousands, data.encoding),
     )
 
 

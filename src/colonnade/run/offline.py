@@ -7,7 +7,7 @@ are joined by id.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +93,9 @@ def _read(
 ) -> RawTable:
     """Read a file; id columns that are not `required` may be absent."""
     shares = [model.shares[party] for party in parties]
-    columns = load(path, bare=True).columns
+    # what the job says holds for new files, too; what 1,234 means in one is what it meant in training
+    dialect = replace(shares[0].manifest.written, usual=_decimal(shares))
+    columns = load(path, bare=True, dialect=dialect).columns
     if not required and any(name not in columns for name in ids):
         ids = ()
     return load(
@@ -103,7 +105,14 @@ def _read(
         # text of categories is read letter by letter, as it was for training
         categorical=[c for share in shares for c in share.preparation.categories if c in columns],
         bare=True,
+        dialect=dialect,
     )
+
+
+def _decimal(shares: Sequence[KeptShare]) -> str | None:
+    """The decimal mark of the files that these shares were trained on, if they had one for sure."""
+    marks = {share.preparation.decimal for share in shares} - {None}
+    return marks.pop() if len(marks) == 1 else None
 
 
 def _checked(model: KeptModel, tables: dict[str, RawTable], remarks: list[str]) -> NewRows:
