@@ -85,7 +85,8 @@ def test_a_killed_process_goes_on_to_the_same_weights() -> None:
     assert {each.outcome for each in killed} == {"equal"}
     cut = [each for each in killed if each.error]  # a party can be killed after it has said goodbye
     assert cut
-    assert all(each.struck and each.party in each.error and each.ended_s < 4.0 + 10.0 for each in cut)
+    # a busy machine may be late; a minute later than the deadline it hangs
+    assert all(each.struck and each.party in each.error and each.ended_s < 4.0 + 60.0 for each in cut)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import numpy as np
 from tests.conversations.test_woe import TERMS, binned, labels
 from tests.hostile.peer import BRIEF, Attack, Program, judged, played
 from tests.oracles.tables import random_job, random_tables
+from tests.patience import PATIENCE_S
 
 from colonnade.conversations.align import FEW, AlignTerms, Method, align
 from colonnade.conversations.predict import Holding, Session
@@ -72,7 +73,8 @@ class Case:
         self.sent = {}
         for name in self.programs:
             counting = Attack(np.random.default_rng(0))
-            self.clean = played(self.programs, name, counting, virtual=self.virtual, brief=self.brief)
+            # where all are honest nobody waits for a deadline, unless the machine is busy
+            self.clean = played(self.programs, name, counting, virtual=self.virtual, brief=PATIENCE_S)
             self.sent[name] = dict(counting.seen)
         failed = [end for end in self.clean.values() if isinstance(end, BaseException)]
         if failed:
