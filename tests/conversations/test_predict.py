@@ -27,7 +27,7 @@ def together(parts: list[Any], ask: Asker) -> list[Any]:
 
     async def main() -> list[Any]:
         hub = LocalHub()
-        nets = [Endpoint(me, NAMES, hub.wire(me), RealClock(), run=1, deadline=5) for me in NAMES]
+        nets = [Endpoint(me, NAMES, hub.wire(me), RealClock(), run=1, deadline=60) for me in NAMES]
 
         def session(net: Endpoint, part: Any) -> Session:
             pairs = {

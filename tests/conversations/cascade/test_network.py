@@ -63,7 +63,7 @@ def test_a_program_that_ends_ends_the_run_with_its_own_words(
         world = "network"
         data = {{train = "iris", parties = 2, active = 1, positive = [0]}}
         train = {{loss = "logistic", epochs = 1}}
-        network = {{deadline_s = 10.0}}
+        network = {{deadline_s = 60.0}}
         [model.parties.party-1]
         kind = "program"
         command = ["{sys.executable}", "model.py"]

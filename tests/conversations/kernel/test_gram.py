@@ -42,7 +42,7 @@ def test_others_see_signs_of_life_while_the_machine_is_trained(
     fit = SVC.fit
 
     def slow(machine: SVC, *given: Any, **options: Any) -> SVC:
-        time.sleep(2.5)
+        time.sleep(4.5)
         return fit(machine, *given, **options)
 
     monkeypatch.setattr(SVC, "fit", slow)
@@ -53,7 +53,7 @@ def test_others_see_signs_of_life_while_the_machine_is_trained(
         world="local",
         compare=False,
         train={"loss": "smooth_hinge"},
-        network={"deadline_s": 1.0},
+        network={"deadline_s": 2.0},
     )
     assert done.result.metrics["test_accuracy"] > 0
     assert done.result.cost.bytes_by_kind["alive"] > 0  # a loop that is blocked says nothing
