@@ -35,10 +35,10 @@ def compared(
     for (who, place), forwards in product(SLOW.items(), ("free", "charged")):
         speeds = [speed if k == place else 1.0 for k in range(PARTIES)]
         runs = partial(_runs, data, seeds, machines(costs, data, speeds, forwards=forwards == "charged"))
-        base = _mean(runs("vfb-svrg", terms))
+        base = mean_time(runs("vfb-svrg", terms))
         for choice, more in CHOICES.items():
             traces = runs("vfb2-svrg", {**terms, **more})
-            took, (first, *_) = _mean(traces), traces
+            took, (first, *_) = mean_time(traces), traces
             ratio = base / took if base and took else None
             yield who, forwards, choice, ratio, 1e6 * first.seconds / first.moments[-1].rounds
 
@@ -52,9 +52,9 @@ def _runs(
     ]
 
 
-def _mean(traces: Sequence[Trace]) -> float | None:
+def mean_time(traces: Sequence[Trace], gap: float = GAP) -> float | None:
     """Mean seconds to the gap, if every run meets it."""
-    found = [took for trace in traces if (took := trace.time_to(GAP)) is not None]
+    found = [took for trace in traces if (took := trace.time_to(gap)) is not None]
     return statistics.mean(found) if len(found) == len(traces) else None
 
 
