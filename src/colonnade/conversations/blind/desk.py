@@ -144,13 +144,18 @@ class Desk:
     def begin(self, lengths: Lengths) -> None:
         """Choose how numbers are written, from the lengths of the owners' rows and the size of a step."""
         self.lengths = lengths
-        n, rate = self.schedule.rows, self.steps.rate()
-        theta = self.holder.theta(self.own_scores(), np.arange(n))
+        theta = self.holder.theta(self.own_scores(), np.arange(self.schedule.rows))
         self._usual = math.sqrt(float(np.vdot(theta, theta)) / theta.size)  # size of a theta at the start
         nothing = np.zeros(self.context.plan.objective.shape)
         self.p = self._slot(lengths.longest * self._room, nothing)
         self.q = self._slot(lengths.longest * float(np.max(lengths.reach(theta))), nothing)
-        self._coarse = self.p.coarse(self._usual * rate / self.schedule.largest, n)
+        self._coarse = self._is_coarse
+
+    @property
+    def _is_coarse(self) -> bool:
+        """Whether what steps add to p is rounded at random; an error if it would be lost."""
+        usual = self._usual * self.steps.rate() / self.schedule.largest
+        return self.p.coarse(usual, self.schedule.rows)
 
     @property
     def _room(self) -> float:
@@ -222,7 +227,7 @@ class Desk:
         """An epoch, or a part of one, is over; returns whether there is no room for another one like it."""
         self.p.settle()
         self.q.settle()
-        return not self.p.fits(float(np.max(self.p.length)) + self._room / 2)
+        return not self.p.fits(float(np.max(self.p.length)) + max(self._room / ROOM, 2 * self.p.grew))
 
     # -- scores -------------------------------------------------------------------------------------
 
@@ -309,6 +314,8 @@ class Desk:
         words, self.C = self.p.written(whole)
         self.p.settle((length + self.lengths.reach(self.C - whole)) ** 2)
         self.factors = Factors()
+        if not final:
+            self._coarse = self._is_coarse
         return words
 
     def snapshot(self, z: Floats) -> Words:

@@ -94,13 +94,17 @@ class Slot:
     squares: Floats  # no vector's squared length was larger, before the batches of now
     ahead: int = 1  # batches in flight
     peak: Floats | float = 0.0  # of the batches of now, the largest squared length of coefficients
+    grew: float = 0.0  # what the batches before them added to a length, at the most
 
     @property
     def length(self) -> Floats:
         """The most that a vector is long now, one number a class."""
-        grown = (2 * self.ahead - 1) * self.lengths.all**2 * self.peak
-        found: Floats = np.sqrt(np.maximum(self.squares, 0.0) + grown)
+        found: Floats = np.sqrt(np.maximum(self.squares, 0.0) + self._grown)
         return found
+
+    @property
+    def _grown(self) -> Floats | float:
+        return (2 * self.ahead - 1) * self.lengths.all**2 * self.peak
 
     @property
     def limit(self) -> float:
@@ -136,6 +140,8 @@ class Slot:
 
     def settle(self, squares: Floats | None = None) -> None:
         """An epoch is over, or squared lengths are known: what follows adds up anew."""
+        if np.any(self.peak):
+            self.grew = math.sqrt(float(np.max(self._grown)))
         self.squares, self.peak = self.length**2 if squares is None else squares, 0.0
 
     def value(self, total: Words, length: Floats | None = None) -> Floats:
