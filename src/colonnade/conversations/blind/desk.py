@@ -199,7 +199,8 @@ class Desk:
         c = theta - memory.theta[rows] if len(memory.theta) else theta
         words: list[Words] = []
         if self.saga and read.q is not None:
-            written, c = self.q.write(c, read.q)
+            # most are small in the end, and would be rounded to nothing all alike if it were not at random
+            written, c = self.q.write(c, read.q, coarse=True)
             words.append(written)
             theta = memory.theta[rows] + c
         whole = memory.unseen <= 0  # SAGA steps along its mean once it has seen every row

@@ -25,7 +25,7 @@ from colonnade.conversations.blind.columns import COARSEST, FINEST
 from colonnade.errors import FixedPointOverflow
 
 MOST_BITS = 34
-COARSE = 12  # significant bits of a usual coefficient below which they are rounded at random
+COARSE = 14  # significant bits of a usual coefficient below which they are rounded at random
 FEWEST = 4  # significant bits of a usual coefficient below which nothing is learnt
 ROOM = 4.0  # times the length that an epoch's steps usually give a vector: the room that it is given
 WORD = 62  # bits that a score may have: as many as fit, and one to spare
