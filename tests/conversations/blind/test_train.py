@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from tests.oracles.tables import pooled, random_tables, run, weights
 
 from colonnade.arrays import Floats, Rows
-from colonnade.conversations.blind.columns import BITS, Turn, fixed
+from colonnade.conversations.blind.columns import COARSEST, Turn, fixed
+from colonnade.conversations.blind.desk import Desk
 from colonnade.conversations.blind.predict import BlindScorer
+from colonnade.conversations.blind.slots import Lengths
+from colonnade.conversations.blind.train import BlindTraining
 from colonnade.conversations.linear.record import LinearShares
 from colonnade.conversations.predict import Holding, Session
 from colonnade.data.table import Table
@@ -39,11 +45,25 @@ def turn_of(party: str, width: int, seed: int = 0) -> Turn:
     return Turn.secret(width, hashlib.sha256(f"{seed} {party} rotation".encode()).digest())
 
 
-def as_veiled(setting: Tables) -> Tables:
+@contextmanager
+def noting_bits() -> Iterator[list[int]]:
+    """The bits of columns that the label holders of runs choose."""
+    found, choose = [], Desk.column_bits
+
+    def noted(desk: Desk, lengths: Lengths) -> int:
+        found.append(choose(desk, lengths))
+        return found[-1]
+
+    with mock.patch.object(Desk, "column_bits", noted):
+        yield found
+
+
+def as_veiled(setting: Tables, bits: int) -> Tables:
     """The same tables with all columns but the first party's turned and rounded, as a blind run has them."""
 
     def grid(party: str, X: Any) -> Floats:
-        return fixed(X, turn_of(party, X.shape[1])).values.astype(np.float64) * 2.0**-BITS
+        rounded: Floats = fixed(X, turn_of(party, X.shape[1]), bits).values.astype(np.float64) * 2.0**-bits
+        return rounded
 
     first = next(iter(setting.train))
     both = [
@@ -77,9 +97,10 @@ def train_of(loss: str, **more: Any) -> dict[str, Any]:
 def test_weights_are_those_of_a_clear_run_on_the_same_columns(estimator: str, loss: str, l2: float) -> None:
     setting = random_tables(parties=4, active=2, rows=150, test_rows=30, **LOSSES[loss])
     train = train_of(loss, l2=l2)
-    clear = run(as_veiled(setting), f"vfb-{estimator}", train=train)
-    blind = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
-    np.testing.assert_allclose(weights(blind), turned_back(clear), atol=2e-6)
+    with noting_bits() as bits:
+        blind = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
+    clear = run(as_veiled(setting, *bits), f"vfb-{estimator}", train=train)
+    np.testing.assert_allclose(weights(blind), turned_back(clear), atol=5e-6)
     for name, value in clear.result.metrics.items():
         if name != "suboptimality":
             assert blind.result.metrics[name] == pytest.approx(value, abs=1e-5), name
@@ -106,9 +127,60 @@ def test_weights_that_shrink_for_long_are_sent_anew() -> None:
     """alpha falls to e^-12 over the run: without beginning anew its numbers would leave the range."""
     setting = random_tables(parties=3, active=1, rows=64)
     train = train_of("logistic", epochs=60, l2=0.5, step=0.1, batch=16, tolerance=0.0)
-    clear = run(as_veiled(setting), "vfb-sgd", train=train)
-    blind = run(setting, "vfb-sgd", train=train, secure=BLIND)
-    np.testing.assert_allclose(weights(blind), turned_back(clear), atol=1e-6)
+    with noting_bits() as bits:
+        blind = run(setting, "vfb-sgd", train=train, secure=BLIND)
+    clear = run(as_veiled(setting, *bits), "vfb-sgd", train=train)
+    np.testing.assert_allclose(weights(blind), turned_back(clear), atol=2e-6)
+
+
+def scores(done: Finished) -> Floats:
+    """The scores of the test rows, as the label holder measured them."""
+    found = done.shares[done.plan.evaluator].test_scores
+    assert found is not None
+    return np.asarray(found)
+
+
+@pytest.mark.parametrize("estimator", ["sgd", "svrg", "saga"])
+def test_scores_are_those_of_a_clear_run_and_coarser_columns_would_move_them(estimator: str) -> None:
+    setting = random_tables(parties=4, active=1, rows=600, test_rows=400)
+    train = train_of("logistic", step=0.5, l2=0.0)
+    clear = run(setting, f"vfb-{estimator}", train=train)
+    fine = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
+    with mock.patch.object(Desk, "column_bits", return_value=COARSEST):
+        coarse = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
+    apart = np.abs(scores(fine) - scores(clear)).max()
+    assert apart < 1e-4 < np.abs(scores(coarse) - scores(clear)).max()
+
+
+def test_columns_of_long_rows_are_written_as_coarsely_as_they_must_be() -> None:
+    setting = random_tables(parties=3, active=1, rows=200)
+    with noting_bits() as bits:
+        for factor in (1.0, 30.0, 1000.0):
+            tables = {party: replace(table, X=table.X * factor) for party, table in setting.train.items()}
+            run(replace(setting, train=tables), "vfb-sgd", secure=BLIND, train={"step": 0.1 / factor**2})
+    assert bits[0] > bits[1] >= bits[2] == COARSEST
+
+
+@pytest.mark.parametrize("estimator", ["sgd", "saga"])
+def test_weights_that_outgrow_their_room_are_sent_anew_with_fewer_bits(estimator: str) -> None:
+    """One batch an epoch: the room is for one step, and many go the same way."""
+    setting = random_tables(parties=3, active=1, rows=64, regression=True)
+    alike = {
+        party: replace(table, X=1 + table.X / 8, y=None if table.y is None else table.y + 9)
+        for party, table in setting.train.items()
+    }
+    setting = replace(setting, train=alike)
+    train = train_of("squared", epochs=60, batch=64, step=0.005, l2=0.0, tolerance=0.0, evaluate_every=0)
+    clear = run(setting, f"vfb-{estimator}", train=train)
+    with mock.patch.object(BlindTraining, "renew", autospec=True, side_effect=BlindTraining.renew) as renewed:
+        blind = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
+    assert any(not call.kwargs for call in renewed.call_args_list)  # not only in the end
+    np.testing.assert_allclose(weights(blind), weights(clear), atol=1e-5)
+    with (
+        mock.patch.object(Desk, "settle", autospec=True, return_value=False),
+        pytest.raises(FixedPointOverflow, match="beyond the range"),
+    ):
+        run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
 
 
 def delayed_sgd(setting: Tables, ahead: int, train: dict[str, Any]) -> Floats:
@@ -130,8 +202,9 @@ def delayed_sgd(setting: Tables, ahead: int, train: dict[str, Any]) -> Floats:
 def test_batches_in_flight_are_all_scored_at_weights_of_one_version(ahead: int) -> None:
     setting = random_tables(parties=3, active=1, rows=96)
     train = train_of("logistic", epochs=3, batch=8, ahead=ahead, evaluate_every=0)
-    done = run(setting, "vfb2-sgd", train=train, secure=BLIND)
-    expected = delayed_sgd(as_veiled(setting), ahead, train)
+    with noting_bits() as bits:
+        done = run(setting, "vfb2-sgd", train=train, secure=BLIND)
+    expected = delayed_sgd(as_veiled(setting, *bits), ahead, train)
     widths = np.cumsum([len(share.weights["w"]) for share in done.shares.values()])[:-1]
     parts = zip(done.shares, np.split(expected, widths), strict=True)
     back = [w if party == "party0" else turn_of(party, len(w)).back(w) for party, w in parts]
@@ -257,16 +330,16 @@ def test_rows_far_longer_than_those_of_training_are_refused() -> None:
         _ = BlindScorer(held, held.plan.blind).columns
 
 
-@pytest.mark.parametrize("size", [0.99, 1.0, -1.0])
+@pytest.mark.parametrize("size", [0.99, 1.01, -1.01])
 def test_a_score_of_the_label_holder_s_own_that_could_wrap_around_is_refused(size: float) -> None:
     """Others add less than 2^62 to it: below 2^62 the total is right, and from there on it is not read."""
     setting = random_tables(parties=3, active=1, rows=60, test_rows=5)
     assert setting.test is not None
     held = holdings(run(setting, "vfb-sgd", secure={**BLIND, "reveal": "never"}), setting.test)
     desk = held["party0"]
-    w, unit = desk.arrays["w"], float(desk.arrays["unit"][0])
+    w, unit = desk.arrays["w"], float(desk.arrays["unit"][0]) * 2.0 ** -int(desk.arrays["bits"][0])
     X = np.array(desk.X)
-    X[3] = size * 2.0**62 * unit * 2.0**-BITS * w / (w @ w)
+    X[3] = size * 2.0**62 * unit * w / (w @ w)
     held["party0"] = replace(desk, X=X)
     if abs(size) < 1:
         found = asked_jointly(held, "party0", np.array([3, 1]))["party0"]

@@ -82,7 +82,7 @@ def check_rows(job: Job, rows: RowLengths) -> None:
     """Refuse rows that leave no room for steps, before they are prepared."""
     if job.secure.labels == "blind":
         lengths = Lengths.of(np.array([rows.longest, rows.mean * rows.rows]))
-        check_room(rows.rows, rows.scores, lengths)
+        check_room(rows.rows, job.train.batch or 1, lengths)
 
 
 def check_size(facts: Facts) -> None:

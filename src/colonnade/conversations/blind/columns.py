@@ -18,11 +18,11 @@ import numpy as np
 from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.context import Context
 from colonnade.errors import FixedPointOverflow
-from colonnade.models.linear import rows_of
+from colonnade.models.linear import rows_of, squared_norms
 from colonnade.secure.product import Columns
 from colonnade.secure.streams import PairStreams, Stream
 
-BITS = 12  # of a column's fraction
+COARSEST, FINEST = 12, 20  # bits of a column's fraction
 LARGEST = 2.0**20  # value of a column
 STRETCH = 2048  # rows that are turned and rounded at a time
 TURNED = 128  # columns that are turned together: wider blocks are turned in parts
@@ -79,32 +79,36 @@ def pair_streams(context: Context[Any]) -> PairStreams:
     return PairStreams(context.me, {p: hashlib.sha256(text.encode()).digest() for p, text in texts.items()})
 
 
-def fixed(X: Matrix, turn: Turn) -> Columns:
+def fixed(X: Matrix, turn: Turn, bits: int) -> Columns:
     """Columns, turned and rounded; FixedPointOverflow if a value is too large or not a number."""
     with np.errstate(invalid="ignore"):  # what is not a number is refused below
         parts = _stretches(int(X.shape[0]))
-        return Columns.joined([_rounded(turn.turned(X, part.start, part.stop)) for part in parts])
+        return Columns.joined([_rounded(turn.turned(X, part.start, part.stop), bits) for part in parts])
 
 
-def _rounded(X: Floats) -> Columns:
+def _rounded(X: Floats, bits: int) -> Columns:
     largest = float(max(X.max(initial=0.0), -X.min(initial=0.0)))
+    _check_size(largest)
+    X *= 2.0**bits
+    return Columns.small(np.rint(X, out=X), np.rint(largest * 2.0**bits))
+
+
+def lengths(X: Matrix) -> Floats:
+    """The most that a squared length of a row can be, and the sum of all, however they are rounded."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        squared = squared_norms(X)
+    _check_size(float(np.sqrt(squared.max(initial=0.0) / max(1, X.shape[1]))))
+    rounding = np.sqrt(float(X.shape[1])) * 2.0 ** -(COARSEST + 1)
+    squared = (np.sqrt(squared) + rounding) ** 2
+    return np.array([squared.max(initial=0.0), squared.sum()])
+
+
+def _check_size(largest: float) -> None:
     if not largest < LARGEST:
         raise FixedPointOverflow(
             f"a column has a value of size {largest:g}, and blind training takes values below {LARGEST:g}; "
             "scale the columns (data.scale = 'zscore' or 'minmax')"
         )
-    X *= 2.0**BITS
-    return Columns.small(np.rint(X, out=X), np.rint(largest * 2.0**BITS))
-
-
-def lengths(X: Columns) -> Floats:
-    """The largest squared length of a row, and the sum of those of all rows, in units of the columns."""
-    squared = np.empty(len(X))
-    for part in _stretches(len(X)):
-        values = X.values[part].astype(np.float64)
-        np.einsum("ij,ij->i", values, values, out=squared[part])
-    squared *= 2.0 ** (-2 * BITS)
-    return np.array([squared.max(initial=0.0), squared.sum()])
 
 
 def _stretches(rows: int) -> list[slice]:

@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
-from colonnade.conversations.blind.columns import BITS, own_key
+from colonnade.conversations.blind.columns import own_key
 from colonnade.conversations.blind.predict import LONGER
-from colonnade.conversations.blind.slots import ROOM, Lengths, Slot, bits_for
+from colonnade.conversations.blind.slots import ROOM, WORD, Lengths, Slot, bits_for, column_bits
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, Delays
 from colonnade.conversations.linear.from_plan import block_of
@@ -59,12 +59,21 @@ class Factors:
 
 @dataclass(frozen=True)
 class Asking:
-    """The weights at which a batch was scored: their factors, how far they had moved, the own scores."""
+    """The weights at which a batch was scored: their factors, how long vectors may be, the own scores."""
 
     factors: Factors
-    p_moved: float
-    q_moved: float
+    p: Floats
+    q: Floats
     own: Floats
+
+
+@dataclass(frozen=True)
+class Read:
+    """The owners' scores of some rows: of p, of q where they were asked for, and of the weights."""
+
+    p: Floats
+    q: Floats | None
+    z: Floats
 
 
 _NOTHING = np.zeros(0)
@@ -115,48 +124,91 @@ class Desk:
 
     # -- beginning ----------------------------------------------------------------------------------
 
+    def column_bits(self, lengths: Lengths) -> int:
+        """How finely owners write their columns: as lengths of rows let them, whatever size a step has.
+
+        Rounding columns moves a score by about 2^-bits |w|, and |w| is about what an epoch's steps add to it.
+        Rounding coefficients moves it by those of all epochs, each as often up as down, and less than that as
+        steps make up for what others have lost: that much is one bit in four. Both shall be alike.
+        """
+        step, rows, size = self.context.plan.pace.step, self.schedule.rows, self.schedule.largest
+        rate = rows / max(lengths.all**2, 1.0) if step == "auto" else float(step)
+        room = self._growth(lengths, 1.0, rate) * size / rate
+        if self.context.plan.settings.estimator != "sgd":  # q has a coefficient for every row
+            room = max(room, lengths.all * math.sqrt(rows))
+        more = lengths.all**2 / rows * self.schedule.epochs / size / 16
+        return column_bits(
+            WORD - math.log2(max(lengths.longest * room, 1.0)), math.log2(max(more, 2**-20)) / 2
+        )
+
     def begin(self, lengths: Lengths) -> None:
         """Choose how numbers are written, from the lengths of the owners' rows and the size of a step."""
         self.lengths = lengths
-        n, rate = self.schedule.rows, self.steps.rate()
-        theta = self.holder.theta(self.own_scores(), np.arange(n))
+        theta = self.holder.theta(self.own_scores(), np.arange(self.schedule.rows))
         self._usual = math.sqrt(float(np.vdot(theta, theta)) / theta.size)  # size of a theta at the start
-        self.p = self._slot(self._room(rate), np.zeros(n))
-        self.q = self._slot(4 * lengths.reach(theta.size * self._usual**2), np.zeros(n))
-        self._coarse = self.p.coarse(self._usual * rate / self.schedule.largest)
+        nothing = np.zeros(self.context.plan.objective.shape)
+        self.p = self._slot(lengths.longest * self._room, nothing)
+        self.q = self._slot(lengths.longest * float(np.max(lengths.reach(theta))), nothing)
+        self._coarse = self._is_coarse
 
-    def _room(self, rate: float) -> float:
-        """Room for the scores of p: those of now, and what some epochs may add."""
-        per_row = self._usual * rate / self.schedule.largest
-        return ROOM * self.lengths.reach(self.C.size * per_row**2)
+    @property
+    def _is_coarse(self) -> bool:
+        """Whether what steps add to p is rounded at random; an error if it would be lost."""
+        usual = self._usual * self.steps.rate() / self.schedule.largest
+        return self.p.coarse(usual, self.schedule.rows)
 
-    def _slot(self, largest: float, read: Floats) -> Slot:
-        return Slot(self.lengths, bits_for(largest), self.rng, read)
+    @property
+    def _room(self) -> float:
+        """The length that p is given room for, beyond that of now: what steps may add until an epoch ends."""
+        rate, rounds = self.steps.rate(), self.schedule.per_epoch
+        shrinks = rate * self.context.plan.objective.l2
+        shrunk = (1 - shrinks) ** min(rounds, lasting(shrinks, rounds))  # alpha, by which steps are divided
+        return self._growth(self.lengths, self._usual, rate) / shrunk
+
+    def _growth(self, lengths: Lengths, usual: float, rate: float) -> float:
+        """Some times the length that the steps of an epoch usually add to p, for thetas of this size.
+
+        Batches add to |p|^2 (`slots`) their own squares, and by where they point less than 2 rate theta^2: so
+        it is for the squared loss, and nearly so for others.
+        """
+        rounds, ahead = self.schedule.per_epoch, self.context.plan.pace.ahead
+        squares = lengths.all**2 * (usual * rate) ** 2 / self.schedule.largest
+        pointed = 2 * rounds * rate * usual**2
+        return ROOM * math.sqrt(min((2 * ahead - 1) * squares + pointed, rounds * squares))
+
+    def _slot(self, largest: float, squares: Floats) -> Slot:
+        bits = bits_for(largest, self.lengths.bits)
+        return Slot(self.lengths, bits, self.rng, squares, self.context.plan.pace.ahead)
 
     # -- a round ------------------------------------------------------------------------------------
 
     def ask(self, batch: Round) -> Asking:
         """Note at which weights a batch is scored, those of the own block too."""
-        return Asking(replace(self.factors), self.p.moved, self.q.moved, self.block.scores(batch))
+        return replace(self._now, factors=replace(self.factors), own=self.block.scores(batch))
+
+    @property
+    def _now(self) -> Asking:
+        return Asking(self.factors, self.p.length, self.q.length, _NOTHING)
 
     def step(self, batch: Round, total: Words, asked: Asking) -> Words:
         """Take in the scores of a batch: step the own block, and return what is added to p (and q)."""
         rows = self.schedule.rows_of(batch)
-        z = self.others(rows, total, asked) + asked.own
-        theta = self.holder.theta(z, rows, batch.number)
+        read = self.others(rows, total, asked)
+        theta = self.holder.theta(read.z + asked.own, rows, batch.number)
         rate, memory = self.steps.faded_rate(), self.block.estimator.memory
         c = theta - memory.theta[rows] if len(memory.theta) else theta
         words: list[Words] = []
-        if self.saga:
-            written, c = self.q.write(c)
+        if self.saga and read.q is not None:
+            # most are small in the end, and would be rounded to nothing all alike if it were not at random
+            written, c = self.q.write(c, read.q, coarse=True)
             words.append(written)
             theta = memory.theta[rows] + c
         whole = memory.unseen <= 0  # SAGA steps along its mean once it has seen every row
         self.block.step([(batch, theta)], rate)
         self.window.finish([batch.number])
-        return np.concatenate([self._moved(rows, c, rate, batch.size, whole), *words])
+        return np.concatenate([self._moved(rows, c, read.p, rate, whole), *words])
 
-    def _moved(self, rows: Rows, c: Floats, rate: float, size: int, whole: bool) -> Words:
+    def _moved(self, rows: Rows, c: Floats, scores: Floats, rate: float, whole: bool) -> Words:
         """Let the factors follow a step, and return what it adds to p."""
         factors, n = self.factors, self.schedule.rows
         factors.shrink(rate * self.context.plan.objective.l2)
@@ -167,30 +219,48 @@ class Desk:
             self.D[rows] += c
         elif isinstance(self.block.estimator, Svrg) and len(self.block.estimator.memory.theta):
             factors.gamma -= rate
-        words, sent = self.p.write(-(rate / size + take) / factors.alpha * c, coarse=self._coarse)
+        t = -(rate / len(rows) + take) / factors.alpha * c
+        words, sent = self.p.write(t, scores, coarse=self._coarse)
         self.C[rows] += sent
         return words
 
+    def settle(self) -> bool:
+        """An epoch, or a part of one, is over; returns whether there is no room for another one like it."""
+        self.p.settle()
+        self.q.settle()
+        return not self.p.fits(float(np.max(self.p.length)) + max(self._room / ROOM, 2 * self.p.grew))
+
     # -- scores -------------------------------------------------------------------------------------
 
-    def others(self, rows: Rows, total: Words, asked: Asking | None = None) -> Floats:
+    def others(self, rows: Rows, total: Words, asked: Asking | None = None) -> Read:
         """The owners' scores of training rows, from the words of p, or of p and q; of now, or as asked."""
-        width = max(1, self.context.plan.objective.classes)
-        now = asked or Asking(self.factors, self.p.moved, self.q.moved, _NOTHING)
-        alpha, gamma = now.factors.alpha, now.factors.gamma
-        z = alpha * self._shaped(self.p.value(total[:width], rows, asked=now.p_moved))
-        if len(total) > width:
-            return z + gamma * self._shaped(self.q.value(total[width:], rows, asked=now.q_moved))
-        return z + gamma * self.slope[rows] if gamma else z
+        now = asked or self._now
+        read = self._read(total, now)
+        gamma = now.factors.gamma
+        if read.q is None and gamma:
+            return replace(read, z=read.z + gamma * self.slope[rows])
+        return read
+
+    def all_others(self, total: Words) -> Floats:
+        """The owners' scores of all training rows; they tell how long vectors are."""
+        read = self.others(np.arange(self.schedule.rows), total)
+        self.p.settle((self.C * read.p).sum(axis=0))
+        if read.q is not None:
+            self.q.settle((self.D * read.q).sum(axis=0))
+        return read.z
 
     def others_new(self, total: Words) -> Floats:
         """The owners' scores of rows that are not trained on."""
+        return self._read(total, self._now).z
+
+    def _read(self, total: Words, now: Asking) -> Read:
         width = max(1, self.context.plan.objective.classes)
-        reach = [self.lengths.reach(float(np.vdot(each, each))) for each in (self.C, self.D)]
-        z = self.factors.alpha * self._shaped(self.p.value(total[:width], reach=reach[0]))
+        p, q = self._shaped(self.p.value(total[:width], now.p)), None
+        z = now.factors.alpha * p
         if len(total) > width:
-            z = z + self.factors.gamma * self._shaped(self.q.value(total[width:], reach=reach[1]))
-        return z
+            q = self._shaped(self.q.value(total[width:], now.q))
+            z = z + now.factors.gamma * q
+        return Read(p, q, z)
 
     def own_scores(self) -> Floats:
         """The own block's scores of all training rows."""
@@ -238,20 +308,16 @@ class Desk:
 
         In the end there is room for new rows, some times as long as those of training.
         """
-        every, whole = np.arange(self.schedule.rows), self.coefficients()
-        read = self.factors.alpha * self.p.bounds(every) + abs(self.factors.gamma) * self._q_bounds(every)
-        room = max(self._room(self.steps.rate()), ROOM / 4 * float(read.max(initial=0.0)))
-        self.p = self._slot(LONGER * self.lengths.longest * self.length if final else room, read)
-        words, self.C = self.p.write(whole)
-        self.p.moved = 0.0  # scores have not moved by this
+        whole, factors = self.coefficients(), self.factors
+        length = factors.alpha * self.p.length + abs(factors.gamma) * self.q.length
+        room = 2 * float(np.max(length)) + self._room
+        self.p = self._slot(self.lengths.longest * (LONGER * self.length if final else room), length)
+        words, self.C = self.p.written(whole)
+        self.p.settle((length + self.lengths.reach(self.C - whole)) ** 2)
         self.factors = Factors()
+        if not final:
+            self._coarse = self._is_coarse
         return words
-
-    def _q_bounds(self, rows: Rows) -> Floats:
-        if self.saga:
-            return self.q.bounds(rows)
-        slope = np.abs(self.slope[rows])
-        return slope.max(axis=1) if slope.ndim > 1 else slope
 
     def snapshot(self, z: Floats) -> Words:
         """Take svrg's snapshot at these scores of all rows; returns the coefficients of p and q."""
@@ -262,13 +328,15 @@ class Desk:
         estimator.snapshot(theta, self.block.all_rows.gradient(0, n, theta) / n)
         renewed = self.renew()
         D = theta / n
-        self.q = self._slot(2 * self.lengths.reach(float(np.vdot(D, D))), np.zeros(n))
-        words, self.D = self.q.write(D)
+        self.q = self._slot(self.lengths.longest * float(np.max(self.lengths.reach(D))), np.zeros(0))
+        words, self.D = self.q.written(D)
+        self.q.settle(self.lengths.reach(self.D) ** 2)
         return np.concatenate([renewed, words])
 
     def take_slope(self, total: Words) -> None:
         """Take in the scores of the snapshot's mean gradient."""
-        self.slope = self._shaped(self.q.value(total, np.arange(self.schedule.rows)))
+        self.slope = self._shaped(self.q.value(total))
+        self.q.settle((self.D * self.slope).sum(axis=0))
 
     def blurred(self, parts: Iterable[Words]) -> list[Words]:
         """The own parts of the owners' weights as they may be told: weights get 20 bits, by random low ones.
@@ -286,4 +354,4 @@ class Desk:
     @property
     def unit(self) -> float:
         """What one of p's words stands for, times alpha: w in units of the ring."""
-        return self.factors.alpha * 2.0 ** -(BITS + self.p.bits)
+        return self.factors.alpha * 2.0 ** -(self.lengths.bits + self.p.bits)

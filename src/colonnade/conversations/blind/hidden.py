@@ -19,9 +19,8 @@ import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.conversations.blind import columns
-from colonnade.conversations.blind.columns import BITS
 from colonnade.conversations.blind.pairs import Open, PairProducts
-from colonnade.conversations.blind.scale import Scale
+from colonnade.conversations.blind.scale import BITS, Scale
 from colonnade.conversations.blind.verbs import NOTHING
 from colonnade.conversations.context import Context, Outcome
 from colonnade.conversations.evaluate import MEGA, Mark
@@ -97,7 +96,7 @@ class HiddenTraining:
     def _fixed(self) -> Columns | None:
         if not self.context.train.width:
             return None
-        return columns.fixed(self.context.train.X, self.turn)
+        return columns.fixed(self.context.train.X, self.turn, BITS)
 
     @cached_property
     def y(self) -> Floats:

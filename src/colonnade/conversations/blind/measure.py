@@ -49,7 +49,7 @@ class Measured:
         words = [total for total in totals if total is not None]
         if desk is None or scribe is None or not words:
             return None
-        others = desk.others(np.arange(training.schedule.rows), words[0])
+        others = desk.all_others(words[0])
         desk.fits(others)
         self.scores = others + desk.own_scores()
         z = [self.scores]

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from colonnade.arrays import Arrays, Floats, Rows, Words
-from colonnade.conversations.blind.columns import BITS, Turn, fixed, lengths
+from colonnade.arrays import Arrays, Floats, Matrix, Rows, Words
+from colonnade.conversations.blind.columns import COARSEST, Turn, fixed, lengths
 from colonnade.conversations.blind.verbs import ROOM
 from colonnade.conversations.predict import Holding, Session
 from colonnade.errors import DataError, FixedPointOverflow
@@ -28,15 +28,16 @@ LONGER = 16.0  # times the longest row of training: the longest that can be scor
 TABLE = "rows"
 
 
-def owner_arrays(part: Words, key: bytes, X: Columns) -> Arrays:
+def owner_arrays(part: Words, key: bytes, X: Matrix, bits: int) -> Arrays:
     """What an owner keeps."""
-    longest = np.sqrt(lengths(X)[:1])
-    return {"part": part, "turn": np.frombuffer(key, dtype=np.uint8), "longest": longest}
+    longest, turn = np.sqrt(lengths(X)[:1]), np.frombuffer(key, dtype=np.uint8)
+    return {"part": part, "turn": turn, "longest": longest, "bits": np.array([bits])}
 
 
-def label_holder_arrays(w: Floats, parts: Mapping[str, Words], unit: float) -> Arrays:
+def label_holder_arrays(w: Floats, parts: Mapping[str, Words], unit: float, bits: int) -> Arrays:
     """What the label holder keeps."""
-    return {"w": w, "unit": np.array([unit])} | {f"part {owner}": part for owner, part in parts.items()}
+    own = {"w": w, "unit": np.array([unit]), "bits": np.array([bits])}
+    return own | {f"part {owner}": part for owner, part in parts.items()}
 
 
 class BlindScorer:
@@ -82,9 +83,9 @@ class BlindScorer:
 
     async def _ask(self, session: Session, lot: Lot) -> Words:
         """What the label holder adds: its own block's scores, and those of veiled rows."""
-        unit = float(self.holding.arrays["unit"][0])
+        unit = _score_unit(self.holding)
         X, rows = rows_of(self.holding.X, lot.batches[0]), lot.rows
-        own = X.scores(0, rows, np.asarray(self.holding.arrays["w"])) * (2.0**BITS / unit)
+        own = X.scores(0, rows, np.asarray(self.holding.arrays["w"])) / unit
         if not float(np.abs(own).max(initial=0.0)) < 2.0**62:
             raise FixedPointOverflow("a row's score does not fit the range of the model; is a column off?")
         piece = np.atleast_2d(np.rint(own).astype(np.int64).view(np.uint64).T).copy()
@@ -108,21 +109,21 @@ class BlindScorer:
         if self.me != session.asker:
             await session.secure.give(piece, root=session.asker, tag=tag)
             return None
-        unit = float(self.holding.arrays["unit"][0]) if self.me == self.asks else 0.0
+        unit = _score_unit(self.holding) if self.me == self.asks else 0.0
         if self.me != self.asks:
             due = Number(0, MOST)
             unit = (await session.net.recv(Unveil, self.asks, tag, values=NOTHING, unit=due)).unit
         total = await session.secure.collect(piece, tag=tag)
-        z: Floats = total.view(np.int64).T.astype(np.float64) * (unit * 2.0**-BITS)
+        z: Floats = total.view(np.int64).T.astype(np.float64) * unit
         return z if self.shape else z[:, 0]
 
     @cached_property
     def columns(self) -> Columns:
         """The own columns, turned and rounded as in training; at an owner."""
-        columns = fixed(self.holding.X, _turn(self.holding))
-        if np.sqrt(lengths(columns)[0]) > LONGER * float(self.holding.arrays["longest"][0]):
+        held = self.holding
+        if np.sqrt(lengths(held.X)[0]) > LONGER * float(held.arrays["longest"][0]):
             raise DataError(f"{self.me}: a row is much longer than any of training; its score would not fit")
-        return columns
+        return fixed(held.X, _turn(held), _bits(held))
 
 
 def together(holdings: Mapping[str, Holding]) -> Floats:
@@ -140,3 +141,13 @@ def together(holdings: Mapping[str, Holding]) -> Floats:
 
 def _turn(held: Holding) -> Turn:
     return Turn.secret(int(held.X.shape[1]), held.arrays["turn"].tobytes())
+
+
+def _bits(held: Holding) -> int:
+    """Bits of a column's fraction; models of before they were chosen have the fewest."""
+    return int(held.arrays["bits"][0]) if "bits" in held.arrays else COARSEST
+
+
+def _score_unit(held: Holding) -> float:
+    """What a word of a score stands for; at the label holder."""
+    return float(held.arrays["unit"][0]) * 2.0 ** -_bits(held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from colonnade.conversations.blind.columns import BITS
+BITS = 12  # of a column's fraction
 
 
 @dataclass(frozen=True)

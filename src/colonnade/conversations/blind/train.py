@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colonnade.arrays import Arrays
+from colonnade.arrays import Arrays, Matrix
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.all_rows import add_all, all_scores
 from colonnade.conversations.blind.desk import Asking, Desk, lasting
@@ -34,10 +34,12 @@ from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.messages import Announce, Topic, tag_of
-from colonnade.net.expect import whole
+from colonnade.net.expect import Array, whole
 from colonnade.secure.product import Columns
 
 LOT = 12288  # rows, by vectors, whose products are prepared together
+ONE = whole(1)
+OVER, TIGHT = 1, 2  # what the label holder says after an epoch: the run ends, all coefficients come anew
 
 
 async def converse(context: Context[LinearSettings]) -> Outcome:
@@ -78,14 +80,14 @@ class BlindTraining:
         self.key = columns.own_key(context, "rotation")
         context.gates.keep(self, "key")  # an owner's own secret: its weights are those of columns so turned
         self.turn = self._secret_turn()
-        self.verbs = Verbs(context, self._fixed(), self._sizes())
+        self.verbs = Verbs(context, self._sizes())
         width = max(1, plan.objective.classes)
         self.p, self.q, self.probe = slice(0, width), slice(width, 2 * width), slice(2 * width, 2 * width + 1)
         self.both = slice(0, 2 * width)
         self.tuner = BlindTuner(self) if plan.pace.step == "auto" else None
         self.measured = Measured(self)
         self.done = 0  # rounds
-        self.lengths = Lengths(0.0, 0.0)  # of the owners' rows, at the label holder
+        self.lengths = Lengths(0.0, 0.0)  # of the owners' rows, at the label holder; everybody has their bits
         self.since = self.lasts = 0  # rounds since all coefficients were sent, and how many they last
 
     # -- the columns ----------------------------------------------------------------------------------
@@ -97,29 +99,49 @@ class BlindTraining:
             return None
         return columns.Turn.secret(context.train.width, self.key)
 
+    def _tables(self) -> dict[str, Matrix]:
+        """An owner's columns by table."""
+        if self.turn is None:
+            return {}
+        test = self.context.test
+        return {"train": self.context.train.X} | ({"test": test.X} if test is not None else {})
+
     def _fixed(self) -> dict[str, Columns]:
         """An owner's columns by table, turned and rounded."""
         if self.turn is None:
             return {}
-        tables = {"train": columns.fixed(self.context.train.X, self.turn)}
-        if self.context.test is not None:
-            tables["test"] = columns.fixed(self.context.test.X, self.turn)
-        return tables
+        return {name: columns.fixed(X, self.turn, self.lengths.bits) for name, X in self._tables().items()}
 
     def _sizes(self) -> dict[str, int]:
         test = self.context.test
         return {"train": self.schedule.rows} | ({"test": test.rows} if test is not None else {})
+
+    async def _lengths(self) -> Lengths:
+        """How long all owners' rows are, at the label holder; at everybody how finely they are written."""
+        tag = self.verbs.next_tag()
+        found = {table: columns.lengths(X) for table, X in self._tables().items()}
+        worst = max((float(each[0]) for each in found.values()), default=0.0)
+        mean = found["train"][1] / self.schedule.rows if found else 0.0
+        piece = np.ceil(np.array([worst, mean]) * 2.0**8).astype(np.uint64)
+        if self.desk is None:
+            await self.context.sum.give(piece, root=self.context.evaluator, tag=tag)
+            bits = whole(1, low=columns.COARSEST, high=columns.FINEST)
+            return Lengths(0.0, 0.0, await self._told(0, 0, bits))
+        total = (await self.context.sum.collect(piece, tag=tag)) * 2.0**-8
+        lengths = Lengths.of(total * np.array([1.0, self.schedule.rows]))
+        return replace(lengths, bits=await self._told(self.desk.column_bits(lengths), 0))
 
     # -- the run --------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Train to the end."""
         gates = self.context.gates
-        await self.verbs.set_up(self.probe.stop)
         if not gates.position:
-            await self._lengths()
-            if self.tuner is not None:
-                await self.tuner.measure(self.lengths, first=True)
+            self.lengths = await self._lengths()
+        gates.keep(self, "lengths")
+        await self.verbs.set_up(self._fixed(), self.probe.stop)
+        if not gates.position and self.tuner is not None:
+            await self.tuner.measure(self.lengths, first=True)
         self._keep()
         gates.begin(self.schedule.per_epoch)
         if not gates.position:
@@ -145,7 +167,7 @@ class BlindTraining:
     def _keep(self) -> None:
         """Let all that rounds change be part of checkpoints."""
         gates, desk = self.context.gates, self.desk
-        gates.keep(self, "done", "since", "lasts", "lengths")
+        gates.keep(self, "done", "since", "lasts")
         gates.keep(self.measured, "at", "scores")
         gates.keep(self, "verbs.part", "verbs.versions", "verbs._counts")
         if desk is None:
@@ -208,23 +230,23 @@ class BlindTraining:
         loss, last = None, self.done == self.schedule.rounds
         if self.done in self.marks:
             loss = await self.measured.measure(final=last)
-        over = loss is not None and self.evaluation.over(loss, self.done / self.schedule.per_epoch)
+        at = self.done / self.schedule.per_epoch
+        over = loss is not None and self.evaluation.over(loss, at)
         if last:
             return True
-        if await self._over(over):
+        tight = self.desk is not None and self.desk.settle() and at not in self.timetable.snapshots
+        told = await self._told(OVER if over else TIGHT if tight else 0, 2 * self.done)
+        if told == OVER:
             await self.measured.measure(final=True)
             return True
-        at = self.done / self.schedule.per_epoch
+        if told == TIGHT:
+            await self.renew()
         if self.tuner is not None and at in self.timetable.tunings:
             await self.tuner.measure(self.lengths)
         await self._agree_on_lasting()
         if at in self.timetable.snapshots:
             await self.snapshot()
         return False
-
-    async def _over(self, over: bool) -> bool:
-        """Whether the run is over, as the label holder says."""
-        return bool(await self._told(int(over), 2 * self.done))
 
     async def _agree_on_lasting(self) -> None:
         """For how many rounds coefficients last: everybody knows, or the label holder says."""
@@ -236,27 +258,14 @@ class BlindTraining:
         shrink = 0.0 if self.desk is None else self.desk.steps.rate() * plan.objective.l2
         self.lasts = await self._told(lasting(shrink, rounds), 2 * self.done + 1)
 
-    async def _told(self, number: int, about: int) -> int:
+    async def _told(self, number: int, about: int, due: Array = ONE) -> int:
         """A number of the label holder's, at everybody."""
         tag, net = tag_of(Topic.PAUSE, about), self.context.net
         if self.desk is None:
-            told = await net.recv(Announce, self.context.evaluator, tag, values=whole(1))
+            told = await net.recv(Announce, self.context.evaluator, tag, values=due)
             return int(told.values[0])
         await net.broadcast(Announce(tag, np.array([number])))
         return number
-
-    async def _lengths(self) -> None:
-        """Find how long the owners' rows are, all owners together: at the label holder."""
-        tables, tag = self.verbs.tables, self.verbs.next_tag()
-        lengths = {table: columns.lengths(X) for table, X in tables.items()}
-        worst = max((float(each[0]) for each in lengths.values()), default=0.0)
-        whole = lengths["train"][1] / self.schedule.rows if tables else 0.0
-        piece = np.ceil(np.array([worst, whole]) * 2.0**8).astype(np.uint64)
-        if self.desk is None:
-            await self.context.sum.give(piece, root=self.context.evaluator, tag=tag)
-        else:
-            total = (await self.context.sum.collect(piece, tag=tag)) * 2.0**-8
-            self.lengths = Lengths.of(total * np.array([1.0, self.schedule.rows]))
 
     # -- all coefficients anew ------------------------------------------------------------------------
 
@@ -268,7 +277,7 @@ class BlindTraining:
             total = await all_scores(self.verbs, "train", self.both)
             z = np.zeros(0)
             if self.desk is not None and total is not None:
-                z = self.desk.others(np.arange(self.schedule.rows), total) + self.desk.own_scores()
+                z = self.desk.all_others(total) + self.desk.own_scores()
         t = None if self.desk is None else self.desk.snapshot(z)
         await self.verbs.flush()
         self.since = 0
@@ -305,9 +314,9 @@ class BlindTraining:
         if blind is not None and blind.reveal == "never":
             await self.verbs.flush()
             if desk is not None:
-                return label_holder_arrays(desk.block.w, parts, desk.unit)
-            tables = self.verbs.tables
-            return owner_arrays(parts[self.context.me], self.key, tables["train"]) if tables else {}
+                return label_holder_arrays(desk.block.w, parts, desk.unit, self.lengths.bits)
+            X, bits = self._tables().get("train"), self.lengths.bits
+            return {} if X is None else owner_arrays(parts[self.context.me], self.key, X, bits)
         told = [] if desk is None else desk.blurred(parts.values())
         unveiled = await self.verbs.unveil(self.p, told, desk.unit if desk is not None else 0.0)
         if desk is not None:

@@ -60,7 +60,7 @@ class BlindTuner:
             return np.ones(len(self.sample))
         z = desk.own_scores()[self.sample]
         if not first:
-            z = z + desk.others(self.sample, total)
+            z = z + desk.others(self.sample, total).z
         return desk.holder.curvature(z, self.sample)
 
     async def _iterate(self, root: Floats, lengths: Lengths) -> float:
@@ -68,8 +68,10 @@ class BlindTuner:
         training, desk, n = self.training, self.training.desk, len(self.sample)
         slot, words, sent = None, None, root * self.v
         if desk is not None:
-            slot = Slot(lengths, bits_for(lengths.reach(float(sent @ sent))), desk.rng, np.zeros(n))
-            words, sent = slot.write(sent)
+            bits = bits_for(lengths.longest * float(lengths.reach(sent)), lengths.bits)
+            slot = Slot(lengths, bits, desk.rng, np.zeros(()))
+            words, sent = slot.written(sent)
+            slot.settle(lengths.reach(sent) ** 2)
         lot = await training.verbs.open("train", [self.sample], scored=1, added=1)
         await training.verbs.flush()
         training.verbs.clear(training.probe)
@@ -77,7 +79,7 @@ class BlindTuner:
         total = await training.verbs.scores(lot, 0, training.probe)
         if slot is None or total is None:
             return 0.0
-        y = root * (slot.value(total, np.arange(n))[:, 0] + self._own(sent))
+        y = root * (slot.value(total)[:, 0] + self._own(sent))
         value, norm = float(self.v @ y), float(np.linalg.norm(y))
         if norm:
             self.v = y / norm

@@ -77,15 +77,15 @@ class Verbs:
     An owner has its own columns there, and the label holder those of all owners, side by side.
     """
 
-    def __init__(self, context: Context[Any], tables: dict[str, Columns], sizes: dict[str, int]) -> None:
-        """`tables` are the own columns by table, where this party is an owner; `sizes` all tables' rows."""
+    def __init__(self, context: Context[Any], sizes: dict[str, int]) -> None:
+        """`sizes` are the rows of all tables."""
         blind = context.plan.blind
         if blind is None:
             raise RuntimeError("the plan is not blind")
         self.context, self.net, self.asker = context, context.net, context.evaluator
         self.roles = [Roles(self.asker, owner, dealer) for owner, dealer in blind.dealers.items()]
         self.part: Words = NOTHING
-        self.tables, self.sizes = tables, sizes
+        self.sizes = sizes
         self._asker: Asker | None = None
         self._owner: Owner | None = None
         self._dealers: dict[str, Dealer] = {}
@@ -100,12 +100,15 @@ class Verbs:
 
     # -- set-up -------------------------------------------------------------------------------------
 
-    async def set_up(self, vectors: int) -> None:
-        """Veil all columns, once; every shared vector begins as zero."""
+    async def set_up(self, tables: Mapping[str, Columns], vectors: int) -> None:
+        """Veil all columns, once; every shared vector begins as zero.
+
+        `tables` are the own columns by table, where this party is an owner.
+        """
         me, streams = self.net.me, self.context.streams
         for roles in self.roles:
             if me == roles.owner:
-                self._owner = Owner(streams, roles, self.tables)
+                self._owner = Owner(streams, roles, tables)
                 width = Announce(tag_of(Topic.BLIND, 0), np.array([self._owner.width]))
                 await self.net.send(self.asker, width)
                 await self.net.send(roles.dealer, width)
