@@ -209,6 +209,10 @@ def test_batches_in_flight_are_all_scored_at_weights_of_one_version(ahead: int) 
     parts = zip(done.shares, np.split(expected, widths), strict=True)
     back = [w if party == "party0" else turn_of(party, len(w)).back(w) for party, w in parts]
     np.testing.assert_allclose(weights(done), np.concatenate(back), atol=2e-6)
+    # every epoch begins with nothing in flight, and has twelve rounds
+    delays = [min(k, ahead - 1) for k in range(12)]
+    stale = done.result.staleness
+    assert (stale.mean, stale.max, stale.bound) == (pytest.approx(np.mean(delays)), ahead - 1, ahead - 1)
 
 
 @pytest.mark.parametrize("estimator", ["svrg", "saga"])

@@ -4,7 +4,7 @@ A round is one of the backward conversation: the scores of a batch are summed to
 which computes theta and adds to everybody's weights. But weights are shared between their owner and the label
 holder, and an owner sees uniform words in place of theta (`secure.product`): no theta, no gradient, not even
 its own weights before the end. Of several label holders the first acts as such, the others are owners. With
-`ahead` batches in flight a batch is scored at the weights of `ahead` rounds before, the same at all blocks.
+`ahead` batches in flight a batch is scored at the weights of `ahead` - 1 rounds before, the same for all.
 
 What each side learns: the label holder learns the total score of every row, as in clear, and what follows
 from totals (docs/blind.md). Owners and dealers learn sizes, the schedule, when coefficients are sent anew,
@@ -13,7 +13,7 @@ and when the run ends.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -28,7 +28,7 @@ from colonnade.conversations.blind.predict import label_holder_arrays, owner_arr
 from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.tune import BlindTuner
 from colonnade.conversations.blind.verbs import Asked, OpenLot, Verbs
-from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.evaluate import Marks
 from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.timetable import Timetable
@@ -87,6 +87,7 @@ class BlindTraining:
         self.tuner = BlindTuner(self) if plan.pace.step == "auto" else None
         self.measured = Measured(self)
         self.done = 0  # rounds
+        self.delays: Counter[int] = Counter()  # of all rounds, in updates
         self.lengths = Lengths(0.0, 0.0)  # of the owners' rows, at the label holder; everybody has their bits
         self.since = self.lasts = 0  # rounds since all coefficients were sent, and how many they last
 
@@ -167,7 +168,7 @@ class BlindTraining:
     def _keep(self) -> None:
         """Let all that rounds change be part of checkpoints."""
         gates, desk = self.context.gates, self.desk
-        gates.keep(self, "done", "since", "lasts")
+        gates.keep(self, "done", "since", "lasts", "delays")
         gates.keep(self.measured, "at", "scores")
         gates.keep(self, "verbs.part", "verbs.versions", "verbs._counts")
         if desk is None:
@@ -211,6 +212,7 @@ class BlindTraining:
             for k, batch in enumerate(batches):
                 if len(flying) == self.context.plan.pace.ahead:
                     await self._land(flying.popleft(), vectors)
+                self.delays[len(flying)] += 1  # those before it land first, and each is an update
                 asking = None if self.desk is None else self.desk.ask(batch)
                 flying.append(Flight(lot, k, batch, asking, await self.verbs.ask(lot, k, vectors)))
             self.done += count
@@ -305,6 +307,8 @@ class BlindTraining:
             rounds=self.timetable.rounds(self.done),
             updates=self.done,
             evaluation=self.evaluation,
+            delays=self.delays,
+            lateness=Lateness(self.context.plan.pace.ahead - 1),
             converged=self.done < self.schedule.rounds if self.context.plan.pace.open else None,
         )
 
