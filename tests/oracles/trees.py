@@ -128,7 +128,8 @@ class NaiveTrees:
         """g and h as whole numbers times a unit, rounded by chance."""
         n = len(pairs)
         most_g, most_h = min(2**15 - 1, (2**31 - 1) // n), min(2**16 - 1, (2**32 - 1) // n)
-        self.unit_g = max(abs(g) for g, _ in pairs) / most_g
+        self.steepest = max(abs(g) for g, _ in pairs)
+        self.unit_g = self.steepest / most_g
         self.unit_h = max(h for _, h in pairs) / most_h
         up_g, up_h = rng.random(n), rng.random(n)
         g = [math.floor(pair[0] / self.unit_g + u) for pair, u in zip(pairs, up_g, strict=True)]
@@ -180,7 +181,7 @@ class NaiveTrees:
                         gain = self._bounded_gain(*sums, bounds, self._rises(place))
                     options.append((gain, gaps_left, left))
                 gain, gaps_left, left = max(options, key=lambda option: option[0])
-                if gain <= max(self.rules.gamma, 1e-6):
+                if gain <= max(self.rules.gamma, 1e-6 * min(1.0, self.steepest**2)):
                     continue
                 if best is None or gain > best["gain"]:
                     right = [i for i in rows if i not in set(left)]

@@ -18,7 +18,10 @@ from colonnade.job.plan import Pace
 PATIENCE = 3  # measurements in a row without a fall
 NOISE = 10.0  # times the fall that counts as none: a rise that does, too
 LATE_GAIN = 0.01  # the part of all that a run gained, which its last quarter may bring
-ADVICE = "step = 'auto', scale = 'zscore', or algorithm = 'lbfgs', which needs no step"
+ADVICE = (
+    "step = 'auto', scale = 'zscore', numbers to predict in units in which they are near 1, or algorithm = "
+    "'lbfgs', which needs no step"
+)
 
 
 @dataclass

@@ -57,7 +57,8 @@ def offset(values: Floats, q: int) -> Words:
         raise FixedPointOverflow(
             f"a value of size {largest:g} does not fit the fixed-point range "
             f"(below {limit(q):g} with {q} parties); "
-            "scale the columns (data.scale = 'zscore' or 'minmax') or use a smaller step"
+            "scale the columns (data.scale = 'zscore' or 'minmax'), give large labels in larger units, "
+            "or use a smaller step"
         )
     scaled = values * _SCALE
     np.rint(scaled, out=scaled)

@@ -186,7 +186,8 @@ class _Masks:
         if not largest <= self._B:  # also catches NaN, which is never smaller
             raise FixedPointOverflow(
                 f"a value of size {largest:g} would show through its mask, which is below {self._B:g}; "
-                "scale the columns (prepare = 'zscore' or 'minmax') or use a smaller step"
+                "scale the columns (data.scale = 'zscore' or 'minmax'), give large labels in larger units, "
+                "or use a smaller step"
             )
         return np.rint(piece / STEP).astype(np.int64)
 

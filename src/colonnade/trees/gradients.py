@@ -22,10 +22,11 @@ _LOW = np.uint64(2**32 - 1)
 
 @dataclass(frozen=True)
 class Units:
-    """What 1 in the sums of words stands for."""
+    """What 1 in the sums of words stands for, and the largest first derivative of a row."""
 
     g: float
     h: float
+    steepest: float = 1.0
 
 
 def derivatives(loss: Loss, z: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -53,7 +54,7 @@ def quantised(g: Floats, h: Floats, rng: np.random.Generator) -> tuple[Words, Un
     n = max(len(g), 1)
     g_most, h_most = min(G_MOST, (2**31 - 1) // n), min(H_MOST, (2**32 - 1) // n)
     g_size, h_size = float(np.abs(g).max(initial=0.0)), float(h.max(initial=0.0))
-    units = Units((g_size or 1.0) / g_most, (h_size or 1.0) / h_most)
+    units = Units((g_size or 1.0) / g_most, (h_size or 1.0) / h_most, g_size)
     whole_g = np.clip(np.floor(g / units.g + rng.random(len(g))), -g_most, g_most).astype(np.int64)
     whole_h = np.clip(np.floor(h / units.h + rng.random(len(h))), 0, h_most).astype(np.int64)
     return joined(whole_g, whole_h), units

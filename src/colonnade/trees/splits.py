@@ -23,6 +23,7 @@ from colonnade.trees.bins import Counts, Flags, Grid
 from colonnade.trees.gradients import Units, parted
 
 LEAST_GAIN = 1e-6
+"""What a split must gain as in XGBoost, and less where all derivatives are small: labels may be, too."""
 _SMALLEST = 5e-324  # above 0
 Bounds = tuple[Floats, Floats]
 """The least and the largest score of every node's leaves."""
@@ -100,8 +101,12 @@ class Judge:
             fine &= rises * (other - score) >= 0
             gain = self._worth_at(g, h, score) + self._worth_at(other_g, other_h, other)
             gain -= self._worth_at(all_g, all_h, alone)
-        gains: Floats = np.where(fine & (gain > max(self.rules.gamma, LEAST_GAIN)), gain, -np.inf)
+        gains: Floats = np.where(fine & (gain > max(self.rules.gamma, self._least_gain)), gain, -np.inf)
         return gains
+
+    @property
+    def _least_gain(self) -> float:
+        return LEAST_GAIN * min(1.0, self.units.steepest**2)
 
     def _worth(self, g: Floats, h: Floats) -> Floats:
         return g * g / self._bend(h)

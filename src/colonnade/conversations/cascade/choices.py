@@ -44,12 +44,26 @@ def smoothing_of(context: CascadeContext) -> Smoothing:
     return Smoothing(kind, asked.directions, asked.mu, asked.two_sided)
 
 
-def deltas_of(context: CascadeContext) -> Deltas:
-    """How outputs are moved where the server replies with differences of the loss."""
+def deltas_of(context: CascadeContext, unit: float = 1.0) -> Deltas:
+    """How outputs are moved where the server replies with differences of the loss; `mu` counts in `unit`.
+
+    The server alone moves them: a client needs no more than the directions.
+    """
     asked = context.plan.settings.questions
+    mu = unit * asked.mu
     if asked.smoothing == "coordinate":
-        return Deltas("coordinate", 0, asked.mu, per="sample")
-    return Deltas(asked.smoothing, asked.directions, asked.mu, asked.two_sided, asked.per)
+        return Deltas("coordinate", 0, mu, per="sample")
+    return Deltas(asked.smoothing, asked.directions, mu, asked.two_sided, asked.per)
+
+
+def label_unit(context: CascadeContext) -> float:
+    """What scores are large or small beside: the deviation of labels that are numbers; or else 1.
+
+    Beside prices a probe of 0.001 is lost in the rounding of outputs, and beside rates it is a leap.
+    """
+    holder = context.label_holder
+    deviation = float(holder.labels.std()) if context.plan.objective.loss == "squared" else 1.0
+    return deviation or 1.0
 
 
 def codec_of(context: CascadeContext) -> Codec:
@@ -114,7 +128,7 @@ def _answering(context: CascadeContext, head: Head) -> Answering:
             _differentiable_head(context, head)
             return GradientServer(head)
         case "deltas":
-            return DeltasServer(head, deltas_of(context))
+            return DeltasServer(head, deltas_of(context, label_unit(context)))
         case "values":
             return ValuesServer(head, mean_losses)
 
