@@ -17,6 +17,7 @@ from colonnade.job.plan import Pace
 
 PATIENCE = 3  # measurements in a row without a fall
 NOISE = 10.0  # times the fall that counts as none: a rise that does, too
+LITTLE = 0.05  # of the loss without training, by which noise alone may end above it
 LATE_GAIN = 0.01  # the part of all that a run gained, which its last quarter may bring
 ADVICE = (
     "step = 'auto', scale = 'zscore', numbers to predict in units in which they are near 1, or algorithm = "
@@ -96,7 +97,9 @@ class Ending:
         if not math.isfinite(loss):
             raise Diverged(f"the loss is not finite any more; use a smaller step: {ADVICE}")
         if final and self.strict and loss > self.start + 1e-6 * abs(self.start):
+            little = loss <= (1 + LITTLE) * self.start
+            doubt = "perhaps these columns say nothing of the label; or " if little else ""
             raise Diverged(
-                f"the loss is {loss:.4g} after training and {self.start:.4g} without any: the steps are too "
-                f"long for this data; use a smaller step: {ADVICE}"
+                f"the loss is {loss:.4g} after training and {self.start:.4g} without any: {doubt}the steps "
+                f"are too long for this data; use a smaller step: {ADVICE}"
             )

@@ -147,6 +147,11 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         data = self._labelled(parties, labels, weight)
         models = chosen(self.model, self.server, tuple(parties.tables))
         composition = compose(self._job(parties, models, seed))
+        if composition.has("no-share"):
+            raise JobError(
+                f"algorithm: {composition.preset.name} is a comparator that keeps nothing to predict with; "
+                "use fdskl, or `colonnade run` to compare with it"
+            )
         if self.missing not in get_args(MissingName):
             raise JobError(f"missing: {self.missing!r} is none of {', '.join(get_args(MissingName))}")
         recipe = Recipe(self.scale, tuple(self.categorical or ()) + parties.categorical, self.missing)

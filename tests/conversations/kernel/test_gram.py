@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from tests.oracles.tables import pooled, random_tables, run
 
+from colonnade import VerticalClassifier
 from colonnade.baselines.svc import trade_off
 from colonnade.conversations.kernel.gram import check_memory
 from colonnade.errors import JobError
@@ -63,3 +64,21 @@ def test_a_matrix_that_does_not_fit_is_refused_with_what_would_fit() -> None:
     check_memory(40_000, available=64 * 2.0**30)
     with pytest.raises(JobError, match=r"60000 rows needs 67 GiB .* at most 58617 rows fit.* Use fdskl"):
         check_memory(60_000, available=64 * 2.0**30)
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"), [({"regression": True}, "a number"), ({"classes": 3}, "one of 3 classes")]
+)
+def test_other_labels_than_two_classes_are_refused(kind: dict[str, Any], label: str) -> None:
+    setting = random_tables(parties=3, active=1, rows=60, **kind)
+    loss = "softmax" if "classes" in kind else "squared"
+    with pytest.raises(JobError, match=f"two classes apart, and this label is {label}; use fdskl"):
+        run(setting, "pp-svmv", train={"loss": loss})
+
+
+def test_an_estimator_of_what_keeps_no_model_is_refused_before_it_is_trained() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    with pytest.raises(
+        JobError, match="pp-svmv is a comparator that keeps nothing to predict with; use fdskl"
+    ):
+        VerticalClassifier("pp-svmv").fit(X, X[:, 0] > 0)

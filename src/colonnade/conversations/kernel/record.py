@@ -126,7 +126,12 @@ def _growing(asked: Kernel, rows: int, rounds: int) -> tuple[int, int]:
 
 
 def choose_gram(job: Job, preset: Preset, facts: Facts, pace: Pace) -> GramSettings:
-    """The settings of pp-svmv."""
+    """The settings of pp-svmv; refused where there are not two classes to tell apart."""
+    if facts.task != "binary":
+        label = "a number" if facts.task == "regression" else f"one of {facts.classes} classes"
+        raise JobError(
+            f"algorithm: {preset.name} tells two classes apart, and this label is {label}; use fdskl"
+        )
     return GramSettings(
         sigma=job.kernel.sigma, fraction=job.kernel.fraction, chosen_l2=job.train.l2 == "auto"
     )
