@@ -36,7 +36,7 @@ def test_a_bench_in_pieces_can_be_resumed_part_by_part(monkeypatch: pytest.Monke
     done = CliRunner().invoke(main, ["bench", "vfb2", "--jobs", "2", "--resume", "--only", "curves:a9a"])
     assert done.exit_code == 0, done.output
     assert asked == [{"quick": False, "jobs": 2, "only": ["vfb2:curves:a9a"], "resume": True}]
-    assert "minutes of one core: curves" in done.output
+    assert "minutes of one core, for the whole part: curves about " in done.output
     refused = CliRunner().invoke(main, ["bench", "vfb2", "--resume"])
     assert refused.exit_code == 2
     assert "give --jobs 1" in refused.output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -69,8 +69,8 @@ def bench(
     folder = out or Path("runs") / f"bench-{name}"
     if resume and jobs is None:
         raise click.UsageError("--resume: what is resumed is a run in pieces; give --jobs 1, or more")
-    if not quick and (expected := _expected(getattr(module, "MINUTES", {}), given.get("only", ()))):
-        say(expected)
+    if not quick and (minutes := getattr(module, "MINUTES", None)):
+        say(_expected(minutes, parts, given.get("only", ())))
     if jobs is None:
         files = module.run(quick, folder, say, **given)
     elif not hasattr(module, "pieces"):
@@ -87,17 +87,19 @@ def bench(
         click.echo(f"written: {', '.join(str(file) for file in files)}")
 
 
-def _expected(minutes: Mapping[str, float], only: Sequence[str]) -> str:
+def _expected(minutes: Mapping[str, float], parts: Iterable[str], only: Sequence[str]) -> str:
     """How long it will take, by what its parts took where the pages' figures come from.
 
-    >>> _expected({"lossless": 120, "curves": 30}, ["curves:a9a"])
-    'whole parts take about this many minutes of one core: curves 30'
-    >>> _expected({}, [])
-    ''
+    >>> _expected({"lossless": 120, "curves": 30}, ["lossless", "curves", "pace"], ["curves:a9a", "pace"])
+    'minutes of one core, for the whole part: curves about 30, pace not known'
     """
-    parts = {part.partition(":")[0] for part in only} or set(minutes)
-    each = [f"{part} {minutes[part]:g}" for part in minutes if part in parts]
-    return f"whole parts take about this many minutes of one core: {', '.join(each)}" if each else ""
+    asked = {part.partition(":")[0] for part in only} or set(parts)
+    each = [
+        f"{part} {f'about {minutes[part]:g}' if part in minutes else 'not known'}"
+        for part in parts
+        if part in asked
+    ]
+    return f"minutes of one core, for the whole part: {', '.join(each)}"
 
 
 def _bench(name: str) -> ModuleType:
