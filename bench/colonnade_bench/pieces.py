@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import signal
 import sys
 import time
@@ -85,6 +86,15 @@ class Piece:
                 os.dup2(log.fileno(), stream.fileno())
             run = import_module(self.module).run
             run(self.quick, self.out, _print, only=(self.name,), tables=self.folder)
+        who = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+        spent = sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, who))
+        (self.folder / "took").write_text(f"{spent:.0f}", encoding="utf-8")
+
+    @property
+    def took(self) -> str:
+        """Its seconds of processor time, which say more than the clock of a busy machine."""
+        path = self.folder / "took"
+        return f", {path.read_text(encoding='utf-8')} s of processor" if path.is_file() else ""
 
 
 def folder_of(piece: str, out: Path) -> Path:
@@ -149,7 +159,7 @@ def _ended(pieces: Iterable[Piece], jobs: int, end: float | None, say: Say) -> I
                 if process.exitcode is not None:
                     del running[piece]
                     how = "" if process.exitcode == 0 else f"FAILED, see {piece.folder / 'log'}: "
-                    say(f"{how}{piece.bench} {piece.name}: {time.monotonic() - began:.0f} s")
+                    say(f"{how}{piece.bench} {piece.name}: {time.monotonic() - began:.0f} s{piece.took}")
                     yield piece
             time.sleep(0.1)
     finally:

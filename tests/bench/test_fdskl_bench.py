@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from colonnade.job import Job
 from colonnade.models.penalty import RIDGES
+from colonnade.run.federate import Tables
 from colonnade_bench.common import Bench
+from colonnade_bench.kernel import curves
 from colonnade_bench.kernel.penalties import penalties
 from colonnade_bench.kernel.runs import (
     job_for,
@@ -75,6 +79,28 @@ def test_digits_are_learnt_with_default_settings() -> None:
 def test_libsvm_is_given_up_after_its_time() -> None:
     tables = tables_of("breast-cancer", 0, parties=3)
     assert svc_error(tables, 0, limit=1e-3) is None
+
+
+def test_figure_3_has_a_table_and_its_runs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = []
+
+    def train(job: Job, tables: Tables) -> SimpleNamespace:
+        jobs.append((job.algorithm, job.train.epochs))
+        return SimpleNamespace(error=0.25, processor=2.0)
+
+    monkeypatch.setattr(curves, "train_federated", train)
+    monkeypatch.setattr(curves, "dsg_error", lambda tables, algorithm, seed, epochs: (0.5, 1.0))
+    monkeypatch.setattr(
+        Splits, "_train", lambda self, name, seed, kind: None if kind == "svc" else (0.125, 4.0, 3.0)
+    )
+    for _ in range(2):  # the second time nothing is trained
+        bench = Bench("fdskl", "kernels", quick=True)
+        curves.figure_3(bench, ["breast-cancer"], Splits(tmp_path), lambda line: None, quick=True)
+    assert jobs == [("fdskl", 1), ("fdskl", 4), ("fdskl-capped", 1), ("fdskl-capped", 4)]
+    rows = bench.grids[0].rows
+    assert rows[:2] == [["breast-cancer", "fdskl", 1, 0.25, 2.0], ["breast-cancer", "dsg", 1, 0.5, 1.0]]
+    assert [row[1] for row in rows[8:]] == ["fdskl", "fdskl-capped", "dsg", "dsg, capped", "pp-svmv"]
+    assert bench.panels[0].lines["fdskl"] == [(2.0, 0.25), (2.0, 0.25), (3.0, 0.125)]
 
 
 def test_few_rows_are_drawn_from_all_of_a_set() -> None:

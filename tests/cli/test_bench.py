@@ -27,3 +27,16 @@ def test_benches_that_are_not_installed_are_told_from_a_mistake(monkeypatch: pyt
 def test_the_command_and_the_package_name_the_same_benches() -> None:
     benches = pytest.importorskip("colonnade_bench").BENCHES
     assert benches.keys() == COMMAND.BENCHES.keys()
+
+
+def test_a_bench_in_pieces_can_be_resumed_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = pytest.importorskip("colonnade_bench.pieces")
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr(pieces, "side_by_side", lambda folders, say, **how: asked.append(how) or [])
+    done = CliRunner().invoke(main, ["bench", "vfb2", "--jobs", "2", "--resume", "--only", "curves:a9a"])
+    assert done.exit_code == 0, done.output
+    assert asked == [{"quick": False, "jobs": 2, "only": ["vfb2:curves:a9a"], "resume": True}]
+    assert "minutes of one core, for the whole part: curves about " in done.output
+    refused = CliRunner().invoke(main, ["bench", "vfb2", "--resume"])
+    assert refused.exit_code == 2
+    assert "give --jobs 1" in refused.output

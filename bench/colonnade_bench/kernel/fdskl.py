@@ -11,7 +11,7 @@ own test rows, stands in for gisette.
 
 The quick form draws 1,000 training rows and as many test rows of every set, and makes one split. Of the full
 form the other splits come last, and what there is is written after every part, so a run that is cut short has
-all figures, of fewer splits. What a split gave stays in OUT/splits.
+all figures, of fewer splits. What a split gave stays in OUT/splits, a point of Figure 3 in OUT/figure3.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from colonnade.data.datasets import available
-from colonnade_bench.common import Bench, Panel, Say
+from colonnade_bench.common import Bench, Say
+from colonnade_bench.kernel.curves import figure_3
 from colonnade_bench.kernel.growth import figure_5
 from colonnade_bench.kernel.made_up import SETS as MADE_UP
-from colonnade_bench.kernel.runs import dsg_error, job_for, tables_of, train_federated
-from colonnade_bench.kernel.splits import OURS, POOLED, Splits
+from colonnade_bench.kernel.splits import Splits
 from colonnade_bench.kernel.topologies import figure_4
 from colonnade_bench.kernel.traffic import COMPARED, bits_compared, traffic
 from colonnade_bench.papers import FDSKL, here
@@ -43,6 +43,8 @@ PARTS = {
     "splits": "Figure 6 and Table 4 of all splits",
 }
 LAST = ("splits:kept",)
+# of one core, by processor time
+MINUTES = {"figure3": 10}
 SPLITS = 3  # the paper has ten; the errors of three lie within a point of each other
 QUICK_ROWS = 1_000
 LONG = ("givemesomecredit", "cod-rna", "uci-credit", "a9a")  # begun first
@@ -113,23 +115,3 @@ def _curved(names: Sequence[str], quick: bool) -> Sequence[str]:
 
 def _compared() -> list[str]:
     return [name for name in COMPARED if name in MADE_UP or available(name)]
-
-
-def figure_3(bench: Bench, names: Sequence[str], splits: Splits, say: Say, *, quick: bool) -> None:
-    """Test error against processor time; a point is a run of so many passes, the last one of the usual."""
-    for name in names:
-        tables = tables_of(name, 0, rows=splits.rows)
-        lines: dict[str, list[tuple[float, float]]] = {}
-        for algorithm in OURS:
-            points, pooled = lines.setdefault(algorithm, []), lines.setdefault(POOLED[algorithm], [])
-            for epochs in (1, 4) if quick else (1, 3, 6):
-                done = train_federated(job_for(tables, algorithm, 0, train={"epochs": epochs}), tables)
-                points.append((done.processor, done.error))
-                error, seconds = dsg_error(tables, algorithm, 0, epochs=epochs)
-                pooled.append((seconds, error))
-                say(f"{name}, {algorithm}, {epochs} passes: test error {done.error:.4f}, pooled {error:.4f}")
-        for kind in (*OURS, "svc", "pp-svmv"):
-            if (found := splits.measured(name, 0, kind)) is not None:
-                label = "svc (pooled)" if kind == "svc" else kind
-                lines.setdefault(label, []).append((found.processor, found.error))
-        bench.panels.append(Panel(f"Figure 3: {name}", "processor seconds", "test error", lines))

@@ -37,6 +37,8 @@ PARTS = {
 MADE_UP = "made up"
 TITLE = "AsySQN: quasi-Newton directions over split columns"
 LAST = ("lossless:kept",)
+# of one core, by processor time
+MINUTES = {"crui": 7, "rounds": 5, "figure2": 4, "figure3": 3, "figure4": 0.5}
 
 
 def table_4(quick: bool) -> Lossless:

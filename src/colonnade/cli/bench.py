@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -39,6 +40,7 @@ BENCHES = {
 @click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help="Where networks compute (czofo).")
 @click.option("--processes", type=click.IntRange(1), help="Runs at the same time (czofo, faults).")
 @click.option("--jobs", type=click.IntRange(1), help="Pieces at the same time (the other papers).")
+@click.option("--resume", is_flag=True, help="With --jobs: leave out pieces that ended in an earlier run.")
 @click.option("--seconds", type=float, help="A limit for every run, which then has fewer epochs (czofo).")
 @click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
 @click.option("--rows", type=click.IntRange(1), help="So many rows (large).")
@@ -46,7 +48,9 @@ BENCHES = {
 @click.option("--seeds", type=click.IntRange(1), help="So many seeds of simulated faults (faults).")
 @click.option("--kill", type=click.IntRange(1), help="So many kills of every conversation (faults).")
 @JSON
-def bench(name: str, quick: bool, out: Path | None, jobs: int | None, as_json: bool, **options: Any) -> None:
+def bench(
+    name: str, quick: bool, out: Path | None, jobs: int | None, resume: bool, as_json: bool, **options: Any
+) -> None:
     """Reproduce a paper's experiments: JSON, tables and a figure, ours beside the paper's.
 
     \b
@@ -63,19 +67,39 @@ def bench(name: str, quick: bool, out: Path | None, jobs: int | None, as_json: b
         if part.partition(":")[0] not in parts:
             raise click.UsageError(f"--only: {name} has no part {part!r}; it has {', '.join(parts)}")
     folder = out or Path("runs") / f"bench-{name}"
+    if resume and jobs is None:
+        raise click.UsageError("--resume: what is resumed is a run in pieces; give --jobs 1, or more")
+    if not quick and (minutes := getattr(module, "MINUTES", None)):
+        say(_expected(minutes, parts, given.get("only", ())))
     if jobs is None:
         files = module.run(quick, folder, say, **given)
     elif not hasattr(module, "pieces"):
         raise click.UsageError(f"--jobs: {name} cannot be taken apart; drop it")
-    elif given:
-        raise click.UsageError(f"--jobs: it runs all of {name}; drop --{next(iter(given))}")
+    elif others := given.keys() - {"only"}:
+        raise click.UsageError(f"--jobs: {name} in pieces has no --{min(others)}; drop it")
     else:
+        some = [f"{name}:{part}" for part in given.get("only", ())]
         side_by_side = import_module("colonnade_bench.pieces").side_by_side
-        files = side_by_side({name: folder}, say, quick=quick, jobs=jobs)
+        files = side_by_side({name: folder}, say, quick=quick, jobs=jobs, only=some, resume=resume)
     if as_json:
         print_json({"written": [str(file) for file in files]})
     else:
         click.echo(f"written: {', '.join(str(file) for file in files)}")
+
+
+def _expected(minutes: Mapping[str, float], parts: Iterable[str], only: Sequence[str]) -> str:
+    """How long it will take, by what its parts took where the pages' figures come from.
+
+    >>> _expected({"lossless": 120, "curves": 30}, ["lossless", "curves", "pace"], ["curves:a9a", "pace"])
+    'minutes of one core, for the whole part: curves about 30, pace not known'
+    """
+    asked = {part.partition(":")[0] for part in only} or set(parts)
+    each = [
+        f"{part} {f'about {minutes[part]:g}' if part in minutes else 'not known'}"
+        for part in parts
+        if part in asked
+    ]
+    return f"minutes of one core, for the whole part: {', '.join(each)}"
 
 
 def _bench(name: str) -> ModuleType:
