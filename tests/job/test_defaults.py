@@ -51,6 +51,7 @@ def test_no_batch_is_so_short_that_its_noise_spoils_the_automatic_step(name: str
         ("vfb2-svrg", 10**6, 256),
         ("asysqn-svrg", 1_000, 10),
         ("asysqn-svrg", 24_000, 240),
+        ("asysqn-sgd", 24_000, 60),  # as first order: each block's own H does not make up for fewer steps
         ("fdskl-capped", 100, 256),
         ("asyrevel-gau", 100, 256),
     ],
@@ -60,6 +61,24 @@ def test_the_usual_batch_suits_the_number_of_rows(name: str, rows: int, batch: i
     facts = Facts(columns=dict.fromkeys(names, 10), label_holders=names, rows=rows, task="binary")
     assert resolve(compose(job(name, "breast-cancer")), facts).pace.batch == batch
     assert resolve(compose(job(name, "breast-cancer", batch=31)), facts).pace.batch == 31
+
+
+def test_plain_sgd_with_one_h_over_all_blocks_has_larger_batches_than_with_one_for_each() -> None:
+    facts = Facts(columns={"a": 10, "b": 10, "c": 10}, label_holders=("a", "b"), rows=24_000, task="binary")
+    asked = {
+        pairs: job_from(
+            {
+                "algorithm": "vfb2-sgd",
+                "data": {"train": "breast-cancer", "parties": 3},
+                "secure": {"labels": "clear"},
+                "train": {"direction": "lbfgs"},
+                "direction": {"pairs": pairs},
+            }
+        )
+        for pairs in ("joint", "hvp", "batch", "paper")
+    }
+    batches = {pairs: resolve(compose(each), facts).pace.batch for pairs, each in asked.items()}
+    assert batches == {"joint": 240, "hvp": 60, "batch": 60, "paper": 240}
 
 
 def test_linear_models_have_more_passes_unless_told() -> None:

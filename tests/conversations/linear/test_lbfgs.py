@@ -223,6 +223,16 @@ def test_local_pairs_from_the_same_rows_reach_the_optimum(
     assert all(curvature.ready for curvature in curvatures)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_plain_sgd_ends_no_higher_where_first_order_has_nothing_left_to_gain(seed: int) -> None:
+    """Columns of one scale: all that H can add is noise, and it is gone when the run ends."""
+    setting = random_tables(parties=2, active=2, rows=400, regression=True)
+    train = {"estimator": "sgd", "loss": "squared", "batch": 8, "step": "auto", "epochs": 30}
+    plain = run(setting, "fd-svrg", seed=seed, train=train).result.metrics["train_loss"]
+    bent = run(setting, "synsqn-sgd", seed=seed, train=train).result.metrics["train_loss"]
+    assert bent < plain * (1 + 1e-4)
+
+
 def test_the_pairs_of_two_different_batches_are_noise() -> None:
     """The paper's own pairs: with small batches they end worse than no training at all."""
     setting = random_tables(rows=200)
