@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from tests.conversations.linear.test_variance_reduced import SLOW, gap, problem_of
 from tests.oracles.lbfgs import DenseLbfgs
 from tests.oracles.tables import random_tables, run, weights
 from tests.oracles.variance_reduced import QuasiNewton, hessian_times, pooled_svrg
 
+from colonnade import VerticalRegressor
 from colonnade.arrays import Floats
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
@@ -259,3 +262,17 @@ def test_a_hessian_vector_product_of_one_party_alone_is_the_pooled_pair(
         assert np.linalg.norm(s) > 0
         expected = hessian_times(problem_of(setting, done), weights(done), s)
         assert y @ expected / np.linalg.norm(y) / np.linalg.norm(expected) > 0.95
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_of_a_few_rows_does_not_lead_an_own_h_astray(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(68, 5))
+    X[:, 0] = 0
+    X[rng.permutation(68)[:2], 0] = -200  # in most batches nobody knows how steep this is
+    y = 230 + 10 * X[:, 1:] @ rng.normal(size=4) + 5 * rng.normal(size=68)
+    model = VerticalRegressor("synsqn-saga", parties=4, random_state=0, world="simulated")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    assert model.result_.metrics["train_loss"] < 16  # the noise alone has 12.5

@@ -9,11 +9,17 @@ What works compares two gradients on the same rows:
   theta, so nothing is sent.
 One H over all blocks (`joint`) is in `lbfgs_joint`.
 
+H comes from few rows. Where a column is the same in all rows but a few, H takes it for flat, and batches with
+one of the few lead ever further astray. Every party sees that by itself: where theta of all rows is far
+larger in a pass than it has been, the party goes back to its weights of the best pass, and first order is
+left. `paper` has no such net.
+
 What each side learns: nothing beyond theta.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +38,7 @@ from colonnade.optim.lbfgs import LimitedMemory
 
 SAMPLE = 2048
 CAUTION = 0.1  # the smallest cosine between s and y that a `batch` pair may have
+RUNAWAY = 2.0  # times the least mean square of theta in a pass: what no noise of batches makes of it
 
 
 @dataclass
@@ -43,6 +50,11 @@ class CurvatureState:
     last_v: Floats | None = None
     last_theta: Floats | None = None
     updates: int = 0
+    squares: float = 0.0  # of theta in this pass, summed
+    rows: int = 0  # of this pass
+    least: float = math.inf  # mean square of theta in a pass
+    best_w: Floats | None = None  # at the end of that pass
+    off: bool = False  # weights ran away: H adds nothing any more
 
 
 @dataclass
@@ -84,12 +96,30 @@ class Curvature:
             self.block.w -= sizes.faded_gamma() * self.local(v)
             return
         self.block.w -= sizes.faded_rate() * v
+        if self.state.off:
+            return
         if self.ready:  # H makes the step longer where the objective is flatter than at its steepest
             # 1 / H_0 comes from a batch, and from before: it may exceed the steepest of now, and then the
             # difference would take from the first-order step instead of adding to it
             steepest = max(sizes.steepest(), self.memory.gamma)
             self.block.w -= sizes.faded_gamma() * (self.local(v) - v / steepest)
         self._watch(thetas[-1], sizes.gamma())
+        self._look_back(thetas)
+
+    def _look_back(self, thetas: Thetas) -> None:
+        """After every pass over the rows: remember weights that are the best so far, or go back to them."""
+        state = self.state
+        for batch, theta in thetas:
+            state.squares += float(np.vdot(theta, theta))
+            state.rows += batch.size
+        if state.rows < self.context.train.rows:
+            return
+        mean, state.squares, state.rows = state.squares / state.rows, 0.0, 0
+        if mean <= state.least:
+            state.least, state.best_w = mean, self.block.w.copy()
+        elif mean > RUNAWAY * state.least and self.ready and state.best_w is not None:
+            self.block.w[:] = state.best_w
+            state.off = True
 
     def values(self, batch: Round) -> int:
         """How many stored numbers a step on a batch touches beyond the batch: the pairs, and a new one."""
