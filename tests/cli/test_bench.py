@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -32,7 +33,12 @@ def test_the_command_and_the_package_name_the_same_benches() -> None:
 def test_a_bench_in_pieces_can_be_resumed_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = pytest.importorskip("colonnade_bench.pieces")
     asked: list[dict[str, object]] = []
-    monkeypatch.setattr(pieces, "side_by_side", lambda folders, say, **how: asked.append(how) or [])
+
+    def side_by_side(folders: object, say: object, **how: object) -> list[Path]:
+        asked.append(how)
+        return []
+
+    monkeypatch.setattr(pieces, "side_by_side", side_by_side)
     done = CliRunner().invoke(main, ["bench", "vfb2", "--jobs", "2", "--resume", "--only", "curves:a9a"])
     assert done.exit_code == 0, done.output
     assert asked == [{"quick": False, "jobs": 2, "only": ["vfb2:curves:a9a"], "resume": True}]
