@@ -6,14 +6,16 @@ One party of a sum is its root: it collects and gets the total. All others give,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
-from typing_extensions import TypeIs
 
 from colonnade.arrays import Floats, Words
 from colonnade.errors import ProtocolError, TagReused
 from colonnade.messages import TOPIC_SHIFT
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 N = TypeVar("N", Floats, Words)
 
