@@ -54,13 +54,13 @@ class StepSizes:
     def faded_gamma(self) -> float:
         """The quasi-Newton step of the next update, faded.
 
-        What H adds fades as the square. Along directions flatter than the steepest it lets in more noise than
+        What H adds fades as the cube. Along directions flatter than the steepest it lets in more noise than
         first-order steps do, which forget it too slowly: it must be gone before they are.
         """
         if self.plan.settings.direction_step != "auto":
             return self.gamma()
         alone = self.plan.settings.pairs == "paper"  # steps of H and no others, faded as others are
-        return self.gamma() * self._fade() ** (1 if alone else 2)
+        return self.gamma() * self._fade() ** (1 if alone else 3)
 
     def _fade(self) -> float:
         """The part of an automatic step that is left: for plain SGD it falls to zero by the end of the run.
