@@ -70,6 +70,16 @@ def test_a_party_is_a_process_of_its_own_with_its_own_streams(home: Nursery, fol
     party.stdout.close()
 
 
+def test_paths_are_those_of_whoever_asks(home: Nursery, folder: Path) -> None:
+    party = start(home, Path(), "0")  # relative to a folder in which the nursery was not started
+    assert party.stdin is not None
+    assert party.stdout is not None
+    party.stdin.close()
+    assert party.wait(60) == 0
+    assert (folder / "log.txt").read_text() == "an odd party\n"
+    party.stdout.close()
+
+
 def test_one_that_fails_says_why_and_one_that_is_ended_has_the_signal(home: Nursery, folder: Path) -> None:
     failed, ended = start(home, folder, "not a number"), start(home, folder, "0")
     for party in (failed, ended):

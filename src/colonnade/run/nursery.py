@@ -241,6 +241,7 @@ def _requests(line: socket.socket) -> Iterator[tuple[Request, list[int]]]:
 
 def _become(request: Request, descriptors: list[int]) -> int:
     """Be the party that was asked for, to its end; returns its exit code."""
+    os.chdir(request.cwd)  # first: all paths may be relative to it, and the nursery began elsewhere
     with Path(request.log).open("wb") as log:
         for ours, theirs in enumerate((*descriptors[:2], log.fileno())):
             os.dup2(theirs, ours)
@@ -248,7 +249,6 @@ def _become(request: Request, descriptors: list[int]) -> int:
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(request.environment)
-    os.chdir(request.cwd)
     code: int = import_module(request.module).main(Path(request.folder))
     return code
 
