@@ -81,6 +81,15 @@ def test_a_table_may_be_a_part_of_a_wider_one(way: bool) -> None:
     np.testing.assert_array_equal(sums_of(part, rows, weights), weights @ part[rows])
 
 
+def test_weights_may_be_a_part_of_longer_ones(way: bool) -> None:
+    rng = np.random.default_rng(0)
+    table, rows, cuts = random_words(rng, 20, 11), np.array([3, 19, 3, 0]), np.array([0, 9, 11])
+    own = random_words(rng, 2, 3, 30)[:, ::2, 7:11]
+    _, sums = products_of(table, rows, random_words(rng, 0, 11), own, cuts)
+    due = [own[k] @ table[rows, start:end] for k, (start, end) in enumerate(pairwise(cuts))]
+    np.testing.assert_array_equal(sums, np.concatenate(due, axis=1))
+
+
 @pytest.mark.parametrize("row", [20, -21, 2**62])
 def test_a_row_that_is_not_there_is_refused(way: bool, row: int) -> None:
     table, vectors = np.zeros((20, 3), dtype=np.int16), np.zeros((1, 3), dtype=np.uint64)
@@ -102,10 +111,13 @@ def test_a_row_that_is_not_there_is_refused(way: bool, row: int) -> None:
         ("scores", np.zeros((2, 3), dtype=np.uint64), "shapes"),
         ("weights", np.zeros((2, 1, 2), dtype=np.uint64), "shapes"),
         ("weights", np.zeros((3, 1, 3), dtype=np.uint64), "shapes"),
+        ("weights", np.zeros((2, 1, 6), dtype=np.uint64)[:, :, ::2], "side by side"),
         ("sums", np.zeros((1, 5), dtype=np.uint64), "shapes"),
         ("cuts", np.array([0, 5, 4]), "other columns"),
         ("cuts", np.array([-1, 2, 4]), "other columns"),
         ("cuts", np.array([0, 3, 2]), "other columns"),
+        ("cuts", np.array([0, 2, 3]), "other columns"),
+        ("cuts", np.array([1, 2, 4]), "other columns"),
     ],
 )
 def test_compiled_code_reads_and_writes_nothing_beyond_its_arrays(name: str, value: Any, why: str) -> None:

@@ -1,8 +1,9 @@
 /* Products of rows of a table and words modulo 2^64, in one pass over the rows: see words.py, which has the same in
  * NumPy; tests/secure/test_words.py compares the two.
  *
- * Rows lie anywhere in the table, so most of the time would go by waiting for memory: the rows of the next stretch are
- * asked for while those of this one are multiplied, and both products read a row while it is near.
+ * Rows lie anywhere in the table, so most of the time would go by waiting for memory: rows that are to come are asked
+ * for while others are multiplied. A stretch of rows at a time is written as words into a room near the processor,
+ * where every block of columns begins a new vector and ends with zeros: no product has a rest.
  */
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
@@ -13,16 +14,24 @@
 
 /* one function for each kind of processor, chosen when the module is loaded */
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define EVERY_PROCESSOR __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+#if __GNUC__ >= 12
+#define EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define EVERY_PROCESSOR __attribute__((target_clones("avx2", "default")))
+#endif
 #else
 #define EVERY_PROCESSOR
 #endif
 #define INLINE static inline __attribute__((always_inline))
+#define OF_EIGHT(number) __attribute__((vector_size(8 * sizeof(number)), aligned(sizeof(number)), may_alias))
 
 typedef uint64_t word;
-typedef word words __attribute__((vector_size(32), aligned(8), may_alias));
+typedef word words OF_EIGHT(word);
+typedef int64_t longs OF_EIGHT(int64_t);
+typedef int32_t ints OF_EIGHT(int32_t);
+typedef int16_t shorts OF_EIGHT(int16_t);
 
-enum { STRETCH = 8, LANES = 4, LINE = 64 };
+enum { STRETCH = 16, LANES = 8, AHEAD = 16, LINE = 64 };
 
 typedef struct {
     const char *table;             /* [rows of the table, width] */
@@ -32,85 +41,149 @@ typedef struct {
     const word *vectors; /* [scored, width] */
     word *scores;        /* [scored, count] */
     Py_ssize_t scored;
-    const word *weights; /* [blocks, added, count] */
-    word *sums;          /* [added, width] */
+    const char *weights; /* [blocks, added, count], the blocks and the vectors so many bytes apart: */
+    Py_ssize_t block_apart, vector_apart;
+    word *sums; /* [added, width] */
     Py_ssize_t added, blocks;
     const int64_t *cuts; /* the first column of every block, and the end */
-    word *room;          /* for a stretch of rows whose numbers are shorter than words */
+    Py_ssize_t padded;   /* columns in the room: with the zeros after every block */
+    word *room;          /* [STRETCH, padded], then the vectors and the sums, so padded as well */
 } Task;
 
-INLINE word dot(const word *row, const word *vector, Py_ssize_t width)
+INLINE Py_ssize_t vectors_of(Py_ssize_t width)
 {
-    words total = {0, 0, 0, 0};
-    Py_ssize_t j = 0;
-    for (; j + LANES <= width; j += LANES)
-        total += *(const words *)(row + j) * *(const words *)(vector + j);
-    word rest = total[0] + total[1] + total[2] + total[3];
-    for (; j < width; j++)
-        rest += row[j] * vector[j];
-    return rest;
+    return (width + LANES - 1) / LANES;
 }
 
-/* add to `groups` times four sums, which stay in registers, the weighted words of some rows */
-INLINE void add(word *sums, const word **rows, const word *weights, Py_ssize_t count, Py_ssize_t column, int groups)
+/* the j-th number, and eight from there, as words */
+INLINE word one(const char *columns, Py_ssize_t size, Py_ssize_t j)
+{
+    if (size == 8)
+        return ((const word *)columns)[j];
+    return (word)(int64_t)(size == 4 ? ((const int32_t *)columns)[j] : ((const int16_t *)columns)[j]);
+}
+
+INLINE longs eight(const char *columns, Py_ssize_t size, Py_ssize_t j)
+{
+    const char *from = columns + j * size;
+    if (size == 8)
+        return *(const longs *)from;
+    /* shorts through ints: that way compilers find the instruction for it */
+    ints numbers = size == 4 ? *(const ints *)from : __builtin_convertvector(*(const shorts *)from, ints);
+    return __builtin_convertvector(numbers, longs);
+}
+
+/* some columns of a row as words; the last vector of them may overlap the one before */
+INLINE void write_columns(const char *columns, Py_ssize_t size, Py_ssize_t width, word *room)
+{
+    Py_ssize_t j = 0;
+    for (; j + LANES <= width; j += LANES)
+        *(longs *)(room + j) = eight(columns, size, j);
+    if (j < width && width >= LANES)
+        *(longs *)(room + width - LANES) = eight(columns, size, width - LANES);
+    else
+        for (; j < width; j++)
+            room[j] = one(columns, size, j);
+}
+
+INLINE void write_row(const Task *task, const char *row, Py_ssize_t size, word *room)
+{
+    if (task->blocks <= 1)
+        write_columns(row, size, task->width, room);
+    else
+        for (Py_ssize_t b = 0; b < task->blocks; b++) {
+            Py_ssize_t width = task->cuts[b + 1] - task->cuts[b];
+            write_columns(row + task->cuts[b] * size, size, width, room);
+            room += vectors_of(width) * LANES;
+        }
+}
+
+INLINE word dot(const word *row, const word *vector, Py_ssize_t padded)
+{
+    words total = {0};
+    for (Py_ssize_t j = 0; j < padded; j += LANES)
+        total += *(const words *)(row + j) * *(const words *)(vector + j);
+    return ((total[0] + total[1]) + (total[2] + total[3])) + ((total[4] + total[5]) + (total[6] + total[7]));
+}
+
+/* add to `groups` vectors of sums, which stay in registers, the weighted words of some rows */
+INLINE void add(word *sums, const word *rows, Py_ssize_t padded, const word *weights, Py_ssize_t count, int groups)
 {
     words total[4];
     for (int g = 0; g < groups; g++)
         total[g] = ((const words *)sums)[g];
-    for (Py_ssize_t r = 0; r < count; r++) {
-        words weight = {weights[r], weights[r], weights[r], weights[r]};
+    for (Py_ssize_t r = 0; r < count; r++)
         for (int g = 0; g < groups; g++)
-            total[g] += ((const words *)(rows[r] + column))[g] * weight;
-    }
+            total[g] += ((const words *)(rows + r * padded))[g] * weights[r];
     for (int g = 0; g < groups; g++)
         ((words *)sums)[g] = total[g];
 }
 
-/* a row as words: where it lies, or written into the room */
-INLINE const word *as_words(const Task *task, const char *row, word *room)
+INLINE void stretch(const Task *task, Py_ssize_t size, Py_ssize_t start, Py_ssize_t count)
 {
-    if (task->size == 8)
-        return (const word *)row;
-    if (task->size == 4)
-        for (Py_ssize_t j = 0; j < task->width; j++)
-            room[j] = (word)(int64_t)((const int32_t *)row)[j];
-    else
-        for (Py_ssize_t j = 0; j < task->width; j++)
-            room[j] = (word)(int64_t)((const int16_t *)row)[j];
-    return room;
-}
-
-INLINE void stretch(const Task *task, Py_ssize_t start, Py_ssize_t count)
-{
-    const word *rows[STRETCH];
-    for (Py_ssize_t r = start + count; r < start + count + STRETCH && r < task->count; r++)
-        for (Py_ssize_t byte = 0; byte < task->width * task->size; byte += LINE)
-            __builtin_prefetch(task->table + task->rows[r] * task->pitch + byte);
-    for (Py_ssize_t r = 0; r < count; r++)
-        rows[r] = as_words(task, task->table + task->rows[start + r] * task->pitch, task->room + r * task->width);
+    Py_ssize_t padded = task->padded;
+    word *vectors = task->room + STRETCH * padded, *sums = vectors + task->scored * padded;
+    for (Py_ssize_t r = 0; r < count; r++) {
+        if (start + r + AHEAD < task->count)
+            for (Py_ssize_t byte = 0; byte < task->width * size; byte += LINE)
+                __builtin_prefetch(task->table + task->rows[start + r + AHEAD] * task->pitch + byte);
+        write_row(task, task->table + task->rows[start + r] * task->pitch, size, task->room + r * padded);
+    }
     for (Py_ssize_t k = 0; k < task->scored; k++)
         for (Py_ssize_t r = 0; r < count; r++)
-            task->scores[k * task->count + start + r] = dot(rows[r], task->vectors + k * task->width, task->width);
-    for (Py_ssize_t b = 0; b < task->blocks; b++)
-        for (Py_ssize_t k = 0; k < task->added; k++) {
-            const word *weights = task->weights + (b * task->added + k) * task->count + start;
-            word *sums = task->sums + k * task->width;
-            Py_ssize_t j = task->cuts[b], end = task->cuts[b + 1];
-            for (; j + 4 * LANES <= end; j += 4 * LANES)
-                add(sums + j, rows, weights, count, j, 4);
-            for (; j + LANES <= end; j += LANES)
-                add(sums + j, rows, weights, count, j, 1);
-            for (; j < end; j++)
-                for (Py_ssize_t r = 0; r < count; r++)
-                    sums[j] += rows[r][j] * weights[r];
+            task->scores[k * task->count + start + r] = dot(task->room + r * padded, vectors + k * padded, padded);
+    for (Py_ssize_t k = 0; k < task->added; k++) {
+        word *total = sums + k * padded;
+        const word *rows = task->room;
+        for (Py_ssize_t b = 0; b < task->blocks; b++) {
+            const char *of_block = task->weights + b * task->block_apart + k * task->vector_apart;
+            const word *weights = (const word *)of_block + start;
+            Py_ssize_t left = vectors_of(task->cuts[b + 1] - task->cuts[b]);
+            for (; left >= 4; left -= 4, total += 4 * LANES, rows += 4 * LANES)
+                add(total, rows, padded, weights, count, 4);
+            for (; left >= 2; left -= 2, total += 2 * LANES, rows += 2 * LANES)
+                add(total, rows, padded, weights, count, 2);
+            for (; left; left--, total += LANES, rows += LANES)
+                add(total, rows, padded, weights, count, 1);
         }
+    }
+}
+
+INLINE void multiply_all(const Task *task, Py_ssize_t size)
+{
+    for (Py_ssize_t start = 0; start < task->count; start += STRETCH)
+        stretch(task, size, start, task->count - start < STRETCH ? task->count - start : STRETCH);
 }
 
 EVERY_PROCESSOR static void multiply(const Task *task)
 {
-    memset(task->sums, 0, (size_t)(task->added * task->width) * sizeof(word));
-    for (Py_ssize_t start = 0; start < task->count; start += STRETCH)
-        stretch(task, start, task->count - start < STRETCH ? task->count - start : STRETCH);
+    Py_ssize_t padded = task->padded, place = 0;
+    word *vectors = task->room + STRETCH * padded, *sums = vectors + task->scored * padded;
+    for (Py_ssize_t k = 0; k < task->scored; k++)
+        write_row(task, (const char *)(task->vectors + k * task->width), sizeof(word), vectors + k * padded);
+    if (task->size == 8)
+        multiply_all(task, 8);
+    else if (task->size == 4)
+        multiply_all(task, 4);
+    else
+        multiply_all(task, 2);
+    for (Py_ssize_t b = 0; b < task->blocks; b++) {
+        Py_ssize_t first = task->cuts[b], width = task->cuts[b + 1] - first;
+        for (Py_ssize_t k = 0; k < task->added; k++)
+            memcpy(task->sums + k * task->width + first, sums + k * padded + place, (size_t)width * sizeof(word));
+        place += vectors_of(width) * LANES;
+    }
+}
+
+/* a room of zeros for a task */
+static int make_room(Task *task)
+{
+    task->padded = task->blocks ? 0 : vectors_of(task->width) * LANES;
+    for (Py_ssize_t b = 0; b < task->blocks; b++)
+        task->padded += vectors_of(task->cuts[b + 1] - task->cuts[b]) * LANES;
+    Py_ssize_t rows = STRETCH + task->scored + task->added;
+    task->room = calloc((size_t)(rows * task->padded) + 1, sizeof(word));
+    return task->room != NULL;
 }
 
 enum { TABLE, ROWS, VECTORS, SCORES, WEIGHTS, SUMS, CUTS, ARGUMENTS };
@@ -129,13 +202,17 @@ static const char *wrong_with(const Py_buffer *given, const Task *task)
     if (given[SCORES].shape[0] != task->scored || given[SUMS].shape[0] != task->added ||
         (task->scored && (given[VECTORS].shape[1] != task->width || given[SCORES].shape[1] != task->count)) ||
         (task->added && (given[WEIGHTS].shape[2] != task->count || given[SUMS].shape[1] != task->width)) ||
-        given[CUTS].shape[0] != task->blocks + 1)
+        (task->added && !task->blocks) || given[CUTS].shape[0] != task->blocks + 1)
         return "the shapes do not fit each other";
     if (given[TABLE].strides[1] != given[TABLE].itemsize || task->pitch < task->width * given[TABLE].itemsize)
         return "the numbers of a row do not lie side by side";
+    if (task->added && task->blocks && task->count > 1 && given[WEIGHTS].strides[2] != sizeof(word))
+        return "the weights of a vector do not lie side by side";
+    if (task->blocks && (task->cuts[0] != 0 || task->cuts[task->blocks] != task->width))
+        return "the blocks have other columns than the table";
     for (Py_ssize_t b = 0; b < task->blocks; b++)
-        if (task->cuts[b] < 0 || task->cuts[b] > task->cuts[b + 1] || task->cuts[b + 1] > task->width)
-            return "a block has other columns than the table";
+        if (task->cuts[b] > task->cuts[b + 1])
+            return "the blocks have other columns than the table";
     for (Py_ssize_t r = 0; r < task->count; r++)
         if (task->rows[r] < 0 || task->rows[r] >= given[TABLE].shape[0])
             return "the table has no such row";
@@ -154,7 +231,8 @@ static PyObject *products(PyObject *self, PyObject *const *arguments, Py_ssize_t
     }
     for (; held < ARGUMENTS; held++) {
         int written = held == SCORES || held == SUMS;
-        int flags = (held == TABLE ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS) | (written ? PyBUF_WRITABLE : 0);
+        int apart = held == TABLE || held == WEIGHTS;
+        int flags = (apart ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS) | (written ? PyBUF_WRITABLE : 0);
         if (PyObject_GetBuffer(arguments[held], &given[held], flags) < 0)
             break;
     }
@@ -170,9 +248,11 @@ static PyObject *products(PyObject *self, PyObject *const *arguments, Py_ssize_t
             task.scored = given[VECTORS].shape[0];
             task.blocks = given[WEIGHTS].shape[0];
             task.added = given[WEIGHTS].shape[1];
+            task.block_apart = given[WEIGHTS].strides[0];
+            task.vector_apart = given[WEIGHTS].strides[1];
         }
         wrong = wrong_with(given, &task);
-        if (wrong == NULL && task.size < 8 && !(task.room = malloc((size_t)(STRETCH * task.width) * sizeof(word) + 1)))
+        if (wrong == NULL && !make_room(&task))
             wrong = "there is no memory for some rows";
         if (wrong == NULL) {
             Py_BEGIN_ALLOW_THREADS

@@ -63,11 +63,11 @@ class Lot:
 
     def masks(self, streams: Sequence[Stream]) -> list[Words]:
         """Words for all that is added, [streams, vectors, rows] for every batch."""
-        words = [_once(stream, self.tag, self.added * self.rows) for stream in streams]
+        words = np.stack([_once(stream, self.tag, self.added * self.rows) for stream in streams])
         found = []
         for rows, cut in zip(self.batches, self.cuts, strict=True):
-            own = slice(self.added * cut.start, self.added * cut.stop)
-            found.append(np.stack([each[own].reshape(self.added, len(rows)) for each in words]))
+            own = words[:, self.added * cut.start : self.added * cut.stop]
+            found.append(own.reshape(len(streams), self.added, len(rows)))
         return found
 
 

@@ -60,8 +60,7 @@ def products_of(table: Table, rows: Rows, vectors: Words, weights: Words, cuts: 
     scores = np.empty((len(vectors), len(rows)), dtype=np.uint64)
     sums = np.empty((weights.shape[1], table.shape[1]), dtype=np.uint64)
     if COMPILED:
-        vectors, weights = np.ascontiguousarray(vectors), np.ascontiguousarray(weights)
-        _words.products(table, rows, vectors, scores, weights, sums, cuts)
+        _words.products(table, rows, np.ascontiguousarray(vectors), scores, weights, sums, cuts)
     else:
         _gathered(table, rows, vectors, scores, weights, sums, cuts)
     return scores, sums
