@@ -168,9 +168,12 @@ def test_the_example_in_c_computes_what_it_says(tmp_path: Path) -> None:
 def test_models_by_name() -> None:
     assert party_model(ModelSpec(outputs=2), 5).parameters == 10
     assert party_model(ModelSpec(kind="mlp", hidden=(4,)), 5).parameters == 5 * 4 + 4 + 4 + 1
-    assert server_model(ServerSpec(kind="linear"), 8, 10).parameters == 90
-    with pytest.raises(JobError, match="8 embeddings cannot be summed to 10 scores"):
-        server_model(ServerSpec(), 8, 10)
+    assert server_model(ServerSpec(kind="linear"), [5, 3], 10).parameters == 90
+    assert server_model(ServerSpec(), [10, 10], 10).parameters == 0
+    # as many numbers in all as there are scores is not enough: whose number is whose score?
+    for widths in ([1] * 10, [10, 20], [4, 4]):
+        with pytest.raises(JobError, match="cannot be added up to 10 scores; set"):
+            server_model(ServerSpec(), widths, 10)
     path = f"{EXAMPLE / 'function.py'}:steps"
     function = party_model(ModelSpec(kind="function", path=path, parameters=4), 3)
     rows = np.array([[1.0, 2.0, 3.0], [-1.0, 0.0, 0.0]])

@@ -107,7 +107,7 @@ def _told_values(case: Case) -> bool:
     return (
         _client_of_two_classes(case)
         and settings.reply == "values"
-        and settings.model.parties.get(case.party, settings.model).outputs == 1
+        and settings.model.of(case.party).width == 1
         and settings.packing.forward_bits == 32
         and not settings.packing.forward_top
     )

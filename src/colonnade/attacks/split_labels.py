@@ -32,7 +32,7 @@ def gradients_heard(
     """The rows of every reply, and dL/dh of each of them; a client knows which rows its batches have."""
     settings, party = plan.settings, transcript.party
     walk, bits = Walk(passes_of(plan, party, rows)), settings.packing.backward_bits
-    outputs = settings.model.parties.get(party, settings.model).outputs
+    outputs = settings.model.of(party).width
     for _, message in transcript.heard:
         if not isinstance(message, Reply) or not message.values.size:
             continue

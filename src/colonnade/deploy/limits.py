@@ -40,12 +40,10 @@ def _parameters(contract: Contract, me: str, columns: int) -> int:
     if not contract.asks_for_models:
         features = [n for n in (terms.kernel.features, terms.kernel.block) if isinstance(n, int)]
         return terms.scores * max(columns, *features, 0)
-    own = terms.model.of(me)
-    size = _network(own, columns, own.outputs)
+    own = terms.model_of(me)
+    size = _network(own, columns, terms.width_of(me))
     if contract.is_bare(me):
-        size += _network(
-            terms.model.server, sum(terms.model.of(p).outputs for p in terms.parties), terms.scores
-        )
+        size += _network(terms.model.server, sum(map(terms.width_of, terms.parties)), terms.scores)
     return size
 
 

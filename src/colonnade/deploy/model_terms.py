@@ -20,10 +20,10 @@ WIDEST, DEEPEST = 2**12, 16  # a proposal must not make a party set aside any am
 
 
 class OwnModel(job.Section, frozen=True):
-    """A party's own model (F_m). `outputs` is how many numbers it gives for a row."""
+    """A party's own model (F_m). `outputs` is how many numbers a row becomes; None: one for every score."""
 
     kind: Literal["linear", "mlp", "cnn", "torch", "function", "program"] = "linear"
-    outputs: int = 1
+    outputs: int | None = None
     hidden: tuple[int, ...] = (128,)
     shape: tuple[int, int, int] | None = None
     channels: tuple[int, ...] = (32, 64)
@@ -115,7 +115,7 @@ def check_models(models: ModelTerms, parties: Collection[str], refuse: Callable[
             widths = getattr(each, key, None) or ()
             if len(widths) > DEEPEST or not all(1 <= width <= WIDEST for width in widths):
                 refuse(f"{place}.{key}: give up to {DEEPEST} numbers from 1 to {WIDEST}")
-        if isinstance(each, OwnModel) and not 1 <= each.outputs <= WIDEST:
+        if isinstance(each, OwnModel) and each.outputs is not None and not 1 <= each.outputs <= WIDEST:
             refuse(f"{place}.outputs: {each.outputs} is not a number from 1 to {WIDEST}")
 
 

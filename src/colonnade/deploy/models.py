@@ -35,7 +35,7 @@ Spec = TypeVar("Spec", job.ModelSpec, job.ServerSpec)
 
 def asked_of(party: str, terms: Terms) -> dict[str, OwnModel | HeadModel]:
     """The models that a job asks of one party: its own, and at the server the one on top (F0)."""
-    asked: dict[str, OwnModel | HeadModel] = {OWN: terms.model.of(party)}
+    asked: dict[str, OwnModel | HeadModel] = {OWN: terms.model_of(party)}
     return asked | {HEAD: terms.model.server} if party == terms.server else asked
 
 
@@ -95,7 +95,7 @@ def check_unchanged(settings: Settings, terms: Terms, trained: dict[str, str]) -
 
 def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
     """This party's own model (F_m) for so many columns."""
-    asked = terms.model.of(settings.name)
+    asked = terms.model_of(settings.name)
     spec = _spec(settings, asked, job.ModelSpec)
     return _guarded(asked, lambda: build.party_model(spec, columns, settings.device))
 
@@ -103,9 +103,9 @@ def own_model(settings: Settings, terms: Terms, columns: int) -> blackbox.Model:
 def head_model(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], columns: int) -> blackbox.Model:
     """The model on top (F0), at the server; `columns` is how many it holds itself, which may be none."""
     spec = _spec(settings, terms.model.server, job.ServerSpec)
-    width = sum(widths(plan, columns).values())
+    parts = widths(plan, columns).values()
     return _guarded(
-        terms.model.server, lambda: build.server_model(spec, width, terms.scores, settings.device)
+        terms.model.server, lambda: build.server_model(spec, parts, terms.scores, settings.device)
     )
 
 
@@ -113,7 +113,7 @@ def models_for(settings: Settings, terms: Terms, plan: Plan[CascadeSettings], X:
     """The models that this party trains; ModelError if its own fails on its first rows."""
     columns, me, own, head = int(X.shape[1]), settings.name, None, None
     if columns:
-        asked, own = terms.model.of(me), own_model(settings, terms, columns)
+        asked, own = terms.model_of(me), own_model(settings, terms, columns)
         w, forward = own.initial(np.random.default_rng(0)), own.forward
         given = _guarded(asked, lambda: forward(w[None], X[:2])).shape[2]
         if given != asked.outputs:

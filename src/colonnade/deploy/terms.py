@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec import structs
 
 from colonnade.conversations.conversation import Conversation
-from colonnade.deploy.model_terms import ModelTerms, check_models, refuse_code
+from colonnade.deploy.model_terms import ModelTerms, OwnModel, check_models, refuse_code
 from colonnade.errors import JobError
 from colonnade.job import (
     Checkpoint,
@@ -127,6 +128,15 @@ class Terms(Training, frozen=True, kw_only=True):
     def scores(self) -> int:
         """How many numbers the score of a row has: one, or one for every class."""
         return self.train.classes or 1
+
+    def model_of(self, party: str) -> OwnModel:
+        """The model of this party, with the number of its outputs."""
+        model = self.model.of(party)
+        return structs.replace(model, outputs=self.width_of(party))
+
+    def width_of(self, party: str) -> int:
+        """How many numbers the model of this party gives for a row."""
+        return self.model.of(party).outputs or self.scores
 
     def job(self) -> Job:
         """The same job as the training conversations know it."""

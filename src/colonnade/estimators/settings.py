@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from colonnade.errors import JobError
-from colonnade.job import Job, ModelSpecs, job_from
+from colonnade.job import Job, job_from
 from colonnade.job.plan import Task
 from colonnade.losses import LOSSES
 from colonnade.run.resolve import compose
@@ -38,10 +38,7 @@ def for_labels(job: Job, task: Task, classes: int | None, tasks: tuple[str, ...]
         raise JobError(f"{where}: loss = {loss!r} is not for {' or '.join(tasks)} labels")
     if loss != "softmax":
         return structs.replace(job, train=structs.replace(job.train, loss=loss))
-    model = job.model
-    if "model" in composition.conversation.understands and model.outputs == ModelSpecs().outputs:
-        model = structs.replace(model, outputs=classes)  # what is summed needs an output for every class
-    return structs.replace(job, model=model, train=structs.replace(job.train, loss=loss, classes=classes))
+    return structs.replace(job, train=structs.replace(job.train, loss=loss, classes=classes))
 
 
 def _plain(value: Any) -> Any:

@@ -86,7 +86,7 @@ def _embedded(composition: Composition, tables: Mapping[str, Table], own: Mappin
             start = model.initial(np.random.default_rng(0))
             width += int(model.forward(start[None], table.X[:1]).shape[2])
         elif table.width:
-            width += specs.parties.get(party, specs).outputs
+            width += specs.of(party).outputs or composition.job.train.classes or 1
     return width
 
 

@@ -113,13 +113,18 @@ class ModelSpec(Section, frozen=True):
     """One model: what it is made of, or where it comes from."""
 
     kind: Literal["linear", "mlp", "cnn", "torch", "function", "program"] = "linear"
-    outputs: int = 1
+    outputs: int | None = None  # numbers a row; None: one for every score
     hidden: tuple[int, ...] = (128,)  # of an mlp
     shape: tuple[int, int, int] | None = None  # of a cnn: a row is an image of [colours, height, width]
     channels: tuple[int, ...] = (32, 64)  # of a cnn, one for every halving of the image
     path: str | None = None
     command: list[str] | None = None
     parameters: int | None = None
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row becomes."""
+        return self.outputs or 1
 
 
 class ServerSpec(Section, frozen=True):
@@ -138,6 +143,10 @@ class ModelSpecs(ModelSpec, frozen=True):
     parties: dict[str, ModelSpec] = field(default_factory=dict)
     server: ServerSpec = ServerSpec()
     device: Device = "cpu"  # where networks compute; auto: on the machine's GPU, if torch sees one
+
+    def of(self, party: str) -> ModelSpec:
+        """The model of this party."""
+        return self.parties.get(party, self)
 
 
 class PrivacyTerms(Section, frozen=True):

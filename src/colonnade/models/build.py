@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +19,7 @@ def party_model(spec: ModelSpec, columns: int, device: Device = "cpu") -> Model:
     """A party's model F_m of this many columns."""
     match spec.kind:
         case "linear":
-            return Linear(columns, spec.outputs)
+            return Linear(columns, spec.width)
         case "cnn":
             from colonnade.models.network import cnn
 
@@ -29,18 +29,21 @@ def party_model(spec: ModelSpec, columns: int, device: Device = "cpu") -> Model:
                     f"model.shape: images of {list(shape)} have {prod(shape)} numbers, "
                     f"and there are {columns} columns"
                 )
-            return cnn(shape, spec.channels, spec.outputs, device=device)
+            return cnn(shape, spec.channels, spec.width, device=device)
         case _:
-            return _named(spec, columns, spec.outputs, device)
+            return _named(spec, columns, spec.width, device)
 
 
-def server_model(spec: ServerSpec, columns: int, outputs: int, device: Device = "cpu") -> Model:
-    """F0, from `columns` embeddings side by side to `outputs` scores a row."""
+def server_model(spec: ServerSpec, widths: Iterable[int], outputs: int, device: Device = "cpu") -> Model:
+    """F0, from the embeddings of all parties side by side, so many of each, to `outputs` scores a row."""
+    given = list(widths)
+    columns = sum(given)
     match spec.kind:
         case "sum":
-            if columns % outputs:
+            if set(given) != {outputs}:
                 raise JobError(
-                    f"model.server: {columns} embeddings cannot be summed to {outputs} scores; "
+                    f"model.server: the models of the parties give {', '.join(map(str, given))} numbers a "
+                    f"row, which cannot be added up to {outputs} score{'s' * (outputs > 1)}; "
                     f"set model.outputs = {outputs}, or model.server.kind = 'linear'"
                 )
             return Sum(columns, outputs)

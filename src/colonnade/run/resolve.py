@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from colonnade.conversations.conversation import LOSSES as LOSSES_WITH_PROBABILITIES
 from colonnade.conversations.conversation import Conversation, Trait
 from colonnade.errors import JobError, suggest
-from colonnade.job import Job, LossName
+from colonnade.job import Job, LossName, ModelSpecs
 from colonnade.job.plan import Facts, Objective, Pace, Plan, Task
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES
@@ -105,6 +107,8 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         tolerance=_tolerance(job),
         fades=conversation.fades(job, preset),
     )
+    objective = _objective(composition, facts)
+    job = structs.replace(job, model=_models(job.model, objective.classes or 1))
     return Plan(
         algorithm=job.algorithm,
         conversation=conversation.name,
@@ -112,7 +116,7 @@ def resolve(composition: Composition, facts: Facts) -> Plan[Any]:
         seed=job.seed,
         parties=tuple(facts.columns),
         label_holders=facts.label_holders,
-        objective=_objective(composition, facts),
+        objective=objective,
         pace=pace,
         secure_sum=job.secure.sum,
         neighbours=_neighbours(job, len(facts.columns)),
@@ -150,6 +154,12 @@ def _objective(composition: Composition, facts: Facts) -> Objective:
         raise JobError("train.classes: softmax has a score per class; say how many classes there are")
     l2 = train.l2_for(facts.rows)
     return Objective(loss=loss, regularizer=train.regularizer, l2=l2, l1=train.l1, classes=classes)
+
+
+def _models(models: ModelSpecs, scores: int) -> ModelSpecs:
+    """The models, with an output for every score where the job says nothing."""
+    single = {name: structs.replace(m, outputs=m.outputs or scores) for name, m in models.parties.items()}
+    return structs.replace(models, outputs=models.outputs or scores, parties=single)
 
 
 def _check_facts(composition: Composition, facts: Facts) -> None:

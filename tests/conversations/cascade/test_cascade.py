@@ -251,7 +251,19 @@ def test_networks_and_several_classes() -> None:
     )  # fmt: skip
     assert done.result.metrics["test_accuracy"] > 0.6
     assert done.result.pooled["test_accuracy"] > 0.75
-    assert done.shares["party0"].weights["w0"].shape == (3 * 3,)
+    assert done.shares["party0"].weights["w0"].shape == ((2 * 3 + 1) * 3,)  # a sum of two embeddings of 3
+
+
+@pytest.mark.parametrize("algorithm", ["split", "c-vfl", "czofo", "asyrevel-gau", "zoo-vfl"])
+def test_as_many_parties_as_classes_learn_all_of_them_without_being_told_how(algorithm: str) -> None:
+    setting = random_tables(parties=3, active=1, rows=300, test_rows=200)
+    for tables in (setting.train, setting.test):
+        assert tables is not None
+        told = np.stack([tables[p].X[:, 0] - tables[p].X[:, 1] for p in sorted(tables)[::-1]])
+        tables["party0"] = replace(tables["party0"], y=told.argmax(axis=0).astype(float))
+    done = run(setting, algorithm, train={"loss": "softmax", "epochs": 30})
+    assert done.result.metrics["test_accuracy"] > 0.7
+    assert {done.plan.settings.model.of(party).width for party in setting.train} == {3}
 
 
 @pytest.mark.parametrize(

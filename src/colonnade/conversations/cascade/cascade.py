@@ -16,7 +16,7 @@ the derivative of the loss by its outputs, and with it the labels, unless the re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def make_server(
 ) -> Server:
     """The server, with F0 at its first parameters."""
     settings, clients, rows = context.plan.settings, tuple(latest.outputs), context.train.rows
-    head = own_head(context, sum(out.shape[1] for out in latest.outputs.values()))
+    head = own_head(context, [out.shape[1] for out in latest.outputs.values()])
     optimizer = chosen_optimizer(settings)
     server_step = 1.0 if steps.server_step is None else steps.server_step
     smoothing = smoothing_of(context)
@@ -172,11 +172,11 @@ def make_server(
     )
 
 
-def own_head(context: CascadeContext, columns: int) -> Head:
-    """F0 at its first parameters; `columns` are the outputs of all clients together."""
+def own_head(context: CascadeContext, widths: Sequence[int]) -> Head:
+    """F0 at its first parameters; `widths` are how many outputs every client has."""
     specs = context.plan.settings.model
     outputs = context.plan.objective.classes or 1
-    model = context.models.head or server_model(specs.server, columns, outputs, specs.device)
+    model = context.models.head or server_model(specs.server, widths, outputs, specs.device)
     return Head(model, context.label_holder.loss, model.initial(context.rng(HEAD_START)))
 
 
@@ -198,7 +198,7 @@ async def first_outputs(context: CascadeContext, client: Client | None) -> Lates
     compressor, specs = codec_of(context).up, context.plan.settings.model
     for party in net.parties:
         if party != context.me:
-            most = max(specs.parties.get(party, specs).outputs, NUMBERS // context.train.rows)
+            most = max(specs.of(party).width, NUMBERS // context.train.rows)
             said = (await net.recv(Announce, party, tag, values=floats(1, low=1, high=most))).values
             shape = (context.train.rows, int(said[0]))
             rows = await receive_rows(net, party, compressor, tag, 0, shape)

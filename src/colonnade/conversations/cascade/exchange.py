@@ -148,7 +148,6 @@ def _told(context: Context[CascadeSettings], widths: Mapping[str, int], place: i
             f"{context.plan.algorithm}: every party computes with the server's model, and {context.me} has "
             "not its code; use model.server.kind = 'mlp', or split"
         )
-    columns = sum(widths.values())
-    model = context.models.head or server_model(specs.server, columns, outputs, specs.device)
+    model = context.models.head or server_model(specs.server, widths.values(), outputs, specs.device)
     head = Head(model, loss_for(context.loss, y), np.zeros(model.parameters))
     return Told(head, tuple(widths.values()), place, y)

@@ -87,8 +87,8 @@ def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
         m.initial(np.random.default_rng([plan.seed, index[p], 3])) for m, p in zip(made, holders, strict=True)
     ]
     blocks = [train[party].X for party in holders]
-    width = sum(m.forward(v[None], X[:1]).shape[2] for m, v, X in zip(made, w, blocks, strict=True))
-    top = columns.head or server_model(specs.server, width, plan.objective.classes or 1, specs.device)
+    widths = [m.forward(v[None], X[:1]).shape[2] for m, v, X in zip(made, w, blocks, strict=True)]
+    top = columns.head or server_model(specs.server, widths, plan.objective.classes or 1, specs.device)
     start = top.initial(np.random.default_rng([plan.seed, index[columns.label_holder], 4]))
     regularizer, l2 = REGULARIZERS[plan.objective.regularizer], plan.objective.l2
     penalties = [

@@ -11,7 +11,7 @@ only the asker learns the total.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,7 +89,7 @@ def widths(plan: Plan[CascadeSettings], server_columns: int) -> dict[str, int]:
     """How many outputs a row every party with columns has, in the order in which F0 takes them."""
     models, server = plan.settings.model, plan.evaluator
     clients = [party for party in sorted(plan.parties) if party != server or server_columns]
-    return {party: models.parties.get(party, models).outputs for party in clients}
+    return {party: models.of(party).width for party in clients}
 
 
 class CascadeShares:
@@ -120,7 +120,7 @@ class CascadeShares:
     def together(self, holdings: Mapping[str, Holding]) -> Floats:
         """F0 of all parties' outputs; models that are not given are made as the plan describes them."""
         parts = [_outputs(held) for _, held in sorted(holdings.items()) if held.X.shape[1]]
-        C, head = np.concatenate(parts, axis=1), _head(holdings, sum(part.shape[1] for part in parts))
+        C, head = np.concatenate(parts, axis=1), _head(holdings, [part.shape[1] for part in parts])
         z: Floats = head.scores(head.w[None], C)[0].astype(np.float64)
         return z
 
@@ -138,12 +138,12 @@ def _outputs(holding: Holding) -> Numbers:
     return outputs_of(own, holding.arrays[OWN], holding.X, precision).astype(np.float64)
 
 
-def _head(holdings: Mapping[str, Holding], width: int) -> Head:
-    """F0 of so many outputs, with the server's parameters."""
+def _head(holdings: Mapping[str, Holding], widths: Sequence[int]) -> Head:
+    """F0 of so many outputs of every party, with the server's parameters."""
     plan: Plan[CascadeSettings] = next(iter(holdings.values())).plan
     specs, objective, server = plan.settings.model, plan.objective, holdings[plan.evaluator]
     model = server.models.head or restored(
-        server_model(specs.server, width, objective.classes or 1, _device(specs)), HEAD, server.arrays
+        server_model(specs.server, widths, objective.classes or 1, _device(specs)), HEAD, server.arrays
     )
     return Head(model, LOSSES[objective.loss], server.arrays[HEAD])
 
