@@ -92,9 +92,10 @@ def test_a_limit_shortens_a_run_and_what_is_there_is_not_run_again(
     assert czofo_records.records([long], tmp_path, lambda line: None)["czofo"] == found
 
 
-def test_a_run_that_diverges_is_a_row_without_figures(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [None, 20.0])
+def test_a_run_that_diverges_is_a_row_without_figures(seconds: float | None, tmp_path: Path) -> None:
     wild = msgspec.structs.replace(CASE, train={**CASE.train, "step": 1e30})
-    (record,) = czofo_records.records([wild], tmp_path, lambda line: None).values()
+    (record,) = czofo_records.records([wild], tmp_path, lambda line: None, seconds=seconds).values()
     assert not record.complete
     assert "use a smaller step" in record.ended
     assert np.isnan(record.accuracy) or record.accuracy < 50
