@@ -53,7 +53,9 @@ def test_no_batch_is_so_short_that_its_noise_spoils_the_automatic_step(name: str
         ("asysqn-svrg", 24_000, 240),
         ("asysqn-sgd", 24_000, 60),  # as first order: each block's own H does not make up for fewer steps
         ("fdskl-capped", 100, 256),
-        ("asyrevel-gau", 100, 256),
+        ("asyrevel-gau", 100, 16),
+        ("split", 6_400, 64),
+        ("c-vfl", 10**6, 256),
     ],
 )
 def test_the_usual_batch_suits_the_number_of_rows(name: str, rows: int, batch: int) -> None:

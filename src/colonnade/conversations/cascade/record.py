@@ -14,8 +14,10 @@ from colonnade.errors import JobError
 from colonnade.job import Job, ModelSpec, PrivacyTerms, ServerSpec
 from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import Bits, Preset
+from colonnade.job.sections import USUAL_BATCH
 
 BLACK_BOXES = {"function", "program"}
+SMALLEST_BATCH = 16  # fewer rows are mostly noise
 
 
 def check(job: Job, preset: Preset) -> None:
@@ -166,6 +168,14 @@ def _memory(job: Job, preset: Preset) -> bool:
     return preset.forward_memory if asked is None else asked
 
 
+def usual_batch(job: Job, preset: Preset, rows: int) -> int:
+    """The most rows of a batch, where the job does not say: a pass has about 100 batches, also over few rows.
+
+    Steps are what trains a model, and ten passes of one batch each are ten.
+    """
+    return max(SMALLEST_BATCH, min(USUAL_BATCH, rows // 100))
+
+
 def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSettings:
     """The settings of a cascade: what the job says, or what its algorithm does."""
     asked, (forward_bits, backward_bits) = job.cascade, _bits(job, preset)
@@ -280,6 +290,7 @@ CASCADE = Conversation(
     notes=notes,
     leaks=leaks,
     check=check,
+    usual_batch=usual_batch,
     fades=lambda job, preset: job.cascade.decay == "linear",
     understands=frozenset({"model", "privacy.replies", "train.evaluate_every", "cascade.keys"}),
     intercept=intercept,
