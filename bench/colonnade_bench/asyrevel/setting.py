@@ -29,7 +29,8 @@ def tables_of(name: str, rows: int | None = None, parties: int = PARTIES) -> Tab
 
 def job_for(tables: Tables, algorithm: str, world: str = "local", **sections: Any) -> Job:
     """A job that trains on these tables; images have ten classes, and networks as models."""
-    train = {"regularizer": "nonconvex", "evaluate_every": 0, "tolerance": 0.0, **sections.pop("train", {})}
+    usual = {"regularizer": "nonconvex", "batch": 256, "evaluate_every": 0, "tolerance": 0.0}
+    train = {**usual, **sections.pop("train", {})}
     if tables.dataset in IMAGES:
         sections.setdefault("model", NETWORK)
         train |= {"loss": "softmax", "classes": 10}
