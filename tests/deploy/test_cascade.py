@@ -89,6 +89,17 @@ def test_linear_models_train_and_score(tmp_path: Path, algorithm: str, more: dic
         assert share.manifest.metrics.keys() == (manifest.metrics.keys() if name == "bank" else set())
 
 
+def test_models_give_a_number_for_every_class_unless_the_job_says_how_many(tmp_path: Path) -> None:
+    lay_out(tmp_path)
+    settings = read_settings(tmp_path / "bank" / "party.toml")
+    for asked, due in ({}, 3), ({"outputs": 2, "server": {"kind": "linear"}}, 2):
+        terms = job(algorithm="split", train={**TRAIN, "loss": "softmax", "classes": 3}, model=asked)
+        plan = Contract.of(terms).plan("bank", 4, 100)
+        assert {plan.settings.model.of(party).width for party in NAMES} == {due}
+        assert models.own_model(settings, terms, 4).parameters == 4 * due
+        assert models.head_model(settings, terms, plan, 4).parameters == (len(NAMES) * 2 + 1) * 3 * (due == 2)
+
+
 @pytest.mark.parametrize("algorithm", ["vafl", "czofo"])
 def test_networks_train_and_score(tmp_path: Path, algorithm: str) -> None:
     pytest.importorskip("torch")
