@@ -236,6 +236,18 @@ def test_any_python_object_with_parameters_and_a_forward_call_is_a_model() -> No
         run(mixed, "tig")
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_a_model_that_runs_away_is_named_by_its_owner() -> None:
+    setting = random_tables(parties=3, active=1, rows=100)
+    long = replace(setting.train["party1"], X=1e10 * setting.train["party1"].X)
+    with pytest.raises(Diverged, match=r"party1: outputs of its model are not finite; use a smaller step"):
+        run(
+            replace(setting, train={**setting.train, "party1": long}, test=None),
+            "asyrevel-gau",
+            train={"epochs": 2, "step": 1e30},
+        )
+
+
 def test_networks_and_several_classes() -> None:
     setting = random_tables(parties=2, active=1, rows=300, test_rows=200)
     for tables in (setting.train, setting.test):

@@ -184,6 +184,7 @@ class Client:
         rows = self.walk.batch(number)
         X = self.context.train.X[rows]
         query = self.asking.ask(self.w, X, (*self.seed, number))
+        self._check(query.outputs)
         await self.context.charge(work(self.model, X) * len(query.outputs))
         await self.line.upload(Upload(tag_of(Topic.TRAIN, number), self.uplink.pack(rows, query.outputs)))
         return query
@@ -194,7 +195,14 @@ class Client:
 
     def outputs(self, table: Table) -> Numbers:
         """The outputs [rows, outputs] of a table's rows at the present parameters."""
-        return outputs_of(self.model, self.w, table.X, self.context.plan.settings.precision)
+        found = outputs_of(self.model, self.w, table.X, self.context.plan.settings.precision)
+        self._check(found)
+        return found
+
+    def _check(self, outputs: Numbers) -> None:
+        """Say what has happened where a model has run away, before the server calls it no number."""
+        if not np.abs(outputs).max(initial=0) <= np.finfo(self.context.plan.settings.precision).max:
+            raise Diverged(f"{self.context.me}: outputs of its model are not finite; use a smaller step")
 
     async def serve_measurements(self, server: str, learning: asyncio.Task[None]) -> None:
         """Send the server the outputs of all rows, whenever it asks to measure; store the state at gates."""
