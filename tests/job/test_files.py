@@ -132,6 +132,7 @@ NAN, INFINITY = float("nan"), float("inf")
         ("train", "epochs", [0, -1], "train.epochs: {} is not a positive number"),
         ("train", "batch", [0, -5], "train.batch: {} is not a positive number"),
         ("train", "ahead", [0, -2], "train.ahead: {} is not a positive number of batches in flight"),
+        ("model", "outputs", [0, -1, 10**9], "model.outputs: {} is not a number from 1 to 65536"),
         ("train", "max_delay", [-1], "train.max_delay: {} is not a number of updates >= 0"),
         ("train", "step", [0.0, -0.1, INFINITY, NAN], "train.step: {} is not a positive number"),
         ("train", "l2", [-1e-9, INFINITY, NAN], "train.l2: {} is not a number >= 0"),

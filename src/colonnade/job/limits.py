@@ -28,6 +28,8 @@ from colonnade.job.sections import (
     Woe,
 )
 
+WIDEST = 2**16  # numbers that a model gives for a row
+
 Refuse = Callable[[str], NoReturn]
 
 LEAST_MEMORY = 10**8  # below that there is room for nothing but the program
@@ -180,6 +182,8 @@ def _check_model(model: ModelSpec | ServerSpec, name: str, refuse: Refuse) -> No
     if model.kind == "function" and (model.parameters is None or model.parameters < 0):
         refuse(f"{name}: kind = 'function' needs parameters = N, the length of its parameter vector")
     if isinstance(model, ModelSpec):
+        if model.outputs is not None and not 1 <= model.outputs <= WIDEST:
+            refuse(f"{name}.outputs: {model.outputs} is not a number from 1 to {WIDEST}")
         _check_images(model, name, refuse)
 
 
