@@ -131,8 +131,7 @@ class Terms(Training, frozen=True, kw_only=True):
 
     def model_of(self, party: str) -> OwnModel:
         """The model of this party, with the number of its outputs."""
-        model = self.model.of(party)
-        return structs.replace(model, outputs=self.width_of(party))
+        return structs.replace(self.model.of(party), outputs=self.width_of(party))
 
     def width_of(self, party: str) -> int:
         """How many numbers the model of this party gives for a row."""

@@ -17,6 +17,7 @@ from colonnade.data.table import Table
 from colonnade.estimators.fitted import Fitted
 from colonnade.estimators.models import Chosen, built, model_of
 from colonnade.estimators.progress import Callback
+from colonnade.job import ModelSpecs
 from colonnade.result import Described, Result
 from colonnade.run.federate import Tables, run_tables
 from colonnade.run.resolve import Composition
@@ -45,7 +46,7 @@ def train(
     own = {p: built(each, tables[p].width, scores) for p, each in models.own.items() if tables[p].width}
     head = None
     if models.head is not None:
-        head = built(models.head, _embedded(composition, tables, own), scores)
+        head = built(models.head, _embedded(composition.job.model, scores, tables, own), scores)
     given = Tables(
         "X",
         tables,
@@ -77,16 +78,16 @@ def _prepared(composition: Composition, data: Labelled, recipe: Recipe) -> dict[
     return prepared
 
 
-def _embedded(composition: Composition, tables: Mapping[str, Table], own: Mapping[str, object]) -> int:
+def _embedded(specs: ModelSpecs, scores: int, tables: Mapping[str, Table], own: Mapping[str, object]) -> int:
     """How many outputs of all parties' models F0 takes."""
-    specs, width = composition.job.model, 0
+    width = 0
     for party, table in tables.items():
         if party in own:
             model = model_of(own[party])
             start = model.initial(np.random.default_rng(0))
             width += int(model.forward(start[None], table.X[:1]).shape[2])
         elif table.width:
-            width += specs.of(party).outputs or composition.job.train.classes or 1
+            width += specs.of(party).outputs or scores
     return width
 
 

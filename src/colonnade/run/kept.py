@@ -97,7 +97,7 @@ def fingerprints(plan: Plan[Any], party: str) -> dict[str, str]:
     if not isinstance(plan.settings, CascadeSettings):
         return {}
     specs = plan.settings.model
-    models: dict[str, ModelSpec | ServerSpec] = {OWN: specs.parties.get(party, specs)}
+    models: dict[str, ModelSpec | ServerSpec] = {OWN: specs.of(party)}
     if party == plan.evaluator:
         models[HEAD] = specs.server
     coded = {part: model for part, model in models.items() if model.path or model.command}

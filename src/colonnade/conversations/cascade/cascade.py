@@ -119,7 +119,7 @@ async def take_part(context: CascadeContext) -> Outcome:
 def own_client(context: CascadeContext, line: Inbox | RemoteServer) -> Client:
     """This party's client, with its model at its first parameters and no step yet."""
     specs = context.plan.settings.model
-    spec = specs.parties.get(context.me, specs)
+    spec = specs.of(context.me)
     model = context.models.own or party_model(spec, context.train.width, specs.device)
     kind = LocalClient if context.plan.settings.reply == "embeddings" else Client
     return kind(

@@ -79,10 +79,7 @@ def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
     loss, parties = loss_for(LOSSES[plan.objective.loss], y), sorted(train)
     index = {party: number for number, party in enumerate(parties)}
     holders = [party for party in parties if train[party].width]
-    made = [
-        columns.models.get(p) or party_model(specs.parties.get(p, specs), train[p].width, specs.device)
-        for p in holders
-    ]
+    made = [columns.models.get(p) or party_model(specs.of(p), train[p].width, specs.device) for p in holders]
     w = [
         m.initial(np.random.default_rng([plan.seed, index[p], 3])) for m, p in zip(made, holders, strict=True)
     ]

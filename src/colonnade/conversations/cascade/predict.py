@@ -130,7 +130,7 @@ def _outputs(holding: Holding) -> Numbers:
     plan: Plan[CascadeSettings] = holding.plan
     specs, precision = plan.settings.model, plan.settings.precision
     own = holding.models.own or restored(
-        party_model(specs.parties.get(holding.me, specs), int(holding.X.shape[1]), _device(specs)),
+        party_model(specs.of(holding.me), int(holding.X.shape[1]), _device(specs)),
         OWN,
         holding.arrays,
     )
