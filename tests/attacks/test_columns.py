@@ -36,11 +36,17 @@ def yes_no(tables: Tables) -> Tables:
     return replace(tables, train=train)
 
 
-def found_in(tables: Tables, attack: str, labels: str, epochs: int) -> Finding:
+def of_one_owner(tables: Tables) -> Tables:
+    """The tables with all columns of party2 at party1: party2 is a neutral helper."""
+    train, owner, helper = tables.train, tables.train["party1"], tables.train["party2"]
+    joined = replace(owner, columns=owner.columns + helper.columns, X=np.hstack([owner.X, helper.X]))
+    none = replace(helper, columns=(), X=helper.X[:, :0])
+    return replace(tables, train=train | {"party1": joined, "party2": none})
+
+
+def found_in(tables: Tables, attack: str, epochs: int, seed: int = 0, **secure: Any) -> Finding:
     train = {"epochs": epochs, "batch": 32, "step": 0.3, "tolerance": 0.0}
-    job = structs.replace(
-        random_job(tables, "vfb-sgd", train=train, secure={"labels": labels}), compare=False
-    )
+    job = structs.replace(random_job(tables, "vfb-sgd", train=train, secure=secure, seed=seed), compare=False)
     plan, data = plan_for(job, tables)
     tried = tuple(each for each in ATTACKS if each.name == attack)
     findings = audit_run(job, Source("random"), Launch(plan, data), attacks=tried).findings
@@ -50,22 +56,33 @@ def found_in(tables: Tables, attack: str, labels: str, epochs: int) -> Finding:
 @pytest.mark.parametrize("labels", ["clear", "blind"])
 def test_yes_no_columns_are_found_once_there_are_as_many_measurements_as_columns(labels: str) -> None:
     tables = yes_no(random_tables(parties=3, active=1, rows=400, columns=12))
-    enough = found_in(tables, SPACE, labels, epochs=14)
+    enough = found_in(tables, SPACE, 14, labels=labels)
     assert "4 of 4 yes/no columns exactly" in enough.success
     assert enough.found
-    assert "0 of 4 yes/no columns exactly" in found_in(tables, SPACE, labels, epochs=2).success
+    assert "0 of 4 yes/no columns exactly" in found_in(tables, SPACE, 2, labels=labels).success
 
 
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("turned", [True, False])
 def test_whole_numbers_give_normal_columns_away_unless_they_are_turned(
-    turned: bool, monkeypatch: pytest.MonkeyPatch
+    turned: bool, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = random_tables(parties=3, active=1, rows=500, columns=12)
+    tables = of_one_owner(random_tables(parties=3, active=1, rows=300, columns=15, seed=seed))
     if not turned:
         monkeypatch.setattr(Turn, "secret", lambda width, key: Turn.none(width))
-    found = found_in(tables, EXACT, "blind", epochs=10)
-    assert found.value is not None
-    assert found.value == 1.0 if not turned else found.value < 0.3
+    found = found_in(tables, EXACT, 12, seed, labels="blind", helper="party2")
+    assert "of 10 columns" in found.success
+    assert found.value == (0.0 if turned else 1.0)
+
+
+@given(st.integers(1, 140), st.binary(min_size=32, max_size=32))
+@settings(max_examples=25, deadline=None)
+def test_a_rotation_keeps_inner_products_and_turns_weights_back(width: int, key: bytes) -> None:
+    turn, rng = Turn.secret(width, key), np.random.default_rng(width)
+    X, w = rng.standard_normal((5, width)), rng.standard_normal(width)
+    turned = turn.turned(X, 0, 5)
+    np.testing.assert_allclose(turned @ turned.T, X @ X.T, atol=1e-9)
+    np.testing.assert_allclose(X @ turn.back(w), turned @ w, atol=1e-9)
 
 
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))

@@ -3,12 +3,15 @@
     python -m colonnade_bench.micro.blind_attacks labels [--parties 4 8] [--epochs 2]
     python -m colonnade_bench.micro.blind_attacks columns [--sets a9a uci-credit] [--epochs 30]
     python -m colonnade_bench.micro.blind_attacks lattice [--repeat 8]
+    python -m colonnade_bench.micro.blind_attacks turns
 
 `labels` runs a9a in clear and blind and lets every party attack all that it heard. `columns` measures four
 times an epoch, so that the label holder has more scores of every row than there are columns, and looks for
 columns of two values and for independent directions. `lattice` looks for whole-numbered columns in totals of
-eight normal ones, and of eight of UCI credit, with and without the owners' rotations, which are new every
-time; `nearly in place` are columns that a rotation of so few leaves as they are, to a correlation over 0.9.
+ten normal ones of one owner, of eight of two owners, and of eight of UCI credit, with and without the owners'
+rotations, which are new every time; `nearly in place` are columns that a rotation of few leaves as they are,
+to a correlation over 0.9. `turns` says how many that are by the number of columns, and how many a guess would
+find if owners drew again until none is: more, as whoever knows that rule guesses better.
 """
 
 from __future__ import annotations
@@ -40,11 +43,17 @@ SPACE, EXACT = "columns from the space of scores", "columns from exact scores"
 REAL = ("LIMIT_BAL", "AGE", "PAY_AMT1", "PAY_AMT2", "PAY_AMT3", "PAY_AMT4", "PAY_AMT5", "PAY_AMT6")
 PARTIES = ("bank", "shop", "telecom")
 STEPS = {"a9a": 1.0, "uci-credit": 0.05}
+NEAR = 0.9  # the correlation from which on a column counts as found
 MODES: dict[str, dict[str, Any]] = {
     "clear": {"labels": "clear"},
     "blind, not turned": {"labels": "blind"},
     "blind": {"labels": "blind"},
     "scores hidden": {"labels": "blind", "scores": "hidden"},
+}
+HEARD: dict[str, dict[str, Any]] = {
+    "clear": {"labels": "clear"},
+    "blind": {"labels": "blind"},
+    "never revealed": {"labels": "blind", "reveal": "never"},
 }
 
 
@@ -81,13 +90,12 @@ def labels(parties: list[int], epochs: int) -> None:
     """The part of labels that every party reads off what it heard."""
     print(f"{'a9a, all rows':28}{'by':10}{'attack':30}{'right':>7}{'AUC over 0.5':>14}{'guessing':>10}")
     for count in parties:
-        for secure in (MODES["clear"], MODES["blind"]):
+        for name, secure in HEARD.items():
             job = job_of("a9a", count, secure, epochs=epochs, evaluate_every=0)
             for found in audit(job, attacks=of_names(*LABELS)).findings:
                 if found.value is not None and found.baseline is not None:
-                    name = f"{count} parties, {secure['labels']}"
                     print(
-                        f"{name:28}{found.by:10}{found.attack:30}{found.value:7.3f}"
+                        f"{f'{count} parties, {name}':28}{found.by:10}{found.attack:30}{found.value:7.3f}"
                         f"{'yes' if found.found else 'no':>14}{found.baseline:10.3f}"
                     )
 
@@ -102,18 +110,38 @@ def columns(names: list[str], epochs: int, modes: list[str]) -> None:
 
 
 def lattice(epochs: int, repeat: int) -> None:
-    """The attack on whole numbers, on eight real columns of two owners."""
-    for title, tables in (("8 normal columns", of_normal_columns()), ("8 of UCI credit", of_real_columns())):
+    """The attack on whole numbers, on columns of one owner, beside whom a neutral party helps, and of two."""
+    for title, tables, how in (
+        ("10 normal, 1 owner", of_normal_columns(4, 10, 0), {"helper": PARTIES[2]}),
+        ("8 normal, 2 owners", of_normal_columns(4, 4, 4), {}),
+        ("8 of UCI credit", of_real_columns(), {}),
+    ):
         for name in ("blind, not turned", "blind"):
-            job = job_of("uci-credit", 3, MODES[name], epochs=epochs, evaluate_every=0.25)
+            job = job_of("uci-credit", 3, MODES[name] | how, epochs=epochs, evaluate_every=0.25)
             for _ in range(repeat if name == "blind" else 1):
                 plan, data = plan_for(job, tables)
                 with mode(name), noting_turns() as turns:
                     run = Launch(plan, data)
                     say(title, name, audit_run(job, Source(title), run, attacks=of_names(EXACT)))
                 if name == "blind":
-                    stayed = [np.abs(part).max(axis=1) > 0.9 for turn in turns for part in turn.parts]
-                    print(f"{'':40}{np.concatenate(stayed).sum()} nearly in place", flush=True)
+                    stayed = sum(in_place(part).sum() for turn in turns for part in turn.parts if part.size)
+                    print(f"{'':40}{stayed} nearly in place", flush=True)
+
+
+def in_place(turns: Floats) -> Any:
+    """Which columns some rotations leave nearly in place, or lay onto another."""
+    return np.abs(turns).max(axis=-1) > NEAR
+
+
+def turns(draws: int = 20_000, guesses: int = 300) -> None:
+    """What rotations of few columns leave, and what a guess finds if they are drawn until none is left."""
+    print(f"{'columns':>8}{'left nearly in place':>22}{'drawn again: the best guess finds':>36}")
+    for width in range(1, 13):
+        drawn = np.array([Turn.secret(width, f"{k:032}".encode()).parts[0] for k in range(draws)])
+        hiding = drawn[~in_place(drawn).any(axis=1)]
+        # who guesses a rotation turns what it found back by it
+        found = [in_place(hiding @ guess).mean() for guess in drawn[:guesses]] if len(hiding) else [1.0]
+        print(f"{width:8}{in_place(drawn).mean():22.1%}{max(found):36.1%}", flush=True)
 
 
 @contextmanager
@@ -130,14 +158,15 @@ def noting_turns() -> Iterator[list[Turn]]:
         yield found
 
 
-def of_normal_columns() -> Tables:
-    """Normal columns, in which nothing but the fixed-point grid can be found: four at every party."""
+def of_normal_columns(*widths: int) -> Tables:
+    """Normal columns, in which nothing but the fixed-point grid can be found: so many at every party."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((2000, 12))
-    y = np.where(X @ rng.standard_normal(12) > 0, 1.0, -1.0)
+    X = rng.standard_normal((2000, sum(widths)))
+    y = np.where(X @ rng.standard_normal(sum(widths)) > 0, 1.0, -1.0)
+    dealt = np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
     train = {
-        party: Table(party, tuple(f"c{4 * k + j}" for j in range(4)), X[:, 4 * k : 4 * k + 4].copy(), None)
-        for k, party in enumerate(PARTIES)
+        party: Table(party, tuple(f"c{j}" for j in mine), X[:, mine].copy(), None)
+        for party, mine in zip(PARTIES, dealt, strict=True)
     }
     return Tables("normal", train | {"bank": replace(train["bank"], y=y)}, None, ("bank",))
 
@@ -168,7 +197,7 @@ def say(data: str, name: str, audited: Audited) -> None:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("what", choices=["labels", "columns", "lattice"])
+    arguments.add_argument("what", choices=["labels", "columns", "lattice", "turns"])
     arguments.add_argument("--parties", type=int, nargs="+", default=[4, 8])
     arguments.add_argument("--sets", nargs="+", default=list(STEPS))
     arguments.add_argument("--epochs", type=int, default=None)
@@ -180,6 +209,8 @@ def main() -> None:
             labels(given.parties, given.epochs or 2)
         elif given.what == "columns":
             columns(given.sets, given.epochs or 30, given.modes)
+        elif given.what == "turns":
+            turns()
         else:
             lattice(given.epochs or 6, given.repeat)
 
