@@ -120,14 +120,22 @@ INLINE void add(word *sums, const word *rows, Py_ssize_t padded, const word *wei
         ((words *)sums)[g] = total[g];
 }
 
+/* ask for every line of memory that holds some bytes, which may begin in the middle of one */
+INLINE void ask_for(const char *bytes, Py_ssize_t count)
+{
+    for (Py_ssize_t k = 0; k < count; k += LINE)
+        __builtin_prefetch(bytes + k);
+    if (count)
+        __builtin_prefetch(bytes + count - 1);
+}
+
 INLINE void stretch(const Task *task, Py_ssize_t size, Py_ssize_t start, Py_ssize_t count)
 {
     Py_ssize_t padded = task->padded;
     word *vectors = task->room + STRETCH * padded, *sums = vectors + task->scored * padded;
     for (Py_ssize_t r = 0; r < count; r++) {
         if (start + r + AHEAD < task->count)
-            for (Py_ssize_t byte = 0; byte < task->width * size; byte += LINE)
-                __builtin_prefetch(task->table + task->rows[start + r + AHEAD] * task->pitch + byte);
+            ask_for(task->table + task->rows[start + r + AHEAD] * task->pitch, task->width * size);
         write_row(task, task->table + task->rows[start + r] * task->pitch, size, task->room + r * padded);
     }
     for (Py_ssize_t k = 0; k < task->scored; k++)
