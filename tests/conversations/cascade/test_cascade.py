@@ -240,11 +240,27 @@ def test_any_python_object_with_parameters_and_a_forward_call_is_a_model() -> No
 def test_a_model_that_runs_away_is_named_by_its_owner() -> None:
     setting = random_tables(parties=3, active=1, rows=100)
     long = replace(setting.train["party1"], X=1e10 * setting.train["party1"].X)
-    with pytest.raises(Diverged, match=r"party1: outputs of its model are not finite; use a smaller step"):
+    with pytest.raises(
+        Diverged, match=r"party1: outputs of its model are beyond 3e\+38; use a smaller step$"
+    ):
         run(
             replace(setting, train={**setting.train, "party1": long}, test=None),
             "asyrevel-gau",
             train={"epochs": 2, "step": 1e30},
+        )
+
+
+def test_what_runs_away_with_numbers_to_predict_says_that_their_unit_may_be_why() -> None:
+    setting = random_tables(parties=3, active=1, rows=100, regression=True)
+    far = replace(setting.train["party0"], y=1e3 * (setting.train["party0"].y + 5))
+    with pytest.raises(
+        Diverged, match="use a smaller step, or give the label in a unit in which it is about 1"
+    ):
+        run(
+            replace(setting, train={**setting.train, "party0": far}, test=None),
+            "asyrevel-gau",
+            train={"loss": "squared", "epochs": 20, "step": "auto"},
+            model={"kind": "mlp"},
         )
 
 

@@ -113,7 +113,9 @@ def replying_of(
         return Everything(head, codec, tuple(latest.outputs))
     downlinks = {client: codec.downlink(out) for client, out in latest.outputs.items()}
     answering = noisy or _answering(context, head)
-    return Answers(answering, latest.columns, downlinks, lambda client: seed_of(context, client))
+    return Answers(
+        answering, latest.columns, downlinks, lambda client: seed_of(context, client), context.loss
+    )
 
 
 def _differentiable_head(context: CascadeContext, head: Head) -> None:

@@ -21,12 +21,13 @@ from colonnade.arrays import Matrix, Numbers
 from colonnade.compress.protocol import Compressor, Plain
 from colonnade.compress.rows import Changes, Each, Late, Sending
 from colonnade.compress.topk import TopK
+from colonnade.conversations.cascade.diverged import check_size, ran_away
 from colonnade.conversations.cascade.outputs import outputs_of, send_rows
 from colonnade.conversations.cascade.settings import CascadeSettings
 from colonnade.conversations.cascade.walk import Walk
 from colonnade.conversations.context import Context
 from colonnade.data.table import Table
-from colonnade.errors import DeadlineExceeded, Diverged
+from colonnade.errors import DeadlineExceeded
 from colonnade.messages import (
     TOPIC_SHIFT,
     Announce,
@@ -177,7 +178,7 @@ class Client:
         # a new array: questions under way still refer to the old parameters
         state.w = self.optimizer.step(state.optimizer, state.w, gradient, self.rate(answered))
         if not np.isfinite(state.w).all():
-            raise Diverged(f"{self.context.me}: parameters are not finite; use a smaller step")
+            raise ran_away(f"{self.context.me}: parameters are not finite", self.context.loss)
 
     async def ask(self, number: int) -> Query:
         """Send the outputs for a batch of rows to the server; returns what the answer will need."""
@@ -200,9 +201,9 @@ class Client:
         return found
 
     def _check(self, outputs: Numbers) -> None:
-        """Say what has happened where a model has run away, before the server calls it no number."""
-        if not np.abs(outputs).max(initial=0) <= np.finfo(self.context.plan.settings.precision).max:
-            raise Diverged(f"{self.context.me}: outputs of its model are not finite; use a smaller step")
+        """Say what has happened where a model has run away, before the server refuses what it is sent."""
+        most = float(np.finfo(self.context.plan.settings.precision).max)
+        check_size(f"{self.context.me}: outputs of its model are", outputs, self.context.loss, most)
 
     async def serve_measurements(self, server: str, learning: asyncio.Task[None]) -> None:
         """Send the server the outputs of all rows, whenever it asks to measure; store the state at gates."""

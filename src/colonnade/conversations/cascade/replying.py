@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from colonnade.arrays import Numbers, Rows
 from colonnade.compress.rows import Sending
-from colonnade.errors import Diverged
+from colonnade.conversations.cascade.diverged import check_size
+from colonnade.losses import Loss
 from colonnade.optim.replies import Answering, Seed
 
 
@@ -48,13 +47,13 @@ class Answers:
     columns: Mapping[str, slice]  # of every client among the outputs of all
     downlinks: Mapping[str, Sending]
     seed: Callable[[str], Seed]
+    loss: Loss
 
     def replies(self, wave: Sequence[Question], rows: Rows, C: Numbers, y: Numbers) -> Iterator[Numbers]:
         for asked in wave:
             own, seed = self.columns[asked.client], (*self.seed(asked.client), asked.tag)
             values = self.answering.answer(C, own, asked.outputs, y, seed)
-            if not np.isfinite(values).all():
-                raise Diverged("the loss is not finite any more; use a smaller step")
+            check_size("what the server replies is", values, self.loss)
             yield self.downlinks[asked.client].pack(rows, values)
 
     def evaluations(self, outputs: Numbers) -> int:

@@ -21,6 +21,7 @@ from colonnade.arrays import Numbers, Rows
 from colonnade.compress.protocol import Plain
 from colonnade.compress.rows import Changes
 from colonnade.conversations.cascade.client import Client, Codec, keep_if_there
+from colonnade.conversations.cascade.diverged import ran_away
 from colonnade.conversations.cascade.latest import LatestOutputs
 from colonnade.conversations.cascade.outputs import receive_rows
 from colonnade.conversations.cascade.private import PrivateReplies
@@ -30,7 +31,7 @@ from colonnade.conversations.cascade.walk import Walk
 from colonnade.conversations.cascade.waves import Asked, Waves
 from colonnade.conversations.context import Context
 from colonnade.conversations.evaluate import Evaluation, Mark
-from colonnade.errors import Diverged, ProtocolError
+from colonnade.errors import ProtocolError
 from colonnade.messages import Announce, Measure, Reply, Topic, Upload, tag_of
 from colonnade.net.expect import finite, floats, said_by
 from colonnade.optim.optimizers import Optimizer
@@ -223,7 +224,7 @@ class Server:
             loss = self.evaluation.scribe.record(z, penalty, round(sent), when, mark)
         # a private run never ends early because of its loss: that it did would tell something of the labels
         if self.private is None and not loss < HOPELESS * max(self.start_loss, 1.0):
-            raise Diverged(f"the loss is {loss:.3g}, it began at {self.start_loss:.3g}; use a smaller step")
+            raise ran_away(f"the loss is {loss:.3g}, it began at {self.start_loss:.3g}", self.head.loss)
         return self.evaluation.over(loss, self.answered / self.per_epoch)
 
     async def _all_outputs(self, tag: int) -> tuple[float, float, list[list[Numbers]]]:
