@@ -19,7 +19,7 @@ from tests.deploy.companies import lay_out, settled, together
 from colonnade.deploy import commands, control, shares
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.rows import digests
-from colonnade.net.stream import tls
+from colonnade.net.stream import tls_channel
 
 MARKER = "MARKER-4711-ROW"
 # long enough that chance does not write them into some 100 kB of masked numbers
@@ -33,13 +33,13 @@ NETWORK = {"kind": "mlp", "hidden": [4], "outputs": 2, "server": {"kind": "mlp",
 def said(monkeypatch: pytest.MonkeyPatch) -> bytearray:
     """A record that grows by all that any party writes into TLS, before it is encrypted."""
     record = bytearray()
-    write = tls.TlsChannel.write
+    write = tls_channel.TlsChannel.write
 
-    def recorded(self: tls.TlsChannel, data: bytes) -> bool:
+    def recorded(self: tls_channel.TlsChannel, data: bytes) -> bool:
         record.extend(data)
         return write(self, data)
 
-    monkeypatch.setattr(tls.TlsChannel, "write", recorded)
+    monkeypatch.setattr(tls_channel.TlsChannel, "write", recorded)
     return record
 
 

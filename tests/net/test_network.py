@@ -43,7 +43,7 @@ from colonnade.errors import (
 from colonnade.messages import Backward, Piece, Stop
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.stream import tls
+from colonnade.net.stream import tls_channel
 from colonnade.net.stream.certificates import Credentials, issue
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.tls import STRANGERS
@@ -248,7 +248,7 @@ def test_a_second_process_of_a_peer_does_not_end_what_the_first_does(kind: str) 
 
 
 def test_a_flood_of_silent_connections_does_not_keep_a_peer_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls, "HANDSHAKE_S", 600.0)  # strangers are not outlived, they are turned away
+    monkeypatch.setattr(tls_channel, "HANDSHAKE_S", 600.0)  # strangers are not outlived, they are turned away
 
     async def main() -> None:
         where = addresses(PAIR)
@@ -292,7 +292,7 @@ for number in range(2**30):
 
 @pytest.mark.slow
 def test_twelve_hundred_strangers_a_second_do_not_keep_a_peer_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls, "HANDSHAKE_S", 600.0)  # strangers are not outlived, they are turned away
+    monkeypatch.setattr(tls_channel, "HANDSHAKE_S", 600.0)  # strangers are not outlived, they are turned away
 
     async def main() -> None:
         where = addresses(PAIR)

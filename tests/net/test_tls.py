@@ -19,11 +19,12 @@ from tests.patience import PATIENCE_S, until
 from colonnade.errors import CertificateError, ColonnadeError, OversizedMessage, PeerUnreachable
 from colonnade.messages import Piece
 from colonnade.net.endpoint import Endpoint
-from colonnade.net.stream import tls
+from colonnade.net.stream import tls_channel
 from colonnade.net.stream.certificates import Credentials, issue, make_authority
 from colonnade.net.stream.framing import prefix
 from colonnade.net.stream.tls import STRANGERS as STRANGERS_LIMIT
-from colonnade.net.stream.tls import TlsChannel, TlsEngine, _context
+from colonnade.net.stream.tls import TlsEngine, _context
+from colonnade.net.stream.tls_channel import TlsChannel
 from colonnade.net.stream.wire import NetworkWire
 
 Visit = Callable[[int], Awaitable[None]]
@@ -223,7 +224,7 @@ def test_many_silent_strangers_do_not_stop_a_run() -> None:
 def test_a_stranger_that_never_speaks_does_not_keep_a_party_from_closing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tls, "HANDSHAKE_S", 600.0)
+    monkeypatch.setattr(tls_channel, "HANDSHAKE_S", 600.0)
     visitors = []
 
     async def visit(port: int) -> None:
@@ -323,7 +324,7 @@ def test_a_stranger_that_is_gone_leaves_nothing_for_the_garbage_collector(
     visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection has tens of kilobytes of buffers, and in a large process the collector seldom comes."""
-    monkeypatch.setattr(tls, "HANDSHAKE_S", 600.0)  # nor is it left to the timer of its handshake
+    monkeypatch.setattr(tls_channel, "HANDSHAKE_S", 600.0)  # nor is it left to the timer of its handshake
 
     def channels() -> int:
         return sum(type(each) is TlsChannel for each in gc.get_objects())  # asks no object anything
