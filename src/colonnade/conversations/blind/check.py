@@ -74,7 +74,8 @@ def blind_notes(plan: Plan[Any]) -> list[str]:
         f"labels are blind: nobody but {plan.evaluator} learns theta, gradients or labels, unless an owner "
         f"and the party that deals for it collude (dealers: {helpers}); in the end {told}",
         f"{plan.evaluator} learns the total score of every row in every pass, and with as many passes as "
-        "there are columns how alike any two rows are; with a dealer's help it would learn columns",
+        "there are columns how alike any two rows are; with a dealer's help it would learn columns, and "
+        "those of an owner of fewer than six it may find alone (secure.scores = 'hidden' prevents that)",
     ]
 
 
