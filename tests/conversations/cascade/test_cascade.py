@@ -252,7 +252,9 @@ def test_a_model_that_runs_away_is_named_by_its_owner() -> None:
 
 def test_what_runs_away_with_numbers_to_predict_says_that_their_unit_may_be_why() -> None:
     setting = random_tables(parties=3, active=1, rows=100, regression=True)
-    far = replace(setting.train["party0"], y=1e3 * (setting.train["party0"].y + 5))
+    holder = setting.train["party0"]
+    assert holder.y is not None
+    far = replace(holder, y=1e3 * (holder.y + 5))
     with pytest.raises(
         Diverged, match="use a smaller step, or give the label in a unit in which it is about 1"
     ):
