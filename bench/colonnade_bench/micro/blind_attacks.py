@@ -50,10 +50,8 @@ MODES: dict[str, dict[str, Any]] = {
     "blind": {"labels": "blind"},
     "scores hidden": {"labels": "blind", "scores": "hidden"},
 }
-HEARD: dict[str, dict[str, Any]] = {
-    "clear": {"labels": "clear"},
-    "blind": {"labels": "blind"},
-    "never revealed": {"labels": "blind", "reveal": "never"},
+HEARD = {name: MODES[name] for name in ("clear", "blind")} | {
+    "never revealed": {"labels": "blind", "reveal": "never"}
 }
 
 
