@@ -117,6 +117,21 @@ def test_one_asker_of_some_blocks_has_the_total_of_their_scores_and_everybodys_s
         np.testing.assert_array_equal(parts, t @ whole[batch])
 
 
+@pytest.mark.parametrize(
+    ("kind", "width", "apart"),
+    [(np.int32, 15, 64), (np.int32, 16, 64), (np.int16, 9, 18), (np.int64, 8, 64), (np.int32, 0, 0)],
+)
+def test_rows_that_nearly_fill_a_line_of_memory_begin_one(kind: Any, width: int, apart: int) -> None:
+    rng = np.random.default_rng(width)
+    parts = [rng.integers(-9, 9, (rows, width)).astype(kind) for rows in (4, 0, 3)]
+    joined = Columns.joined([Columns(part) for part in parts])
+    np.testing.assert_array_equal(joined.values, np.concatenate(parts))
+    assert joined.values.dtype == kind
+    if width:
+        assert joined.values.strides == (apart, np.dtype(kind).itemsize)
+        assert apart != 64 or joined.values.ctypes.data % 64 == 0
+
+
 def test_words_of_a_lot_are_good_for_one_lot() -> None:
     trio, lot = Trio(words(np.random.default_rng(0), 5, 2)), lot_of([0, 1], [2])
     asked, owned = trio.asker.take(lot), trio.owner.take(lot)

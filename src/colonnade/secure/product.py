@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ COLUMNS = "columns"  # M, which veils columns: for P and T
 SCORED = "scored"  # v, which hides weights: for A and T
 ADDED = "added"  # a, which hides what is added: for A and T
 DEALT = "dealt"  # r, which hides what T deals: for P and T
+LINE = 64  # bytes of memory that a processor reads at once
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ class Columns:
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
         """Rows of the same columns, some after some."""
-        return Columns(np.concatenate([part.values for part in parts]))
+        values = [part.values for part in parts]
+        room = _in_lines(sum(map(len, values)), parts[0].width, np.result_type(*values))
+        return Columns(np.concatenate(values, out=room))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -245,6 +249,20 @@ class AskerLot:
         moved: Words = t - self.a[batch]
         moved.setflags(write=False)
         return moved
+
+
+def _in_lines(rows: int, width: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Room for rows that each begin a line of memory, where that takes no more than a quarter more of it.
+
+    Rows are gathered from anywhere, and a row that lies across two lines is waited for twice.
+    """
+    size = width * kind.itemsize
+    pitch = -(-size // LINE) * LINE
+    if pitch > 1.25 * size:
+        return np.empty((rows, width), dtype=kind)
+    room = np.empty(rows * pitch + LINE, dtype=np.uint8)
+    start = -room.ctypes.data % LINE
+    return room[start : start + rows * pitch].view(kind).reshape(rows, pitch // kind.itemsize)[:, :width]
 
 
 def cuts_of(widths: Iterable[int]) -> list[slice]:
