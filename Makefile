@@ -30,7 +30,7 @@ wheel: .venv/.ready-dev ## build the package, install it afresh, try it from two
 	build/wheel/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
 	.ci/try-wheel build/wheel/bin
 
-.venv/.ready: pyproject.toml setup.py bench/pyproject.toml constraints.txt src/colonnade/secure/_words.c
+.venv/.ready: pyproject.toml setup.py bench/pyproject.toml constraints.txt $(wildcard src/colonnade/*.h src/colonnade/*/_*.c)
 	$(PYTHON) -c 'import sys; sys.exit("Colonnade needs Python 3.11 or newer; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv .venv
 	$(INSTALL) . --editable ./bench

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from colonnade.arrays import Floats
-from colonnade.models.linear import DenseRows, SparseRows, rows_of, squared_norms
+from colonnade.models.linear import DenseRows, rows_of, squared_norms
+from colonnade.models.sparse import FlatRows, SparseRows
 
 
 def matrix(rng: np.random.Generator, n: int, d: int, density: float) -> Floats:
@@ -49,7 +50,7 @@ def test_dense_sparse_and_naive_agree_on_scores_gradient_and_values(
     part = (X if order is None else X[order])[start:end]
     dense, sparse = rows_of(X, order), rows_of(csr_array(X), order)
     assert isinstance(dense, DenseRows)
-    assert isinstance(sparse, SparseRows)
+    assert isinstance(sparse, SparseRows | FlatRows)
     for rows in (dense, sparse):
         scores, gradient = rows.scores(start, end, w), rows.gradient(start, end, theta)
         assert scores.shape == (end - start, *shape)

@@ -2,7 +2,7 @@
 
 Training reads rows in the order of a shuffle, so a block is shuffled once per epoch and a batch is a
 contiguous range of it. Nothing is gathered or copied per batch: a dense range is a view, and a sparse
-range is a slice of the row pointer over the same data. Both kernels release the interpreter lock.
+range (`sparse`) is a slice over the same data. All kernels release the interpreter lock.
 
 Dense rows are taken `SHARD` at a time, and gradients of shards are added in their order: whoever computes
 which shard, one worker or many, the sum is the same to the last bit. Columns may be single precision and lie
@@ -16,9 +16,10 @@ import mmap
 from typing import Protocol
 
 import numpy as np
-from scipy.sparse import _sparsetools, csr_array
+from scipy.sparse import csr_array
 
 from colonnade.arrays import Floats, Matrix, Rows
+from colonnade.models.sparse import SparseRows
 
 SHARD = 2**12
 """Rows of a dense block that one product takes."""
@@ -82,75 +83,11 @@ def _cuts(start: int, end: int) -> list[int]:
     return [start, *range((start // SHARD + 1) * SHARD, end, SHARD), end]
 
 
-class SparseRows:
-    """CSR rows through SciPy's compiled kernels.
-
-    They take absolute row pointers, so a range needs no new matrix; making one through the public
-    interface costs about twenty times the arithmetic of a batch of 256 rows.
-    """
-
-    def __init__(self, X: csr_array) -> None:
-        self._indptr = X.indptr
-        self._indices = X.indices
-        self._data = X.data
-        self._width = int(X.shape[1])
-
-    @classmethod
-    def gathered(cls, X: csr_array, order: Rows) -> SparseRows:
-        """The rows in the given order; quicker than to index the matrix, which checks the order again."""
-        rows = cls.__new__(cls)
-        rows._width = int(X.shape[1])
-        rows._indptr = np.zeros(len(order) + 1, dtype=X.indptr.dtype)
-        np.cumsum(np.diff(X.indptr)[order], out=rows._indptr[1:])
-        rows._indices = np.empty(rows._indptr[-1], dtype=X.indices.dtype)
-        rows._data = np.empty(rows._indptr[-1])
-        chosen = order.astype(X.indices.dtype)
-        _sparsetools.csr_row_index(
-            len(chosen), chosen, X.indptr, X.indices, X.data, rows._indices, rows._data
-        )
-        return rows
-
-    def scores(self, start: int, end: int, w: Floats) -> Floats:
-        n, pointers = end - start, self._indptr[start : end + 1]
-        if w.ndim == 1:
-            out = np.zeros(n)
-            _sparsetools.csr_matvec(n, self._width, pointers, self._indices, self._data, w, out)
-            return out
-        out = np.zeros((n, *w.shape[1:]))
-        _sparsetools.csr_matvecs(
-            n, self._width, w.shape[1], pointers, self._indices, self._data, w.ravel(), out.ravel()
-        )
-        return out
-
-    def gradient(self, start: int, end: int, theta: Floats) -> Floats:
-        n, pointers = end - start, self._indptr[start : end + 1]
-        # rows of X are columns of X', so the same arrays read as X' in CSC form
-        if theta.ndim == 1:
-            out = np.zeros(self._width)
-            _sparsetools.csc_matvec(self._width, n, pointers, self._indices, self._data, theta, out)
-            return out
-        out = np.zeros((self._width, *theta.shape[1:]))
-        _sparsetools.csc_matvecs(
-            self._width,
-            n,
-            theta.shape[1],
-            pointers,
-            self._indices,
-            self._data,
-            np.ascontiguousarray(theta).ravel(),
-            out.ravel(),
-        )
-        return out
-
-    def values(self, start: int, end: int) -> int:
-        return int(self._indptr[end] - self._indptr[start])
-
-
 def rows_of(X: Matrix, order: Rows | None = None) -> RowKernels:
     """The rows of a block, in the given order."""
     if isinstance(X, np.ndarray):
         return DenseRows(X if order is None else X.take(order, axis=0))  # half the time of X[order]
-    return SparseRows(X) if order is None else SparseRows.gathered(X, order)
+    return SparseRows(X) if order is None else SparseRows(X).in_order(order)
 
 
 def let_go(X: Floats) -> None:

@@ -1,28 +1,14 @@
-/* Products of rows of a table and words modulo 2^64, in one pass over the rows: see words.py, which has the same in
- * NumPy; tests/secure/test_words.py compares the two.
+/* Arithmetic of words modulo 2^64 in one pass over memory: products with rows of a table (words.py), and fixed-point
+ * numbers under masks and their totals (ring.py). Both have the same in NumPy; tests/secure/test_words.py and
+ * test_ring.py compare the two.
  *
  * Rows lie anywhere in the table, so most of the time would go by waiting for memory: rows that are to come are asked
  * for while others are multiplied. A stretch of rows at a time is written as words into a room near the processor,
  * where every block of columns begins a new vector and ends with zeros: no product has a rest.
  */
-#define Py_LIMITED_API 0x030B0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
+#include "../buffers.h"
 #include <stdlib.h>
-#include <string.h>
 
-/* one function for each kind of processor, chosen when the module is loaded */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#if __GNUC__ >= 12
-#define EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define EVERY_PROCESSOR __attribute__((target_clones("avx2", "default")))
-#endif
-#else
-#define EVERY_PROCESSOR
-#endif
-#define INLINE static inline __attribute__((always_inline))
 /* eight at once are no quicker where a processor can, and slow where it cannot */
 #define OF_FOUR(number) __attribute__((vector_size(4 * sizeof(number)), aligned(sizeof(number)), may_alias))
 
@@ -228,63 +214,153 @@ static const char *wrong_with(const Py_buffer *given, const Task *task)
     return NULL;
 }
 
+static const int FLAGS[] = {APART, READ, READ, WRITE, APART, WRITE, READ};
+
 static PyObject *products(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     Py_buffer given[ARGUMENTS];
-    int held = 0;
-    const char *wrong = NULL;
     (void)self;
     if (count != ARGUMENTS) {
         PyErr_SetString(PyExc_TypeError, "products needs seven arrays");
         return NULL;
     }
-    for (; held < ARGUMENTS; held++) {
-        int written = held == SCORES || held == SUMS;
-        int apart = held == TABLE || held == WEIGHTS;
-        int flags = (apart ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS) | (written ? PyBUF_WRITABLE : 0);
-        if (PyObject_GetBuffer(arguments[held], &given[held], flags) < 0)
-            break;
-    }
-    if (held == ARGUMENTS) {
-        Task task = {.table = given[TABLE].buf, .rows = given[ROWS].buf, .vectors = given[VECTORS].buf,
-                     .scores = given[SCORES].buf, .weights = given[WEIGHTS].buf, .sums = given[SUMS].buf,
-                     .cuts = given[CUTS].buf};
-        if (given[TABLE].ndim == 2 && given[ROWS].ndim == 1 && given[VECTORS].ndim == 2 && given[WEIGHTS].ndim == 3) {
-            task.width = given[TABLE].shape[1];
-            task.pitch = given[TABLE].strides[0];
-            task.size = given[TABLE].itemsize;
-            task.count = given[ROWS].shape[0];
-            task.scored = given[VECTORS].shape[0];
-            task.blocks = given[WEIGHTS].shape[0];
-            task.added = given[WEIGHTS].shape[1];
-            task.block_apart = given[WEIGHTS].strides[0];
-            task.vector_apart = given[WEIGHTS].strides[1];
-        }
-        wrong = wrong_with(given, &task);
-        if (wrong == NULL && !make_room(&task))
-            wrong = "there is no memory for some rows";
-        if (wrong == NULL) {
-            Py_BEGIN_ALLOW_THREADS
-            multiply(&task);
-            Py_END_ALLOW_THREADS
-        }
-        free(task.room);
-    }
-    int whole = held == ARGUMENTS;
-    while (held > 0)
-        PyBuffer_Release(&given[--held]);
-    if (!whole)
+    if (!hold(given, arguments, FLAGS, ARGUMENTS))
         return NULL;
-    if (wrong != NULL) {
-        PyErr_SetString(PyExc_ValueError, wrong);
+    Task task = {.table = given[TABLE].buf, .rows = given[ROWS].buf, .vectors = given[VECTORS].buf,
+                 .scores = given[SCORES].buf, .weights = given[WEIGHTS].buf, .sums = given[SUMS].buf,
+                 .cuts = given[CUTS].buf};
+    if (given[TABLE].ndim == 2 && given[ROWS].ndim == 1 && given[VECTORS].ndim == 2 && given[WEIGHTS].ndim == 3) {
+        task.width = given[TABLE].shape[1];
+        task.pitch = given[TABLE].strides[0];
+        task.size = given[TABLE].itemsize;
+        task.count = given[ROWS].shape[0];
+        task.scored = given[VECTORS].shape[0];
+        task.blocks = given[WEIGHTS].shape[0];
+        task.added = given[WEIGHTS].shape[1];
+        task.block_apart = given[WEIGHTS].strides[0];
+        task.vector_apart = given[WEIGHTS].strides[1];
+    }
+    const char *wrong = wrong_with(given, &task);
+    if (wrong == NULL && !make_room(&task))
+        wrong = "there is no memory for some rows";
+    if (wrong == NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        multiply(&task);
+        Py_END_ALLOW_THREADS
+    }
+    free(task.room);
+    release(given, ARGUMENTS);
+    return nothing_or(wrong);
+}
+
+/* Fixed-point numbers: `push` added to a small number leaves its fixed-point digits in the lowest bits. */
+
+enum { PUSHED, MASK, PIECE, MASKED };
+static const int MASKED_FLAGS[] = {READ, READ, WRITE};
+
+EVERY_PROCESSOR static int write_masked(const double *values, const word *mask, word *piece, Py_ssize_t count,
+                                        double push, double small)
+{
+    int large = 0;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        double pushed = values[k] + push;
+        word bits;
+        memcpy(&bits, &pushed, sizeof bits);
+        piece[k] = bits + mask[k];
+        large |= !(values[k] < small && values[k] > -small);
+    }
+    return !large;
+}
+
+static PyObject *masked(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    Py_buffer given[MASKED];
+    (void)self;
+    if (count != MASKED + 2) {
+        PyErr_SetString(PyExc_TypeError, "masked needs three arrays and two numbers");
         return NULL;
     }
-    Py_RETURN_NONE;
+    double push = PyFloat_AsDouble(arguments[MASKED]), small = PyFloat_AsDouble(arguments[MASKED + 1]);
+    if (PyErr_Occurred() || !hold(given, arguments, MASKED_FLAGS, MASKED))
+        return NULL;
+    int fits = given[PUSHED].itemsize == 8 && given[PUSHED].format[0] == 'd' && given[MASK].len >= given[PUSHED].len &&
+               given[PIECE].len == given[PUSHED].len;
+    int all_small = fits && write_masked(given[PUSHED].buf, given[MASK].buf, given[PIECE].buf,
+                                         given[PUSHED].len / (Py_ssize_t)sizeof(word), push, small);
+    release(given, MASKED);
+    return fits ? PyBool_FromLong(all_small) : nothing_or("the shapes do not fit each other");
+}
+
+/* a word of a message, which may begin at any byte */
+typedef word loose_word __attribute__((aligned(1), may_alias));
+
+EVERY_PROCESSOR static void add_words(word *total, const loose_word *piece, Py_ssize_t count)
+{
+    for (Py_ssize_t k = 0; k < count; k++)
+        total[k] += piece[k];
+}
+
+EVERY_PROCESSOR static int write_total(const word *total, double *out, Py_ssize_t count, double step, double widest)
+{
+    int wide = 0;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        out[k] = (double)(int64_t)total[k] * step;
+        wide |= out[k] > widest || out[k] < -widest;
+    }
+    return !wide;
+}
+
+/* add every array of a list to the words; 0 and an exception if one has another length */
+static int add_pieces(const Py_buffer *total, PyObject *pieces)
+{
+    Py_ssize_t count = PyList_Size(pieces);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        Py_buffer piece;
+        if (PyObject_GetBuffer(PyList_GetItem(pieces, k), &piece, READ) < 0)
+            return 0;
+        int fits = piece.itemsize == sizeof(word) && piece.len == total->len;
+        if (fits)
+            add_words(total->buf, piece.buf, piece.len / (Py_ssize_t)sizeof(word));
+        PyBuffer_Release(&piece);
+        if (!fits) {
+            PyErr_SetString(PyExc_ValueError, "a piece has another length");
+            return 0;
+        }
+    }
+    return count >= 0;
+}
+
+enum { TOTAL, OUT, TOTALLED };
+static const int TOTAL_FLAGS[] = {WRITE, WRITE};
+
+static PyObject *totalled(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    Py_buffer given[TOTALLED];
+    (void)self;
+    if (count != TOTALLED + 3) {
+        PyErr_SetString(PyExc_TypeError, "totalled needs two arrays, a list of arrays and two numbers");
+        return NULL;
+    }
+    double step = PyFloat_AsDouble(arguments[TOTALLED + 1]), widest = PyFloat_AsDouble(arguments[TOTALLED + 2]);
+    if (PyErr_Occurred() || !hold(given, arguments, TOTAL_FLAGS, TOTALLED))
+        return NULL;
+    PyObject *result = NULL;
+    if (given[TOTAL].itemsize != sizeof(word) || given[OUT].len != given[TOTAL].len)
+        PyErr_SetString(PyExc_ValueError, "the shapes do not fit each other");
+    else if (add_pieces(&given[TOTAL], arguments[TOTALLED]))
+        result = PyBool_FromLong(write_total(given[TOTAL].buf, given[OUT].buf,
+                                             given[TOTAL].len / (Py_ssize_t)sizeof(word), step, widest));
+    release(given, TOTALLED);
+    return result;
 }
 
 static PyMethodDef methods[] = {
     {"products", (PyCFunction)(void (*)(void))products, METH_FASTCALL,
      "products(table, rows, vectors, scores, weights, sums, cuts): writes scores and sums."},
+    {"masked", (PyCFunction)(void (*)(void))masked, METH_FASTCALL,
+     "masked(values, mask, piece, push, small): writes the piece; False if a value is not small."},
+    {"totalled", (PyCFunction)(void (*)(void))totalled, METH_FASTCALL,
+     "totalled(total, out, pieces, step, widest): adds the pieces to the total and writes out; False if it is too wide."},
     {NULL, NULL, 0, NULL},
 };
 

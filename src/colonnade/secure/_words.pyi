@@ -1,6 +1,8 @@
-from colonnade.arrays import Rows, Words
+from colonnade.arrays import Floats, Rows, Words
 from colonnade.secure.words import Table
 
 def products(
     table: Table, rows: Rows, vectors: Words, scores: Words, weights: Words, sums: Words, cuts: Rows
 ) -> None: ...
+def masked(values: Floats, mask: Words, piece: Words, push: float, small: float) -> bool: ...
+def totalled(total: Words, out: Floats, pieces: list[Words], step: float, widest: float) -> bool: ...

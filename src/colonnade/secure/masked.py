@@ -46,14 +46,13 @@ class MaskedSum:
     async def collect(self, piece: N, *, tag: int) -> N:
         share = self._masked(piece, tag)
         pieces = await self._net.gather(Piece, tag, values=words(share.size))
-        for received in pieces.values():
-            share += received.values
+        received = [each.values for each in pieces.values()]
         if is_words(piece):
-            return share.reshape(piece.shape)
-        total = ring.decode(share).reshape(piece.shape)
-        if ring.too_wide(total):
+            return sum(received, share).reshape(piece.shape)
+        total = ring.total_of(share, received)
+        if total is None:
             raise no_sum(pieces, tag)
-        return total
+        return total.reshape(piece.shape)
 
     async def settle(self) -> None:
         """Return at once: no sum of others needs this party."""
@@ -67,6 +66,7 @@ class MaskedSum:
     def _masked(self, piece: Floats | Words, tag: int) -> Words:
         """The piece as elements of the ring, with all masks of this tag added or subtracted."""
         self._used.use(tag)
-        share = (piece + ring.OFFSET if is_words(piece) else ring.offset(piece, self._parties)).ravel()
-        share += self._masks.of(tag, share.size)
-        return share
+        mask = self._masks.of(tag, piece.size)
+        if is_words(piece):
+            return (piece + ring.OFFSET).ravel() + mask
+        return ring.masked(piece, mask, self._parties)

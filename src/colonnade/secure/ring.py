@@ -13,14 +13,19 @@ import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.errors import FixedPointOverflow
+from colonnade.secure import words
+
+if words.COMPILED:
+    from colonnade.secure import _words
 
 FRACTION_BITS = 32
 STEP = 2.0**-FRACTION_BITS
 _SCALE = 2.0**FRACTION_BITS
 # added to a small number, it pushes the bits below the fixed-point step out of a float, to the nearest even;
 # it is an array, as a plain number would be made one for every sum
-_PUSH: Floats = np.array(1.5 * 2.0 ** (52 - FRACTION_BITS))
-_SMALL_SQUARE = 2.0 ** (2 * (50 - FRACTION_BITS))
+_PUSH_BY = 1.5 * 2.0 ** (52 - FRACTION_BITS)
+_PUSH: Floats = np.array(_PUSH_BY)
+_SMALL = 2.0 ** (50 - FRACTION_BITS)
 
 _WORD = np.dtype(np.uint64)
 
@@ -50,7 +55,7 @@ def encode(values: Floats, q: int) -> Words:
 def offset(values: Floats, q: int) -> Words:
     """The same plus `OFFSET`, which is quicker: for who has something to add anyway, less `OFFSET`."""
     square = np.vdot(values, values)  # bounds every value with one look at each; NaN is never smaller
-    if square < _SMALL_SQUARE:
+    if square < _SMALL**2:
         pushed: Floats = values + _PUSH  # as `rint` below, in half the time
         return pushed.view(_WORD)
     if not square < limit(q) ** 2 and not (largest := np.abs(values).max()) < limit(q):
@@ -65,6 +70,36 @@ def offset(values: Floats, q: int) -> Words:
     words: Words = scaled.astype(np.int64).view(np.uint64)
     words += OFFSET
     return words
+
+
+def masked(values: Floats, mask: Words, q: int) -> Words:
+    """The values as fixed-point numbers plus a mask of as many words or more, from which `OFFSET` was taken.
+
+    >>> masked(np.array([1.5]), np.array([7], dtype=np.uint64) - OFFSET, q=2).tolist()
+    [6442450951]
+    """
+    if words.COMPILED and values.flags.c_contiguous:
+        piece = np.empty(values.size, dtype=_WORD)
+        if _words.masked(values, mask, piece, _PUSH_BY, _SMALL):
+            return piece
+    piece = offset(values, q).ravel()
+    piece += mask[: piece.size]
+    return piece
+
+
+def total_of(share: Words, pieces: list[Words]) -> Floats | None:
+    """The total of all pieces and the share, which is used up; None if it is wider than any can be.
+
+    >>> total_of(encode(np.array([1.5]), q=2), [encode(np.array([-2.0]), q=2)])
+    array([-0.5])
+    """
+    if words.COMPILED:
+        total = np.empty(share.size)
+        return total if _words.totalled(share, total, pieces, STEP, WIDEST) else None
+    for piece in pieces:
+        share += piece
+    total = decode(share)
+    return None if too_wide(total) else total
 
 
 def decode(ring: Words) -> Floats:

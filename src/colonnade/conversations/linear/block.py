@@ -19,6 +19,7 @@ from colonnade.engines.engine import INLINE, Engine
 from colonnade.job import MEMORY
 from colonnade.models.linear import RowKernels
 from colonnade.models.shuffled import ShuffledRows
+from colonnade.models.sparse import SparseRows
 from colonnade.optim.estimators import Estimator, Sgd
 from colonnade.regularizers import Penalty
 
@@ -72,7 +73,10 @@ class Block:
     def _in_order(self, epoch: int) -> RowKernels:
         schedule = self._schedule
         if schedule.blocks == 1:
-            return self._engine.rows(self.X, schedule.order(epoch))
+            whole = schedule.order(epoch)
+            if isinstance(self.all_rows, SparseRows):  # they keep what another order needs again
+                return self.all_rows.in_order(whole)
+            return self._engine.rows(self.X, whole)
         # dominators may be in different blocks, and a window reaches into the next
         most = len(schedule.dominators) + 1
         size = schedule.block_size

@@ -1,0 +1,82 @@
+"""Sparse rows: compiled kernels and SciPy's give the same numbers to the last bit, in every order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from colonnade.models import sparse
+from colonnade.models.sparse import FlatRows, SparseRows
+
+pytestmark = pytest.mark.skipif(not sparse.COMPILED, reason="no compiler made _rows")
+
+
+def table(rng: np.random.Generator, n: int, d: int, density: float, *, ones: bool) -> csr_array:
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < density)
+    return csr_array((X != 0).astype(float) if ones else X)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(1, 40),
+    d=st.sampled_from([1, 2, 7, 30, 70_000]),
+    density=st.sampled_from([0.0, 0.05, 0.3, 1.0]),
+    ones=st.booleans(),
+    wide=st.booleans(),
+    classes=st.sampled_from([(), (1,), (3,)]),
+    seed=st.integers(0, 2**32),
+)
+def test_compiled_kernels_give_what_scipy_gives(
+    n: int, d: int, density: float, ones: bool, wide: bool, classes: tuple[int, ...], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = table(rng, n, d, density if d < 1000 else 1e-4, ones=ones)
+    if wide:
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    order = rng.permutation(n)
+    theirs, ours = SparseRows(X)._gathered(order), SparseRows(X).in_order(order)
+    assert isinstance(ours, FlatRows)
+    start, end = np.sort(rng.integers(0, n + 1, 2)).tolist()
+    w, theta = rng.standard_normal((d, *classes)), rng.standard_normal((end - start, *classes))
+    assert ours.scores(start, end, w).tolist() == theirs.scores(start, end, w).tolist()
+    assert ours.gradient(start, end, theta).tolist() == theirs.gradient(start, end, theta).tolist()
+    assert ours.values(start, end) == theirs.values(start, end)
+
+
+def test_an_order_of_an_order_is_an_order_of_all() -> None:
+    rng = np.random.default_rng(0)
+    X = table(rng, 50, 9, 0.3, ones=False)
+    first, second, w = rng.permutation(50), rng.permutation(50), rng.standard_normal(9)
+    rows = FlatRows.made(X.indptr, X.indices, X.data, 9).in_order(first).in_order(second)
+    np.testing.assert_allclose(rows.scores(0, 50, w), (X @ w)[first[second]], rtol=1e-12)
+
+
+def test_some_rows_are_gathered_and_not_all_moved() -> None:
+    X = csr_array(np.eye(4))
+    assert isinstance(SparseRows(X).in_order(np.array([2, 0])), SparseRows)
+
+
+def test_without_a_compiler_scipy_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse, "COMPILED", False)
+    rows = SparseRows(csr_array(np.diag([1.0, 2.0, 3.0]))).in_order(np.array([2, 0, 1]))
+    assert isinstance(rows, SparseRows)
+    assert rows.scores(0, 3, np.ones(3)).tolist() == [3.0, 1.0, 2.0]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    rows = FlatRows.made(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), 2)
+    with pytest.raises(ValueError, match="do not fit"):
+        rows.scores(0, 3, np.ones(2))
+    with pytest.raises(ValueError, match="do not fit"):
+        rows.scores(0, 2, np.ones(3))
+    with pytest.raises(ValueError, match="do not fit"):
+        rows.gradient(0, 2, np.ones(1))
+    with pytest.raises(ValueError, match="no such row"):
+        rows.in_order(np.array([0, 2]))
+    with pytest.raises(ValueError, match="no room"):
+        rows.in_order(np.array([0, 1] * 4))
+    with pytest.raises(ValueError, match="columns that it does not have"):
+        FlatRows.made(np.array([0, 1]), np.array([2]), np.ones(1), 2)
