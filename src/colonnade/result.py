@@ -102,7 +102,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     data: Described = Described()
     converged: bool | None = None  # whether the loss had stopped falling; None: nobody asked
     chosen: dict[str, float] = {}  # settings that the data decided: sigma and l2 of a kernel machine
-    compiled: bool | None = None  # whether compiled code multiplied words (`secure.words`); None: not noted
+    compiled: bool | None = None  # whether compiled code did what NumPy does otherwise; None: not noted
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""

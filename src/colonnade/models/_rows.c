@@ -90,33 +90,34 @@ static void write_gradient(const Task *task, const double *theta, double *gradie
         multiply_sized(task, theta, gradient, 1, 4);
 }
 
-/* the arrays of a table, which every function here is given first, and what follows them */
-enum { POINTERS, NUMBERS_ROWS, COLUMNS, NUMBERS, TABLE, FROM = TABLE, TO, ARRAYS };
-
 static int is(const Py_buffer *array, Py_ssize_t size, const char *kinds)
 {
     const char *format = array->format;
     return array->itemsize == size && format != NULL && format[0] && strchr(kinds, format[0]) && !format[1];
 }
 
-/* what is wrong with a table, or NULL; that its numbers say rows and columns that exist is its maker's to see */
-static const char *wrong_with(const Py_buffer *given, Py_ssize_t size, int ones)
+/* what is wrong with the arrays of a table, or NULL; that its columns exist is its maker's to see */
+static const char *wrong_with(const Py_buffer *pointers, const Py_buffer *columns, const Py_buffer *numbers)
 {
-    Py_ssize_t count = given[COLUMNS].shape[0];
-    const int64_t *pointers = given[POINTERS].buf;
-    if (!is(&given[POINTERS], 8, "lq") || !is(&given[NUMBERS_ROWS], 4, "i") || (size != 2 && size != 4) ||
-        !is(&given[COLUMNS], size, size == 2 ? "H" : "i") || !is(&given[NUMBERS], 8, "d"))
+    Py_ssize_t size = columns->itemsize, count = columns->shape[0];
+    const int64_t *begin = pointers->buf;
+    if (!is(pointers, 8, "lq") || (size != 2 && size != 4) || !is(columns, size, size == 2 ? "H" : "i") ||
+        !is(numbers, 8, "d"))
         return "a table has other arrays than are due";
-    if (given[NUMBERS_ROWS].shape[0] != count || (!ones && given[NUMBERS].shape[0] != count) ||
-        given[POINTERS].shape[0] < 1 || pointers[0] < 0 || pointers[given[POINTERS].shape[0] - 1] > count)
+    if ((numbers->shape[0] && numbers->shape[0] != count) || pointers->shape[0] < 1 || begin[0] < 0 ||
+        begin[pointers->shape[0] - 1] > count)
         return "the table is not whole";
     return NULL;
 }
+
+enum { POINTERS, NUMBERS_ROWS, COLUMNS, NUMBERS, FROM, TO, ARRAYS };
 
 static const char *wrong_with_product(const Py_buffer *given, const Task *task, int gradient)
 {
     const Py_buffer *from = &given[FROM], *to = &given[TO];
     Py_ssize_t rows = given[POINTERS].shape[0] - 1;
+    if (!is(&given[NUMBERS_ROWS], 4, "i") || given[NUMBERS_ROWS].shape[0] != given[COLUMNS].shape[0])
+        return "the table is not whole";
     if (!is(from, 8, "d") || !is(to, 8, "d") || from->ndim < 1 || from->ndim > 2 || from->ndim != to->ndim ||
         (from->ndim == 2 && from->shape[1] != to->shape[1]))
         return "the shapes do not fit each other";
@@ -143,7 +144,7 @@ static PyObject *product(PyObject *const *arguments, Py_ssize_t count, int gradi
     Task task = {.pointers = given[POINTERS].buf, .rows = given[NUMBERS_ROWS].buf, .columns = given[COLUMNS].buf,
                  .size = given[COLUMNS].itemsize, .numbers = ones ? NULL : given[NUMBERS].buf, .start = start,
                  .end = end, .classes = given[FROM].ndim > 1 ? given[FROM].shape[1] : 1, .width = width};
-    const char *wrong = wrong_with(given, task.size, ones);
+    const char *wrong = wrong_with(&given[POINTERS], &given[COLUMNS], &given[NUMBERS]);
     if (wrong == NULL)
         wrong = wrong_with_product(given, &task, gradient);
     if (wrong == NULL) {
@@ -222,36 +223,39 @@ static void move_all(const Move *task, Py_ssize_t size)
         move(task, 4, 0);
 }
 
-enum { ORDER = TABLE, NEW, MOVED = NEW + TABLE };
+enum { OLD_POINTERS, OLD_COLUMNS, OLD_NUMBERS, ORDER, NEW_POINTERS, NEW_ROWS, NEW_COLUMNS, NEW_NUMBERS, MOVED };
 
-/* what is wrong with a move, or NULL; `total` becomes how many numbers the rows have */
-static const char *wrong_with_move(const Py_buffer *given, const Move *task, int ones)
+/* what is wrong with a move, or NULL */
+static const char *wrong_with_move(const Py_buffer *given, const Move *task)
 {
-    Py_ssize_t rows = given[POINTERS].shape[0] - 1, size = given[COLUMNS].itemsize;
+    Py_ssize_t rows = given[OLD_POINTERS].shape[0] - 1;
     int64_t total = 0;
-    const char *wrong = wrong_with(given, size, ones);
+    const char *wrong = wrong_with(&given[OLD_POINTERS], &given[OLD_COLUMNS], &given[OLD_NUMBERS]);
     if (wrong == NULL)
-        wrong = wrong_with(&given[NEW], size, ones);
+        wrong = wrong_with(&given[NEW_POINTERS], &given[NEW_COLUMNS], &given[NEW_NUMBERS]);
     if (wrong != NULL)
         return wrong;
-    if (!is(&given[ORDER], 8, "lq") || given[NEW + POINTERS].shape[0] != task->count + 1)
+    if (!is(&given[ORDER], 8, "lq") || !is(&given[NEW_ROWS], 4, "i") ||
+        given[NEW_POINTERS].shape[0] != task->count + 1 || given[NEW_ROWS].shape[0] != given[NEW_COLUMNS].shape[0] ||
+        given[NEW_COLUMNS].itemsize != given[OLD_COLUMNS].itemsize ||
+        (given[NEW_NUMBERS].shape[0] == 0) != (given[OLD_NUMBERS].shape[0] == 0))
         return "the shapes do not fit each other";
     for (Py_ssize_t r = 0; r < rows; r++)
         if (task->pointers[r] > task->pointers[r + 1])
             return "the table is not whole";
-    if (task->pointers[rows] + FEW > given[COLUMNS].shape[0])
+    if (task->pointers[rows] + FEW > given[OLD_COLUMNS].shape[0])
         return "the table has no room at its end";
     for (Py_ssize_t r = 0; r < task->count; r++) {
         if (task->order[r] < 0 || task->order[r] >= rows)
             return "the table has no such row";
         total += task->pointers[task->order[r] + 1] - task->pointers[task->order[r]];
     }
-    return total + FEW > given[NEW + COLUMNS].shape[0] ? "the new table has no room at its end" : NULL;
+    return total + FEW > given[NEW_COLUMNS].shape[0] ? "the new table has no room at its end" : NULL;
 }
 
 static PyObject *put_in_order(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    static const int flags[] = {READ, READ, READ, READ, READ, WRITE, WRITE, WRITE, WRITE};
+    static const int flags[] = {READ, READ, READ, READ, WRITE, WRITE, WRITE, WRITE};
     Py_buffer given[MOVED];
     (void)self;
     if (count != MOVED) {
@@ -260,17 +264,16 @@ static PyObject *put_in_order(PyObject *self, PyObject *const *arguments, Py_ssi
     }
     if (!hold(given, arguments, flags, MOVED))
         return NULL;
-    int ones = given[NUMBERS].shape[0] == 0;
-    Move task = {.pointers = given[POINTERS].buf, .columns = given[COLUMNS].buf,
-                 .numbers = ones ? NULL : given[NUMBERS].buf, .order = given[ORDER].buf,
-                 .count = given[ORDER].shape[0], .new_pointers = given[NEW + POINTERS].buf,
-                 .new_rows = given[NEW + NUMBERS_ROWS].buf, .new_columns = given[NEW + COLUMNS].buf,
-                 .new_numbers = given[NEW + NUMBERS].buf};
-    memset(task.new_pointers, 0, (size_t)given[NEW + POINTERS].len);
-    const char *wrong = wrong_with_move(given, &task, ones);
+    Move task = {.pointers = given[OLD_POINTERS].buf, .columns = given[OLD_COLUMNS].buf,
+                 .numbers = given[OLD_NUMBERS].shape[0] ? given[OLD_NUMBERS].buf : NULL,
+                 .order = given[ORDER].buf, .count = given[ORDER].shape[0], .new_pointers = given[NEW_POINTERS].buf,
+                 .new_rows = given[NEW_ROWS].buf, .new_columns = given[NEW_COLUMNS].buf,
+                 .new_numbers = given[NEW_NUMBERS].buf};
+    memset(task.new_pointers, 0, (size_t)given[NEW_POINTERS].len);
+    const char *wrong = wrong_with_move(given, &task);
     if (wrong == NULL) {
         Py_BEGIN_ALLOW_THREADS
-        move_all(&task, given[COLUMNS].itemsize);
+        move_all(&task, given[OLD_COLUMNS].itemsize);
         Py_END_ALLOW_THREADS
     }
     release(given, MOVED);
@@ -283,7 +286,7 @@ static PyMethodDef methods[] = {
     {"gradient", (PyCFunction)(void (*)(void))gradient, METH_FASTCALL,
      "gradient(pointers, rows, columns, numbers, theta, out, start, end, width): writes the sum of rows times theta."},
     {"put_in_order", (PyCFunction)(void (*)(void))put_in_order, METH_FASTCALL,
-     "put_in_order(pointers, rows, columns, numbers, order, and the same four of the new table): writes these."},
+     "put_in_order(pointers, columns, numbers, order, and the four arrays of the new table): writes these."},
     {NULL, NULL, 0, NULL},
 };
 

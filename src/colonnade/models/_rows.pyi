@@ -3,7 +3,6 @@ from colonnade.models.sparse import Columns, Pointers, RowNumbers
 
 def put_in_order(
     pointers: Pointers,
-    rows: RowNumbers,
     columns: Columns,
     numbers: Floats,
     order: Rows,

@@ -8,6 +8,8 @@ compiler was there, SciPy's kernels do both. All release the interpreter lock.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import _sparsetools, csr_array
@@ -22,7 +24,7 @@ else:
     COMPILED = True
 
 ROOM = 4
-"""Numbers for which there is room at the end of a `FlatRows`: so many are moved at once, needed or not."""
+"""Numbers for which there is room at the end of an array: so many are moved at once, needed or not."""
 
 Pointers = NDArray[np.int64]
 RowNumbers = NDArray[np.int32]
@@ -41,20 +43,20 @@ class SparseRows:
         self._indices = X.indices
         self._data = X.data
         self._width = int(X.shape[1])
-        self._flat: FlatRows | None = None
+        self._lasting: Lasting | None = None
 
     def in_order(self, order: Rows) -> SparseRows | FlatRows:
         """The rows in the given order. All of them are asked for again in others; a part of them is not."""
         if not COMPILED or len(order) < len(self._indptr) - 1 or self._data.dtype != np.float64:
             return self._gathered(order)
-        if self._flat is None:
-            self._flat = FlatRows.made(self._indptr, self._indices, self._data, self._width)
-        return self._flat.in_order(order)
+        if self._lasting is None:
+            self._lasting = Lasting.made(self._indptr, self._indices, self._data, self._width)
+        return self._lasting.in_order(order)
 
     def _gathered(self, order: Rows) -> SparseRows:
         """The rows in the given order; quicker than to index the matrix, which checks the order again."""
         rows = SparseRows.__new__(SparseRows)
-        rows._width, rows._flat = self._width, None
+        rows._width, rows._lasting = self._width, None
         rows._indptr = np.zeros(len(order) + 1, dtype=self._indptr.dtype)
         np.cumsum(np.diff(self._indptr)[order], out=rows._indptr[1:])
         rows._indices = np.empty(rows._indptr[-1], dtype=self._indices.dtype)
@@ -101,27 +103,27 @@ class SparseRows:
         return int(self._indptr[end] - self._indptr[start])
 
 
-class FlatRows:
-    """Rows as four arrays for `_rows.c`: where each begins, and of every number its row, column and value.
+@dataclass(frozen=True)
+class Lasting:
+    """All rows of a party as `_rows.c` reads them: where each begins, and column and value of every number.
 
-    The last three have `ROOM` at their end. Where all values are one, as in columns that say yes or no, there
+    The last two have `ROOM` at their end. Where all values are one, as in columns that say yes or no, there
     are none.
     """
 
-    def __init__(
-        self, pointers: Pointers, rows: RowNumbers, columns: Columns, numbers: Floats, width: int
-    ) -> None:
-        self._table = pointers, rows, columns, numbers
-        self._width = width
+    pointers: Pointers
+    columns: Columns
+    numbers: Floats
+    width: int
 
     @classmethod
     def made(
         cls, indptr: NDArray[np.integer], indices: NDArray[np.integer], data: Floats, width: int
-    ) -> FlatRows:
+    ) -> Lasting:
         """The rows of a CSR matrix."""
         count = int(indptr[-1])
-        # the kernels trust these: they would read or write elsewhere
         used = indices[:count]
+        # the kernels trust these: they would read or write elsewhere
         if len(used) < count or (count and not 0 <= used.min() <= used.max() < width):
             raise ValueError("a sparse matrix names columns that it does not have")
         room = count + ROOM
@@ -131,21 +133,30 @@ class FlatRows:
         numbers = np.zeros(0 if ones else room)
         if not ones:
             numbers[:count] = data[:count]
-        rows = np.zeros(room, dtype=np.int32)
-        rows[:count] = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-        return cls(indptr.astype(np.int64), rows, columns, numbers, width)
+        return cls(indptr.astype(np.int64), columns, numbers, width)
 
     def in_order(self, order: Rows) -> FlatRows:
         """The rows in the given order, which names each once at the most."""
-        _, rows, columns, numbers = self._table
-        pointers = np.empty(len(order) + 1, dtype=np.int64)
-        new = pointers, np.empty_like(rows), np.empty_like(columns), np.empty_like(numbers)
-        compiled.put_in_order(*self._table, order, *new)
-        return FlatRows(*new, self._width)
+        pointers, rows = np.empty(len(order) + 1, np.int64), np.empty(len(self.columns), np.int32)
+        columns, numbers = np.empty_like(self.columns), np.empty_like(self.numbers)
+        compiled.put_in_order(
+            self.pointers, self.columns, self.numbers, order, pointers, rows, columns, numbers
+        )
+        return FlatRows(pointers, rows, columns, numbers, self.width)
+
+
+class FlatRows:
+    """Rows in an order, with the row of every number beside it, which lets `_rows.c` do without rows."""
+
+    def __init__(
+        self, pointers: Pointers, rows: RowNumbers, columns: Columns, numbers: Floats, width: int
+    ) -> None:
+        self._table = pointers, rows, columns, numbers
+        self._width = width
 
     def scores(self, start: int, end: int, w: Floats) -> Floats:
         out = np.empty((end - start, *w.shape[1:]))
-        compiled.scores(*self._table, w, out, start, end, self._width)
+        compiled.scores(*self._table, np.ascontiguousarray(w), out, start, end, self._width)
         return out
 
     def gradient(self, start: int, end: int, theta: Floats) -> Floats:

@@ -13,12 +13,13 @@ from colonnade import __version__
 from colonnade.conversations.pooling import Pooled
 from colonnade.data.described import with_parties
 from colonnade.job.plan import Plan
+from colonnade.models import sparse
 from colonnade.privacy.labels import delta_of
 from colonnade.result import Cost, Described, Moment, Privacy, Result, Staleness
 from colonnade.run.notes import leaks, notes
 from colonnade.run.party import Share
 from colonnade.run.registry import CONVERSATIONS
-from colonnade.secure.words import COMPILED
+from colonnade.secure import words
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def result_of(source: Source, plan: Plan[Any], shares: dict[str, Share], pooled:
         world=plan.world,
         seed=plan.seed,
         version=__version__,
-        compiled=COMPILED,
+        compiled=words.COMPILED and sparse.COMPILED,
         step={party: share.step for party, share in shares.items()},
         metrics={"train_loss": train_loss, **beside, **others},
         pooled=pooled.metrics if pooled is not None else {},
