@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "ids",
     multiple=True,
     help="The column by which rows of several files belong together; where they call it differently once for "
-    "each FILE, in their order.",
+    "each FILE, in their order. Not needed where only one can be meant.",
 )
 @click.option("--parties", type=click.IntRange(min=1), help="One FILE: split its columns over so many.")
 @click.option("--blind", is_flag=True, help="Nobody but its holder learns the label; three parties or more.")
@@ -73,7 +73,7 @@ def new(
     if len(ids) not in (0, 1, len(files)):
         raise DataError(f"--id: {len(ids)} columns for {len(files)} files; give one, or one for each file")
     surveys = [Survey.of(path) for path in files]
-    joined_by = ids * len(files) if len(ids) == 1 else ids
+    joined_by = ids * len(files) if len(ids) == 1 else ids or _evident_ids(surveys)
     found = {
         str(survey.path): survey.found(joined_by[k] if joined_by else None)
         for k, survey in enumerate(surveys)
@@ -88,7 +88,7 @@ def new(
     names = _names(files) if len(files) > 1 else {}
     joining = Joining.of(surveys, joined_by)
     if joining.said and not as_json:
-        click.echo(f"ids:     {joining.said}")
+        click.echo(f"ids:     {joining.said}" if ids else f"ids:     '{joined_by[0]}': {joining.said}")
     text = _job(surveys, names, holder, label, joining, parties or 2, blind, out)
     out.write_text(text, encoding="utf-8")
     if as_json:
@@ -116,6 +116,18 @@ def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
         which = " and ".join(str(survey.path) for survey in holders)
         raise DataError(f"--label: {which} have '{label}'; remove it from all files but one")
     return holders[0]
+
+
+def _evident_ids(surveys: Sequence[Survey]) -> tuple[str, ...]:
+    """The id of every file where nobody need be asked: one column can be it, and most of its ids are common."""
+    from colonnade.data.keys import best_rule
+    from colonnade.data.survey import id_candidates
+
+    if len(surveys) < 2 or len(same := id_candidates(surveys)) != 1:
+        return ()
+    ids = [each.ids(same[0]) for each in surveys]
+    _, common = best_rule(ids)
+    return tuple(same * len(surveys)) if 2 * common > min(map(len, ids)) else ()
 
 
 def _check_ids(surveys: Sequence[Survey], ids: Sequence[str]) -> None:
