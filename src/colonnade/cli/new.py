@@ -119,7 +119,7 @@ def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
 
 
 def _evident_ids(surveys: Sequence[Survey]) -> tuple[str, ...]:
-    """The id of every file where nobody need be asked: one column can be it, and most of its ids are common."""
+    """The id of every file where nobody need be asked: one column can be it, most ids are common."""
     from colonnade.data.keys import best_rule
     from colonnade.data.survey import id_candidates
 
