@@ -25,14 +25,20 @@ static void release(Py_buffer *given, int held)
         PyBuffer_Release(&given[--held]);
 }
 
-/* hold so many arrays, each as its flags say; 0 and an exception if one cannot be had */
+/* hold so many arrays, each as its flags say; 0 and an exception if one cannot be had, or is a single number */
 static int hold(Py_buffer *given, PyObject *const *arguments, const int *flags, int count)
 {
-    for (int held = 0; held < count; held++)
+    for (int held = 0; held < count; held++) {
         if (PyObject_GetBuffer(arguments[held], &given[held], flags[held]) < 0) {
             release(given, held);
             return 0;
         }
+        if (given[held].ndim < 1) {
+            release(given, held + 1);
+            PyErr_SetString(PyExc_ValueError, "a number where an array was due");
+            return 0;
+        }
+    }
     return 1;
 }
 

@@ -41,7 +41,9 @@ class MaskedSum:
         )
 
     async def give(self, piece: Floats | Words, *, root: str, tag: int) -> None:
-        await self._net.send(root, Piece(tag, self._masked(piece, tag)))
+        masked = self._masked(piece, tag)
+        masked.setflags(write=False)  # so that a party in this process may have it as it is
+        await self._net.send(root, Piece(tag, masked))
 
     async def collect(self, piece: N, *, tag: int) -> N:
         share = self._masked(piece, tag)

@@ -25,6 +25,9 @@ def handed(message: Message) -> tuple[Message, int]:
     if isinstance(message, _OF_ONE_ARRAY) and _plain(values := message.values):
         copy = type(message)(message.tag, _copied(values))
         return copy, _HEAD + _number(message.tag) + _array(values)
+    if isinstance(message, Backward) and _plain(theta := message.theta) and len(message.seen) < 16:
+        numbers = _number(message.tag) + 1 + sum([_number(count) for count in message.seen])
+        return Backward(message.tag, _copied(theta), message.seen), _HEAD + numbers + _array(theta)
     if isinstance(message, Veil) and _plain(moved := message.moved) and _plain(weights := message.weights):
         veil = Veil(message.tag, _copied(moved), _copied(weights), message.version)
         numbers = _number(message.tag) + _number(message.version)
@@ -32,9 +35,6 @@ def handed(message: Message) -> tuple[Message, int]:
     if isinstance(message, Shuffled) and _plain(words := message.words) and message.order.dtype == np.uint16:
         dealt = Shuffled(message.tag, _copied(words), _copied(message.order))
         return dealt, _HEAD + _number(message.tag) + _array(words) + _array(message.order)
-    if isinstance(message, Backward) and _plain(theta := message.theta) and len(message.seen) < 16:
-        numbers = _number(message.tag) + 1 + sum([_number(count) for count in message.seen])
-        return Backward(message.tag, _copied(theta), message.seen), _HEAD + numbers + _array(theta)
     payload = encode(message)
     return decode(payload), len(payload)
 
