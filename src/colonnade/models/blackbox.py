@@ -146,33 +146,44 @@ class Linear:
 
 @dataclass(frozen=True)
 class Sum:
-    """F0 without parameters: the embeddings of all parties are added up, output by output."""
+    """F0 without parameters: the embeddings of all parties are added up, output by output.
+
+    The sum is in a `unit`, and an `offset` is added to it.
+    """
 
     columns: int
     outputs: int = 1
     parameters: int = 0
+    unit: float = 1.0
+    offset: float = 0.0
 
     def initial(self, rng: np.random.Generator) -> Numbers:
         return np.zeros(0)
 
     def forward(self, W: Numbers, X: Matrix) -> Numbers:
-        total = np.asarray(X).reshape(X.shape[0], -1, self.outputs).sum(axis=1)
+        total = self._measured(self._total(X))
         return np.broadcast_to(total, (len(W), *total.shape))
 
+    def _total(self, X: Matrix) -> Numbers:
+        total: Numbers = np.asarray(X).reshape(X.shape[0], -1, self.outputs).sum(axis=1)
+        return total
+
+    def _measured(self, total: Numbers) -> Numbers:
+        return total if self.unit == 1.0 and not self.offset else self.unit * total + self.offset
+
     def forward_replaced(self, w: Numbers, C: Numbers, own: slice, outputs: Numbers) -> Numbers:
-        replaced: Numbers = self.forward(w[None], C) + (outputs - C[:, own])
-        return replaced
+        return self._measured(self._total(C) + (outputs - C[:, own]))
 
     def losses_perturbed(
         self, w: Numbers, C: Numbers, own: slice, points: Perturbations, loss: Loss, y: Numbers
     ) -> Numbers:
-        return losses_of(loss, points.of(self.forward(w[None], C)[0]), y)
+        return losses_of(loss, self._measured(points.of(self._total(C))), y)
 
     def gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
         return np.zeros(0)
 
     def input_gradient(self, w: Numbers, X: Matrix, d_out: Numbers) -> Numbers:
-        return np.tile(d_out, (1, self.columns // self.outputs))
+        return self.unit * np.tile(d_out, (1, self.columns // self.outputs))
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,19 @@ def party_model(spec: ModelSpec, columns: int, device: Device = "cpu") -> Model:
             return _named(spec, columns, spec.width, device)
 
 
-def server_model(spec: ServerSpec, widths: Iterable[int], outputs: int, device: Device = "cpu") -> Model:
-    """F0, from the embeddings of all parties side by side, so many of each, to `outputs` scores a row."""
+def server_model(
+    spec: ServerSpec,
+    widths: Iterable[int],
+    outputs: int,
+    device: Device = "cpu",
+    *,
+    unit: float = 1.0,
+    offset: float = 0.0,
+) -> Model:
+    """F0, from the embeddings of all parties side by side, so many of each, to `outputs` scores a row.
+
+    Where it is a sum it may be in a unit, with an offset.
+    """
     given = list(widths)
     columns = sum(given)
     match spec.kind:
@@ -46,7 +57,7 @@ def server_model(spec: ServerSpec, widths: Iterable[int], outputs: int, device: 
                     f"row, which cannot be added up to {outputs} score{'s' * (outputs > 1)}; "
                     f"set model.outputs = {outputs}, or model.server.kind = 'linear'"
                 )
-            return Sum(columns, outputs)
+            return Sum(columns, outputs, unit=unit, offset=offset)
         case "linear":
             return Linear(columns, outputs, bias=True, start=1.0)
         case _:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,10 +39,11 @@ from colonnade.conversations.cascade.private import private_replies
 from colonnade.conversations.cascade.server import HeadTrainer, Server, Uploads
 from colonnade.conversations.cascade.steps import Steps, agree_on_steps, chosen_optimizer
 from colonnade.conversations.cascade.tensors import HEAD, OWN, described
+from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, unit_of
 from colonnade.conversations.cascade.walk import Walk, passes_of
 from colonnade.conversations.cascade.waves import Inbox, Waves
 from colonnade.conversations.context import GivenModels, Outcome
-from colonnade.errors import JobError
+from colonnade.errors import JobError, ProtocolError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.build import party_model, server_model
 from colonnade.net.expect import floats
@@ -62,8 +64,10 @@ async def converse(context: CascadeContext) -> Outcome:
     latest = await first_outputs(context, client)
     if context.plan.settings.reply == "embeddings":
         await tell(context, latest, client if isinstance(client, LocalClient) else None)
-    steps = await agree_on_steps(context, client, clients=len(latest.outputs))
+    unit = await tell_unit(context, clients=len(latest.outputs))
+    steps = await agree_on_steps(context, client, clients=len(latest.outputs), unit=unit)
     if client is not None:
+        take_unit(client, unit)
         client.rate = decaying(context, steps.step, steps.total)
     server = make_server(context, inbox, latest, steps, client)
     server.keep()
@@ -76,7 +80,7 @@ async def converse(context: CascadeContext) -> Outcome:
             collecting.cancel()
     head = server.head
     tensors, beside = described(GivenModels(client.model if client is not None else None, head.model))
-    own = {} if client is None else {OWN: client.w}
+    own = {} if client is None else {OWN: client.final()}
     return Outcome(
         weights={**own, HEAD: head.w, **beside},
         # a server apart has no block of its own, and perhaps no weights or no fixed step either
@@ -99,6 +103,7 @@ async def take_part(context: CascadeContext) -> Outcome:
     await send_first_outputs(context, client)
     if isinstance(client, LocalClient):
         await hear(context, client)
+    take_unit(client, await hear_unit(context))
     steps = await agree_on_steps(context, client, clients=0)
     client.rate = decaying(context, steps.step, steps.total)
     client.keep()
@@ -107,7 +112,7 @@ async def take_part(context: CascadeContext) -> Outcome:
         group.create_task(client.serve_measurements(context.evaluator, learning))
     tensors, beside = described(GivenModels(client.model))
     return Outcome(
-        weights={OWN: client.w, **beside},
+        weights={OWN: client.final(), **beside},
         step=steps.step,
         rounds=client.state.answered,
         updates=client.state.updates,
@@ -175,9 +180,36 @@ def make_server(
 def own_head(context: CascadeContext, widths: Sequence[int]) -> Head:
     """F0 at its first parameters; `widths` are how many outputs every client has."""
     specs = context.plan.settings.model
-    outputs = context.plan.objective.classes or 1
-    model = context.models.head or server_model(specs.server, widths, outputs, specs.device)
+    outputs, unit = context.plan.objective.classes or 1, unit_of(context.plan, context.label_holder.labels)
+    model = context.models.head or server_model(
+        specs.server, widths, outputs, specs.device, unit=unit.size, offset=unit.offset
+    )
     return Head(model, context.label_holder.loss, model.initial(context.rng(HEAD_START)))
+
+
+async def tell_unit(context: CascadeContext, *, clients: int) -> Unit:
+    """Tell every client what it will take into its network, its part of the offset with it; at the server."""
+    unit = unit_of(context.plan, context.label_holder.labels)
+    part = replace(unit, offset=unit.offset / clients)
+    if applies(context.plan):
+        await context.net.broadcast(Announce(tag_of(Topic.TUNE, 2), np.array([part.size, part.offset])))
+    return part
+
+
+async def hear_unit(context: CascadeContext) -> Unit:
+    """What the server says of it; at a client."""
+    if not applies(context.plan):
+        return NO_UNIT
+    said = await context.net.recv(Announce, context.evaluator, tag_of(Topic.TUNE, 2), values=floats(2))
+    if not said.values[0] > 0:
+        raise ProtocolError(f"{context.evaluator} sent a unit of {said.values[0]:g}; it must be positive")
+    return Unit(float(said.values[0]), float(said.values[1]))
+
+
+def take_unit(client: Client, unit: Unit) -> None:
+    """Let a client that has not asked anything yet know the unit; its penalty is in it as well."""
+    if unit != NO_UNIT:
+        client.unit, client.asking = unit, asking_of(client.context, client.model, unit)
 
 
 async def send_first_outputs(context: CascadeContext, client: Client) -> None:

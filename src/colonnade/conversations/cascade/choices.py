@@ -10,6 +10,7 @@ from colonnade.conversations.cascade.exchange import Everything
 from colonnade.conversations.cascade.latest import LatestOutputs
 from colonnade.conversations.cascade.replying import Answers, Replying
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies
 from colonnade.conversations.context import Context
 from colonnade.errors import JobError
 from colonnade.models.blackbox import Differentiable, Model, free_parameters
@@ -57,12 +58,13 @@ def deltas_of(context: CascadeContext, unit: float = 1.0) -> Deltas:
 
 
 def label_unit(context: CascadeContext) -> float:
-    """What scores are large or small beside: the deviation of labels that are numbers; or else 1.
+    """What outputs are large or small beside: the deviation of labels that are numbers; or else 1.
 
-    Beside prices a probe of 0.001 is lost in the rounding of outputs, and beside rates it is a leap.
+    Beside prices a probe of 0.001 is lost in the rounding of outputs, and beside rates it is a leap. Where F0
+    has a unit outputs have none.
     """
-    holder = context.label_holder
-    deviation = float(holder.labels.std()) if context.plan.objective.loss == "squared" else 1.0
+    numbers = context.plan.objective.loss == "squared" and not applies(context.plan)
+    deviation = float(context.label_holder.labels.std()) if numbers else 1.0
     return deviation or 1.0
 
 
@@ -90,10 +92,10 @@ def seed_of(context: CascadeContext, client: str) -> Seed:
     return (context.plan.seed, context.net.parties.index(client), SHARED_DIRECTIONS)
 
 
-def asking_of(context: CascadeContext, model: Model) -> Asking:
-    """The client's half of the plan's kind of replies."""
+def asking_of(context: CascadeContext, model: Model, unit: Unit = NO_UNIT) -> Asking:
+    """The client's half of the plan's kind of replies, for a model whose outputs are in a unit."""
     reply, free = context.plan.settings.reply, free_parameters(model, context.train.free)
-    penalty = Penalty(context.regularizer, context.plan.objective.l2, free=free)
+    penalty = unit.penalty(Penalty(context.regularizer, context.plan.objective.l2, free=free))
     if reply != "values":
         if not isinstance(model, Differentiable):
             raise JobError(f"{context.me}: {context.plan.algorithm} needs gradients, this model has none")

@@ -24,6 +24,7 @@ from colonnade.compress.topk import TopK
 from colonnade.conversations.cascade.diverged import check_size, ran_away
 from colonnade.conversations.cascade.outputs import outputs_of, send_rows
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.units import NO_UNIT, Unit, taken_in
 from colonnade.conversations.cascade.walk import Walk
 from colonnade.conversations.context import Context
 from colonnade.data.table import Table
@@ -118,6 +119,9 @@ class Client:
     optimizer: Optimizer
     seed: Seed
     rate: Callable[[int], float]  # the step after this many answers of the run
+    unit: Unit = (
+        NO_UNIT  # what becomes of the sum of all clients' outputs, with this one's part of the offset
+    )
     state: ClientState = field(init=False)
 
     def __post_init__(self) -> None:
@@ -189,6 +193,10 @@ class Client:
         await self.context.charge(work(self.model, X) * len(query.outputs))
         await self.line.upload(Upload(tag_of(Topic.TRAIN, number), self.uplink.pack(rows, query.outputs)))
         return query
+
+    def final(self) -> Numbers:
+        """The parameters of the model that is kept: a plain sum of all clients' outputs is the score."""
+        return taken_in(self.model, self.w, self.unit)
 
     def penalty(self) -> float:
         """The regulariser of the own parameters, times l2."""

@@ -14,9 +14,10 @@ import numpy as np
 
 from colonnade.arrays import Matrix, Numbers, Rows
 from colonnade.conversations.cascade.settings import CascadeSettings
+from colonnade.conversations.cascade.units import unit_of
 from colonnade.conversations.pooling import AllColumns, Pooled, pooled_optimum
 from colonnade.job.plan import Plan
-from colonnade.losses import LOSSES, loss_for
+from colonnade.losses import LOSSES, labels_of, loss_for
 from colonnade.metrics import metrics_of
 from colonnade.models.blackbox import Differentiable, Model, differentiable, free_parameters
 from colonnade.models.build import party_model, server_model
@@ -85,11 +86,19 @@ def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
     ]
     blocks = [train[party].X for party in holders]
     widths = [m.forward(v[None], X[:1]).shape[2] for m, v, X in zip(made, w, blocks, strict=True)]
-    top = columns.head or server_model(specs.server, widths, plan.objective.classes or 1, specs.device)
+    unit = unit_of(plan, labels_of(y))
+    top = columns.head or server_model(
+        specs.server,
+        widths,
+        plan.objective.classes or 1,
+        specs.device,
+        unit=unit.size,
+        offset=unit.offset,
+    )
     start = top.initial(np.random.default_rng([plan.seed, index[columns.label_holder], 4]))
     regularizer, l2 = REGULARIZERS[plan.objective.regularizer], plan.objective.l2
     penalties = [
-        Penalty(regularizer, l2, free=free_parameters(m, train[p].free))
+        unit.penalty(Penalty(regularizer, l2, free=free_parameters(m, train[p].free)))
         for m, p in zip(made, holders, strict=True)
     ]
     return Stack(plan, blocks, y, made, Head(top, loss, start), w, penalties)

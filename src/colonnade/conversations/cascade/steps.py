@@ -11,7 +11,8 @@ are summed through the server:
 For a linear block lambda_m is computed from its columns; of any other model only lambda_m <= trace_m is
 known. A nearer bound, sqrt(trace(G^2)) with G = J'J / n, can be had from the same directions, but networks
 bend more as they learn: with it runs on MNIST began faster and diverged in their second epoch.
-Where rows have weights, heavy ones are curved more, and the server says how much (`losses.Weighted`).
+Where rows have weights, heavy ones are curved more, and the server says how much (`losses.Weighted`); so it
+does where the sum of all outputs has a unit (`units`).
 
 AsyREVEL's Theorems 2 and 3 ask for a step that falls with the delay tau, 1 / (4 (tau + 1) L), beside one that
 falls with the length of the run (here steps fall over the run anyway). `assumed_delay` asks for that, with a
@@ -30,7 +31,9 @@ import numpy as np
 from colonnade.arrays import Numbers
 from colonnade.conversations.cascade.client import Client
 from colonnade.conversations.cascade.settings import CascadeSettings, Questions
+from colonnade.conversations.cascade.units import NO_UNIT, Unit
 from colonnade.conversations.context import Context
+from colonnade.errors import ProtocolError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.blackbox import Linear
 from colonnade.models.linear import rows_of, squared_norms
@@ -59,8 +62,13 @@ def chosen_optimizer(settings: CascadeSettings) -> Optimizer:
     return optimizer_of(settings.optimizer, settings.optimizer_options)
 
 
-async def agree_on_steps(context: Context[CascadeSettings], client: Client | None, *, clients: int) -> Steps:
-    """The steps as the job says, or as found here; `clients` is their number at the server, 0 elsewhere."""
+async def agree_on_steps(
+    context: Context[CascadeSettings], client: Client | None, *, clients: int, unit: Unit = NO_UNIT
+) -> Steps:
+    """The steps as the job says, or as found here.
+
+    `clients` is their number at the server, 0 elsewhere; the server also knows the unit of the sum.
+    """
     pace, settings, net = context.plan.pace, context.plan.settings, context.net
     ready = chosen_optimizer(settings).rate
     automatic = pace.step == "auto" and ready is None
@@ -69,14 +77,15 @@ async def agree_on_steps(context: Context[CascadeSettings], client: Client | Non
     if context.me == context.evaluator:
         told = await net.gather(Announce, up, values=floats(1, low=0))
         joint = largest + sum(float(message.values[0]) for message in told.values())
-        heavier = context.label_holder.loss.smoothness / context.loss.smoothness
+        heavier = unit.size**2 * context.label_holder.loss.smoothness / context.loss.smoothness
         # as many answers as the clients have batches in all epochs; the quick may get more of them
         total = pace.epochs * -(-context.train.rows // pace.batch) * clients
         await net.broadcast(Announce(down, np.array([joint, float(total), heavier])))
     else:
         await net.send(context.evaluator, Announce(up, np.array([largest])))
-        due = floats(3, low=0, high=2.0**53)
-        news = (await net.recv(Announce, context.evaluator, down, values=due)).values
+        news = (await net.recv(Announce, context.evaluator, down, values=floats(3, low=0))).values
+        if news[1] > 2.0**53:
+            raise ProtocolError(f"{context.evaluator} announced {news[1]:g} answers; no run has so many")
         joint, total, heavier = float(news[0]), int(news[1]), float(news[2])
     noise = (trace + largest) / settings.questions.directions if _along_random(settings.questions) else 0.0
     if pace.step != "auto":

@@ -1,0 +1,107 @@
+"""Numbers to predict in any unit: networks give the same model, and what is kept is a plain sum."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+from colonnade import VerticalRegressor
+from colonnade.conversations.cascade.cascade import hear_unit
+from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, taken_in, unit_of
+from colonnade.errors import ProtocolError
+from colonnade.job import job_from
+from colonnade.job.plan import Facts, Plan
+from colonnade.messages import Announce
+from colonnade.run.resolve import compose, resolve
+
+pytest.importorskip("torch")
+
+MLP = {"kind": "mlp", "hidden": [8]}
+
+
+def numbers(rows: int = 300) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, 6))
+    return X, np.maximum(X[:, 0], X[:, 1]) + 0.5 * X[:, 2] * (X[:, 3] > 0) + 0.1 * rng.standard_normal(rows)
+
+
+def fitted(algorithm: str, X: Any, y: Any) -> VerticalRegressor:
+    model = VerticalRegressor(
+        algorithm=algorithm, parties=3, model=MLP, epochs=8, random_state=1, world="simulated"
+    )
+    return model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("algorithm", ["split", "czofo", "asyrevel-gau"])
+@pytest.mark.parametrize(("unit", "offset"), [(1e6, 0.0), (1e-6, 0.0), (1e3, -5e4)])
+def test_the_unit_of_a_label_makes_no_difference(algorithm: str, unit: float, offset: float) -> None:
+    X, y = numbers()
+    plain, other = fitted(algorithm, X, y), fitted(algorithm, X, unit * y + offset)
+    assert plain.score(X, y) > 0.5
+    np.testing.assert_allclose((other.predict(X) - offset) / unit, plain.predict(X), atol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_what_is_kept_gives_the_loss_that_was_measured() -> None:
+    X, y = numbers()
+    y = 40 * y + 1000
+    model = fitted("split", X, y)
+    error = float(np.mean((model.predict(X) - y) ** 2) / 2)
+    assert model.result_.metrics["train_loss"] == pytest.approx(error, rel=0.02)  # and the penalty
+    assert error < 0.5 * y.var() / 2
+
+
+def plan_of(**changes: Any) -> Plan[Any]:
+    raw: dict[str, Any] = {
+        "algorithm": "split",
+        "data": {"train": "x.csv", "label": "y", "parties": 3},
+        "model": dict(MLP),
+        "train": {},
+        **changes,
+    }
+    facts = Facts(columns={"a": 2, "b": 2, "c": 2}, label_holders=("a",), rows=300, task="regression")
+    return resolve(compose(job_from(raw)), facts)
+
+
+def test_f0_has_a_unit_where_described_networks_are_added_up_to_a_number() -> None:
+    labels = np.array([1.0, 3.0])
+    assert unit_of(plan_of(), labels) == Unit(1.0, 2.0)
+    assert unit_of(plan_of(), np.array([7.0, 7.0])) == Unit(1.0, 7.0)
+    for changes in (
+        {"model": {"kind": "linear"}},
+        {"model": {**MLP, "parties": {"b": {"kind": "linear"}}}},
+        {"model": {**MLP, "server": {"kind": "linear"}}},
+        {"algorithm": "c-vfl"},
+    ):
+        assert not applies(plan_of(**changes)), changes
+        assert unit_of(plan_of(**changes), labels) == NO_UNIT
+
+
+def test_the_last_layer_takes_the_unit_in() -> None:
+    from colonnade.models.network import mlp
+
+    network, X = mlp(4, (5,), 1), np.random.default_rng(2).standard_normal((9, 4))
+    w = network.initial(np.random.default_rng(3))
+    before, after = (
+        network.forward(w[None], X)[0],
+        network.forward(taken_in(network, w, Unit(30.0, -2.0))[None], X)[0],
+    )
+    np.testing.assert_allclose(after, 30 * before - 2, rtol=1e-4, atol=1e-4)
+    assert taken_in(network, w, NO_UNIT) is w
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0])
+def test_a_unit_that_is_none_is_refused(size: float) -> None:
+    class Net:
+        async def recv(self, *_: object, **__: object) -> Announce:
+            return Announce(2, np.array([size, 0.0]))
+
+    class Seen:
+        plan, net, evaluator = plan_of(), Net(), "a"
+
+    with pytest.raises(ProtocolError, match="a sent a unit of"):
+        asyncio.run(hear_unit(Seen()))  # type: ignore[arg-type]
