@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from colonnade.net.clock import RealClock
+from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 
 
 def busy(seconds: float) -> None:
@@ -72,3 +72,30 @@ def test_errors_and_cancellations_go_through() -> None:
         assert cleaned == [True]
 
     asyncio.run(main())
+
+
+def test_work_ends_later_by_the_messages_that_come_meanwhile_and_messages_do_not_wait_for_it() -> None:
+    async def main() -> None:
+        clock = VirtualClock(speed=0.5)
+        ends: list[float] = []
+
+        async def works(seconds: float) -> None:
+            await clock.work(seconds)
+            ends.append(clock.now())
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(works(1.0))  # 2 s at this speed
+            group.create_task(works(0.5))
+            await asyncio.sleep(1.0)
+            assert clock.handle(0.05) == pytest.approx(1.1)
+            assert clock.handle(0.05) == pytest.approx(1.2)  # after the one before
+            await asyncio.sleep(1.1)
+            assert clock.handle(0.1) == pytest.approx(2.3)  # in what the first piece of work has left
+        assert ends == pytest.approx([2.4, 3.4])
+        assert clock.busy == pytest.approx(3.4)
+        await asyncio.sleep(1.6)
+        assert clock.handle(0.05) == pytest.approx(5.1)  # of a party with nothing else to do
+        await works(0.5)
+        assert ends[-1] == pytest.approx(6.1)
+
+    run_virtual(main())

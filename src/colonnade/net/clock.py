@@ -130,8 +130,9 @@ class Uncharged(Generic[T]):
 class VirtualClock:
     """One party's processor in the simulated world, `speed` times as fast as the reference.
 
-    Work queues, so a slow party falls behind just as a slow machine would. Nothing here depends on how fast
-    the simulation itself runs.
+    Work queues, so a slow party falls behind just as a slow machine would. Messages are handled at once, one
+    after another, and work goes on when they are done. Nothing here depends on how fast the simulation itself
+    runs.
     """
 
     virtual = True
@@ -139,6 +140,8 @@ class VirtualClock:
     def __init__(self, speed: float = 1.0) -> None:
         self._speed = speed
         self._free_at = 0.0
+        self._handled_at = 0.0  # when the last message is done with
+        self._handling = 0.0  # seconds that messages have taken so far
         self.busy = 0.0
         self.heard: Heard | None = None
 
@@ -155,9 +158,23 @@ class VirtualClock:
         now = self.now()
         end = self._free_at = max(now, self._free_at) + duration
         self.busy += duration
+        handling = self._handling
         if self.heard is not None:
             self.heard(end - duration, end)
         await asyncio.sleep(end - now)
+        while self._handling > handling:  # messages came meanwhile
+            more, handling = self._handling - handling, self._handling
+            await asyncio.sleep(more)
+
+    def handle(self, seconds: float) -> float:
+        """Take so much time for a message, before any work; returns when that is done."""
+        duration = seconds / self._speed
+        now = self.now()
+        self._handled_at = max(now, self._handled_at) + duration
+        self._free_at = max(now, self._free_at) + duration
+        self._handling += duration
+        self.busy += duration
+        return self._handled_at
 
     def uncharged(self) -> nullcontext[None]:
         return nullcontext()
