@@ -56,9 +56,7 @@ def run_simulated(order: Launch) -> dict[str, Share]:
     ideal = SimulatedHub()
 
     def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
-        return _together(
-            replace(order, progress=heard), hub.wire, clocks.__getitem__, measuring=ideal.wire
-        )
+        return _together(replace(order, progress=heard), hub.wire, clocks.__getitem__, measuring=ideal.wire)
 
     return apart(run_virtual, program, order.progress)
 
