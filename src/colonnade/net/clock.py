@@ -130,18 +130,17 @@ class Uncharged(Generic[T]):
 class VirtualClock:
     """One party's processor in the simulated world, `speed` times as fast as the reference.
 
-    Work queues, so a slow party falls behind just as a slow machine would. Messages are handled at once, one
-    after another, and work goes on when they are done. Nothing here depends on how fast the simulation itself
-    runs.
+    Work queues, so a slow party falls behind just as a slow machine would. With `piece` it is cut into pieces
+    of so many seconds, and messages that come during one are handled after it. Nothing here depends on how
+    fast the simulation itself runs.
     """
 
     virtual = True
 
-    def __init__(self, speed: float = 1.0) -> None:
+    def __init__(self, speed: float = 1.0, piece: float = float("inf")) -> None:
         self._speed = speed
+        self._piece = piece
         self._free_at = 0.0
-        self._handled_at = 0.0  # when the last message is done with
-        self._handling = 0.0  # seconds that messages have taken so far
         self.busy = 0.0
         self.heard: Heard | None = None
 
@@ -152,29 +151,24 @@ class VirtualClock:
         """Do nothing: all parties share the loop's time."""
 
     async def work(self, seconds: float) -> None:
-        if seconds <= 0:
-            return
-        duration = seconds / self._speed
-        now = self.now()
-        end = self._free_at = max(now, self._free_at) + duration
-        self.busy += duration
-        handling = self._handling
-        if self.heard is not None:
-            self.heard(end - duration, end)
-        await asyncio.sleep(end - now)
-        while self._handling > handling:  # messages came meanwhile
-            more, handling = self._handling - handling, self._handling
-            await asyncio.sleep(more)
+        left = seconds / self._speed
+        while left > 0:
+            duration = min(left, self._piece)
+            left -= duration
+            end = self._queue(duration)
+            await asyncio.sleep(end - self.now())
 
     def handle(self, seconds: float) -> float:
-        """Take so much time for a message, before any work; returns when that is done."""
-        duration = seconds / self._speed
-        now = self.now()
-        self._handled_at = max(now, self._handled_at) + duration
-        self._free_at = max(now, self._free_at) + duration
-        self._handling += duration
+        """Queue the handling of a message, which takes so long; returns when it is done."""
+        return self._queue(seconds / self._speed)
+
+    def _queue(self, duration: float) -> float:
+        """Be busy for so long once all that was queued before is done; returns when that ends."""
+        end = self._free_at = max(self.now(), self._free_at) + duration
         self.busy += duration
-        return self._handled_at
+        if self.heard is not None:
+            self.heard(end - duration, end)
+        return end
 
     def uncharged(self) -> nullcontext[None]:
         return nullcontext()
