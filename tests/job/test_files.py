@@ -147,6 +147,8 @@ NAN, INFINITY = float("nan"), float("inf")
         ("network", "deadline_s", [0.0, -1.0, NAN], "network: latency_ms must be >= 0, bandwidth_mbps"),
         ("network", "us_per_call", [-1.0, NAN], "network: ns_per_value and us_per_call must be >= 0"),
         ("network", "ns_per_value", [-1.0], "network: ns_per_value and us_per_call must be >= 0"),
+        ("network", "us_per_message", [-1.0, NAN], "network: us_per_message and ns_per_byte must be >= 0"),
+        ("network", "ns_per_byte", [-1.0], "network: us_per_message and ns_per_byte must be >= 0"),
         (
             "network",
             "speeds",

@@ -36,7 +36,7 @@ import numpy as np
 from colonnade.data.table import Table
 from colonnade.job import job_from
 from colonnade.result import Result
-from colonnade.run.federate import Tables, federate, run_tables
+from colonnade.run.federate import Finished, Tables, federate, run_tables
 
 Row = dict[str, Any]
 WORLDS = ("simulated", "network")
@@ -91,6 +91,11 @@ def tables(parties: int, active: int, rows: int = 3840, columns: int = 64) -> Ta
 
 def trained(algorithm: str, world: str, data: Tables, train: Row, net: Row, **sections: Any) -> Result:
     """The result of one run on these tables."""
+    return finished(algorithm, world, data, train, net, **sections).result
+
+
+def finished(algorithm: str, world: str, data: Tables, train: Row, net: Row, **sections: Any) -> Finished:
+    """One run on these tables."""
     net = {key: value for key, value in net.items() if world == "network" or key != "work_ms"}
     plain = {
         "algorithm": algorithm,
@@ -102,7 +107,7 @@ def trained(algorithm: str, world: str, data: Tables, train: Row, net: Row, **se
         **clear(algorithm),
         **sections,
     }
-    return run_tables(job_from(plain), data).result
+    return run_tables(job_from(plain), data)
 
 
 def clear(algorithm: str) -> Row:

@@ -213,6 +213,8 @@ def _check_network(net: Net, parties: int, refuse: Refuse) -> None:
         refuse("network: latency_ms must be >= 0, bandwidth_mbps and deadline_s must be > 0")
     if not (net.ns_per_value >= 0 and net.us_per_call >= 0):
         refuse("network: ns_per_value and us_per_call must be >= 0")
+    if not (net.us_per_message >= 0 and net.ns_per_byte >= 0):
+        refuse("network: us_per_message and ns_per_byte must be >= 0")
     if not net.work_ms >= 0:
         refuse(f"network.work_ms: {net.work_ms} is not a number of milliseconds >= 0")
     if net.speeds is not None and not (len(net.speeds) == parties and all(speed > 0 for speed in net.speeds)):

@@ -130,14 +130,16 @@ class Uncharged(Generic[T]):
 class VirtualClock:
     """One party's processor in the simulated world, `speed` times as fast as the reference.
 
-    Work queues, so a slow party falls behind just as a slow machine would. Nothing here depends on how fast
-    the simulation itself runs.
+    Work queues, so a slow party falls behind just as a slow machine would. With `piece` it is cut into pieces
+    of so many seconds, and messages that come during one are handled after it. Nothing here depends on how
+    fast the simulation itself runs.
     """
 
     virtual = True
 
-    def __init__(self, speed: float = 1.0) -> None:
+    def __init__(self, speed: float = 1.0, piece: float = float("inf")) -> None:
         self._speed = speed
+        self._piece = piece
         self._free_at = 0.0
         self.busy = 0.0
         self.heard: Heard | None = None
@@ -149,15 +151,24 @@ class VirtualClock:
         """Do nothing: all parties share the loop's time."""
 
     async def work(self, seconds: float) -> None:
-        if seconds <= 0:
-            return
-        duration = seconds / self._speed
-        now = self.now()
-        end = self._free_at = max(now, self._free_at) + duration
+        left = seconds / self._speed
+        while left > 0:
+            duration = min(left, self._piece)
+            left -= duration
+            end = self._queue(duration)
+            await asyncio.sleep(end - self.now())
+
+    def handle(self, seconds: float) -> float:
+        """Queue the handling of a message, which takes so long; returns when it is done."""
+        return self._queue(seconds / self._speed)
+
+    def _queue(self, duration: float) -> float:
+        """Be busy for so long once all that was queued before is done; returns when that ends."""
+        end = self._free_at = max(self.now(), self._free_at) + duration
         self.busy += duration
         if self.heard is not None:
             self.heard(end - duration, end)
-        await asyncio.sleep(end - now)
+        return end
 
     def uncharged(self) -> nullcontext[None]:
         return nullcontext()

@@ -15,10 +15,10 @@ from colonnade.conversations.context import NO_MODELS
 from colonnade.errors import Aborted
 from colonnade.job import FaultPlan
 from colonnade.models.threads import single_threaded
-from colonnade.net.clock import RealClock, VirtualClock, run_virtual
+from colonnade.net.clock import KERNEL, RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
-from colonnade.net.inprocess.simulated import Faults, Link, Partition, SimulatedHub
+from colonnade.net.inprocess.simulated import Faults, Handling, Link, Partition, SimulatedHub
 from colonnade.net.network import Wire
 from colonnade.net.recorder import Recorder, recorded
 from colonnade.result import Moment
@@ -48,15 +48,16 @@ def run_simulated(order: Launch) -> dict[str, Share]:
     order = order.ready()
     plan, net = order.plan, order.plan.network
     link = Link(net.latency_ms / 1e3, (net.bandwidth_mbps or float("inf")) * 1e6)
-    hub = SimulatedHub(link, _faults(net.faults), seed=plan.seed)
+    costs = (net.us_per_message / 1e6, net.ns_per_byte / 1e9)
+    piece = KERNEL if any(costs) else float("inf")
+    clocks = {party: VirtualClock(speed, piece) for party, speed in plan.speeds.items()}
+    handling = Handling(clocks, *costs) if any(costs) else None
+    hub = SimulatedHub(link, _faults(net.faults), seed=plan.seed, handling=handling)
     # measuring must not cost virtual time, so it has a network of its own without latency or faults
     ideal = SimulatedHub()
 
-    def clock(party: str) -> VirtualClock:
-        return VirtualClock(plan.speeds[party])
-
     def program(heard: Progress) -> Coroutine[Any, Any, dict[str, Share]]:
-        return _together(replace(order, progress=heard), hub.wire, clock, measuring=ideal.wire)
+        return _together(replace(order, progress=heard), hub.wire, clocks.__getitem__, measuring=ideal.wire)
 
     return apart(run_virtual, program, order.progress)
 

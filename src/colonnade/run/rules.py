@@ -95,7 +95,16 @@ def unused(job: Job, conversation: Conversation[Any]) -> dict[str, str]:
 
 WORLDS_OF = {
     **dict.fromkeys(
-        ("latency_ms", "bandwidth_mbps", "ns_per_value", "us_per_call", "charge_forward", "faults"),
+        (
+            "latency_ms",
+            "bandwidth_mbps",
+            "ns_per_value",
+            "us_per_call",
+            "us_per_message",
+            "ns_per_byte",
+            "charge_forward",
+            "faults",
+        ),
         ("simulated",),
     ),
     "speeds": ("simulated", "network", "mpi"),

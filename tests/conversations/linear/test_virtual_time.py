@@ -97,6 +97,44 @@ def test_half_the_bandwidth_takes_twice_the_time_where_nothing_else_costs_any() 
     assert whole > 0
 
 
+@pytest.mark.parametrize("latency", [0.0, 0.01])
+def test_a_synchronous_round_waits_for_every_message_that_the_dominator_sends_and_one_each_besides(
+    latency: float,
+) -> None:
+    each = 0.0004
+    one, three = (
+        virtual_seconds(
+            timed("vfb-sgd", active=1, epochs=n, latency_ms=latency * 1e3, us_per_message=each * 1e6)
+        )
+        for n in (1, 3)
+    )
+    # theta goes out to one party after another; the last takes it in, sends its share, and that is taken in
+    messages = (PARTIES - 1 + 3) * each
+    assert (three - one) / (2 * ROUNDS) == pytest.approx(2 * CALL + 2 * latency + messages, rel=1e-3)
+
+
+def test_messages_cost_a_slow_party_more_and_long_ones_more_than_short_ones() -> None:
+    free: dict[str, Any] = {"us_per_call": 0.0, "ns_per_value": 0.0}
+    times = [
+        virtual_seconds(timed("vfb-sgd", **free, **net))
+        for net in (
+            {"us_per_message": 50.0},
+            {"us_per_message": 50.0, "speeds": [0.5] * PARTIES},
+            {"us_per_message": 50.0, "ns_per_byte": 10.0},
+        )
+    ]
+    assert times[1] == pytest.approx(2 * times[0], rel=1e-6)
+    assert times[2] > times[0] > 0
+
+
+def test_runs_whose_messages_cost_something_are_the_same_every_time() -> None:
+    net: dict[str, Any] = {"us_per_message": 30.0, "ns_per_byte": 2.0, "latency_ms": 0.1, "ahead": 4}
+    one, other = (timed("vfb2-sgd", epochs=2, **net) for _ in range(2))
+    assert one.result.history[-1].virtual_seconds == other.result.history[-1].virtual_seconds
+    assert one.result.metrics == other.result.metrics
+    assert one.result.staleness == other.result.staleness
+
+
 def test_a_machine_twice_as_fast_takes_half_the_time() -> None:
     slow, fast = (virtual_seconds(timed("vfb2-sgd", ahead=4, speeds=[s] * PARTIES)) for s in (1.0, 2.0))
     assert slow == pytest.approx(2 * fast, rel=1e-2)

@@ -10,18 +10,23 @@ one frame after another: what a party sends, to whomever, leaves in the order in
 reaches it, from whomever, is taken in in the order in which it began to arrive. Between two cards lies the
 latency. So a frame alone on its way takes latency + size / bandwidth; q - 1 frames of the same size to one
 party, or from one, take q - 1 times as long through its card, and the latency once.
+
+Where messages cost computing (`Handling`), a frame leaves when its sender's processor is done with it, and is
+delivered when its receiver's is.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from colonnade.errors import PeerLost
+from colonnade.net.clock import VirtualClock
 from colonnade.net.network import Deliver, Lost, Restored
 from colonnade.net.stream.framing import stream_framing
 
@@ -62,19 +67,40 @@ class Link:
     bandwidth_bps: float = float("inf")
 
 
+@dataclass(frozen=True)
+class Handling:
+    """What a message costs the processors of the parties that send and receive it, each of them."""
+
+    clocks: Mapping[str, VirtualClock]
+    per_message: float = 0.0  # seconds
+    per_byte: float = 0.0
+
+    def done(self, party: str, size: int) -> float:
+        """When the party will have handled a message of so many bytes that it begins with now."""
+        return self.clocks[party].handle(self.per_message + size * self.per_byte)
+
+
 class Load(NamedTuple):
-    """A frame on its way, and how long it takes through a card."""
+    """A frame on its way, its bytes with all that is around it, and how long it takes through a card."""
 
     frame: bytes
+    size: int
     seconds: float
 
 
 class SimulatedHub:
     """Connects the wires of all parties, and decides when a frame arrives and what goes wrong with it."""
 
-    def __init__(self, link: Link | None = None, faults: Faults | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        link: Link | None = None,
+        faults: Faults | None = None,
+        seed: int = 0,
+        handling: Handling | None = None,
+    ) -> None:
         self.link = link or Link()
         self.faults = faults or Faults()
+        self.handling = handling
         self.deliver: dict[str, Deliver] = {}
         self.lost: dict[str, Lost] = {}
         self._rng = np.random.default_rng([seed, 0x6E6574])
@@ -118,8 +144,10 @@ class SimulatedHub:
                 frame = self._flip(frame)
             if chance[3] < faults.delay:
                 extra = faults.delay_s
-        load = Load(frame, (len(frame) + framing) * 8 / self.link.bandwidth_bps)
-        start = max(now, self._sending[sender])
+        size = len(frame) + framing
+        load = Load(frame, size, size * 8 / self.link.bandwidth_bps)
+        ready = now if self.handling is None else self.handling.done(sender, size)
+        start = max(ready, self._sending[sender])
         self._sending[sender] = start + load.seconds
         if not extra:
             self._in_flight[sender, to].extend([load] * copies)
@@ -131,15 +159,23 @@ class SimulatedHub:
         """Let a frame that begins to arrive through the receiver's card."""
         # events of the same instant come in any order, but a line keeps its own: whichever of its events
         # comes first takes the frame that was sent first; a delayed frame travels on its own
-        frame, seconds = self._in_flight[sender, to].popleft() if delayed is None else delayed
-        if not seconds:
-            self._arrive(sender, to, frame)
+        load = self._in_flight[sender, to].popleft() if delayed is None else delayed
+        if not load.seconds:
+            self._arrive(sender, to, load)
             return
         loop = asyncio.get_running_loop()
-        self._receiving[to] = max(loop.time(), self._receiving[to]) + seconds
-        loop.call_at(self._receiving[to], self._arrive, sender, to, frame)
+        self._receiving[to] = max(loop.time(), self._receiving[to]) + load.seconds
+        loop.call_at(self._receiving[to], self._arrive, sender, to, load)
 
-    def _arrive(self, sender: str, to: str, frame: bytes) -> None:
+    def _arrive(self, sender: str, to: str, load: Load) -> None:
+        """Let the receiver handle a frame that is here."""
+        if self.handling is None or to in self._crashed:
+            self._deliver(sender, to, load.frame)
+            return
+        done = self.handling.done(to, load.size)
+        asyncio.get_running_loop().call_at(done, self._deliver, sender, to, load.frame)
+
+    def _deliver(self, sender: str, to: str, frame: bytes) -> None:
         if to not in self._crashed:
             self.deliver[to](sender, frame)
 
