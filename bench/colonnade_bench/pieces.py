@@ -118,16 +118,7 @@ def side_by_side(
     """
     end = None if minutes is None else time.monotonic() + 60 * minutes
     modules: dict[str, InPieces] = {name: _module(name) for name in folders}
-    # in turns, so that every bench has something where time runs out
-    first = [
-        [Piece(name, p, folders[name], quick, BENCHES[name]) for p in module.pieces(quick)]
-        for name, module in modules.items()
-    ]
-    waiting = [
-        piece
-        for piece in chain.from_iterable(zip_longest(*first))
-        if piece is not None and (not only or f"{piece.bench}:{piece.name}".startswith(tuple(only)))
-    ]
+    waiting = in_turns(folders, quick=quick, only=only)
     if resume:
         waiting = [piece for piece in waiting if not piece.ended]
     last = [
@@ -142,6 +133,22 @@ def side_by_side(
     return [
         path for name, module in modules.items() for path in joined(module, name, folders[name], quick=quick)
     ]
+
+
+def in_turns(folders: Mapping[str, Path], *, quick: bool, only: Sequence[str] = ()) -> list[Piece]:
+    """The pieces of these benches, or those whose names begin so, one of each bench in turn.
+
+    So every bench has something where time runs out.
+    """
+    asked = [
+        [
+            Piece(name, piece, folder, quick, BENCHES[name])
+            for piece in _module(name).pieces(quick)
+            if not only or f"{name}:{piece}".startswith(tuple(only))
+        ]
+        for name, folder in folders.items()
+    ]
+    return [piece for piece in chain.from_iterable(zip_longest(*asked)) if piece is not None]
 
 
 def _ended(pieces: Iterable[Piece], jobs: int, end: float | None, say: Say) -> Iterator[Piece]:

@@ -20,6 +20,7 @@ from colonnade_bench.czofo.case import Case, Measurement, Record, job_of
 from colonnade_bench.czofo.cases import CASES, cases_of
 from colonnade_bench.czofo.data import assigned, balanced, blocks
 from colonnade_bench.czofo.paper import FRAMEWORKS
+from colonnade_bench.czofo.slow import EXTENTS, pairs_of
 from colonnade_bench.czofo.steps import KINDS, MLP, NOISY, best, noisy_trials, trials
 from colonnade_bench.party_tables import prepared
 
@@ -136,6 +137,39 @@ def test_every_case_is_a_job_and_one_of_each_part_runs_between_processes(part: s
     assert len({case.slug for case in cases}) == len(cases)
     assert [case.name for case in cases if case.world == "network"] == ["czofo, network"]
     assert set(FRAMEWORKS[part]) <= {case.name for case in cases}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("part", sorted(EXTENTS))
+def test_every_run_with_a_slow_client_has_a_twin_without(part: str, quick: bool) -> None:
+    cases = pairs_of(part, quick=quick)
+    for case in cases:
+        compose(job_of(case, 2 if part in ("a9a", "gmsc") else 10))
+    assert len({case.slug for case in cases}) == len(cases)
+    for fast, slow in zip(cases[::2], cases[1::2], strict=True):
+        assert slow == msgspec.structs.replace(fast, name=slow.name, speed=0.4)
+        speeds = job_of(slow, 2).network.speeds
+        assert speeds is not None
+        assert (speeds[0], len(speeds), sorted(speeds)[0]) == (1.0, 1 + slow.clients, 0.4), "never the server"
+
+
+def test_accuracies_with_a_slow_client_are_compared_pair_by_pair(tmp_path: Path) -> None:
+    cases = pairs_of("a9a", quick=False)
+    accuracies = {"seed 0, all at 1": 85.0, "seed 0, one at 0.4": 84.5, "seed 1, all at 1": 85.0}
+    cut = [case.shortened(1) for case in cases if case.name == "vafl, seed 0, one at 0.4"]
+    for case in [*cases, *cut]:  # of the first framework one pair and a half; of vafl one run that was cut
+        name, _, which = case.name.partition(", ")
+        if which in accuracies and name in ("czofo", "vafl"):
+            point = Measurement(1.0, 1, accuracies[which], 0.3)
+            record = Record(
+                case=case, machine="", device="cpu", points=[point], payload={}, messages=None, seconds=1.0
+            )
+            czofo_records.store(record, tmp_path / "records")
+    czofo.run(False, tmp_path, lambda line: None, only=("slow:a9a:kept",))
+    assert "| a9a | czofo | 2 | 20 | 1 | 85 | 84.5 | - | -0.5 | - | -0.5 | -0.5 | NO |" in (
+        tmp_path / "czofo.md"
+    ).read_text(encoding="utf-8")
+    assert "vafl" not in (tmp_path / "czofo.md").read_text(encoding="utf-8")
 
 
 def test_the_step_of_a_kind_is_the_one_that_did_best_on_validation_rows() -> None:

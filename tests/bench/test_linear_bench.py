@@ -12,10 +12,10 @@ import pytest
 from colonnade.data.table import Table
 from colonnade_bench.calibrate import Calibration, calibrate, fit, words
 from colonnade_bench.common import Bench, kept
-from colonnade_bench.linear import against, cti, lossless, pace, rates, sqn_figures
+from colonnade_bench.linear import against, cti, lossless, pace, rates, slow_party, sqn_figures
 from colonnade_bench.linear import trials as linear
 from colonnade_bench.linear.sweep import every_case, sweep
-from colonnade_bench.linear.trials import Problem, closed_form, straggler, train
+from colonnade_bench.linear.trials import Problem, Trace, closed_form, straggler, train
 from colonnade_bench.papers import Here
 
 COSTS = {kind: Calibration(kind, 2.0, 1.0, ()) for kind in ("dense", "sparse")}
@@ -152,6 +152,45 @@ def test_without_a_minimum_the_same_algorithm_at_one_party_is_the_measure(
     (row,) = made_up.grids[0].rows
     assert row[7] == "yes"
     assert (tmp_path / "trials" / "made-vfb2-svrg-nonconvex-0-alone.json").is_file()
+
+
+@pytest.fixture
+def virtual(monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
+    """Trials that ask for processes run on the virtual clock; the speeds that they had."""
+    trace, seen = lossless.Trial.trace, list[list[float]]()
+
+    def simulated(trial: lossless.Trial, world: str, **sections: Any) -> Trace:
+        if world == "local":
+            return trace(trial, world)
+        seen.append(sections["network"]["speeds"])
+        clock = {"us_per_call": 1e3, "ns_per_value": 0.0}
+        return trace(trial, "simulated", network={**sections["network"], **clock})
+
+    monkeypatch.setattr(lossless.Trial, "trace", simulated)
+    terms = lossless.TrialTerms(1e-6, {"batch": 32, "epochs": 20, "stale": 0}, {"batch": 128})
+    monkeypatch.setitem(lossless.TERMS, "made", terms)
+    return seen
+
+
+def test_every_run_has_a_twin_with_a_slow_party(
+    made_up: Bench, virtual: list[list[float]], tmp_path: Path
+) -> None:
+    table = lossless.Lossless(Here(["made"], []), ("vfb2-saga",), ("l2",), 1, {})
+    slow = slow_party.SlowParty(table, splits=2)
+    assert slow.pieces() == ["slow:made:l2:vfb2-saga:0", "slow:made:l2:vfb2-saga:1"]
+    slow.add(made_up, lambda line: None, tmp_path, ["kept"])
+    assert made_up.grids.pop().rows == [], "nothing is run"
+    slow.add(made_up, lambda line: None, tmp_path, ["made", "l2", "vfb2-saga", "1"])
+    assert virtual == [[1.0] * 8, [1.0] * 4 + [0.4] + [1.0] * 3]
+    slow.add(made_up, lambda line: None, tmp_path, ["kept"])
+    (row,) = made_up.grids.pop().rows
+    assert row[3] == 1, "one split is known"
+    slow.add(made_up, lambda line: None, tmp_path)
+    (grid,) = made_up.grids
+    found = dict(zip(grid.columns, grid.rows[0], strict=True))
+    assert (found["splits"], found["within 0.1"]) == (2, "yes")
+    assert len(found["mean delay: without, with"].split(", ")) == 2
+    assert len(virtual) == 4, "no pair is run twice"
 
 
 def test_pulled_rounds_are_counted(made_up: Bench) -> None:

@@ -56,6 +56,13 @@ def test_pieces_side_by_side_are_one_bench(tiny: Path) -> None:
     assert [line.partition(": ")[0] for line in said] == ["tiny sum:kept"]  # the others had ended
 
 
+def test_benches_take_turns_with_the_pieces_that_are_asked_for() -> None:
+    folders = {name: Path(name) for name in ("vfb2", "asysqn")}
+    found = pieces.in_turns(folders, quick=False, only=("vfb2:slow", "asysqn:slow"))
+    assert [piece.bench for piece in found[:4]] == ["vfb2", "asysqn", "vfb2", "asysqn"]
+    assert {piece.name.partition(":")[0] for piece in found} == {"slow"}
+
+
 @pytest.mark.slow
 def test_what_takes_too_long_is_stopped_and_the_rest_is_there(tiny: Path) -> None:
     said: list[str] = []

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colonnade.conversations import schedule as module
-from colonnade.conversations.schedule import OwnPasses, Schedule
+from colonnade.conversations.schedule import OwnPasses, OwnTurns, Schedule
 
 schedules = st.builds(
     Schedule,
@@ -115,3 +115,16 @@ def test_every_dominator_passes_over_all_rows_and_equally_fast_ones_do_so_togeth
     for number in range(0, m * per_epoch - m, m):  # what is worked on at one time lies side by side
         for one, other in pairwise([own.round(number + j) for j in range(m)]):
             assert other.start == one.end % own.rows
+
+
+@given(schedules)
+@settings(max_examples=60)
+def test_with_turns_of_their_own_equally_fast_dominators_share_every_epoch(schedule: Schedule) -> None:
+    own = OwnTurns(**vars(replace(schedule)))
+    assert [own.round(number) for number in range(own.rounds)] == [
+        schedule.round(number) for number in range(own.rounds)
+    ]
+    m = len(own.dominators)
+    assert [next(numbers) for numbers in own.given("a")] == [
+        j for j in range(m) if own.dominators[j] != "a"
+    ], "a list for every other dominator"

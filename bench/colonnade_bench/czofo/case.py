@@ -50,6 +50,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     validation: bool = False
     world: str = "local"
     seed: int = 0
+    speed: float = 1.0  # of one client, another for every seed; the others have 1
     listening: bool = False  # keep what the paper's epsilon is computed from
     train: Sections = {}
     cascade: Sections = {}
@@ -64,6 +65,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def epochs(self) -> int:
         return int(self.train["epochs"])
+
+    @property
+    def speeds(self) -> list[float]:
+        """The speeds of the server and of all clients."""
+        slow = self.clients - 1 - self.seed % self.clients
+        return [1.0, *(self.speed if client == slow else 1.0 for client in range(self.clients))]
 
     def shortened(self, epochs: int) -> Case:
         """The same case with another number of epochs."""
@@ -151,6 +158,8 @@ def job_of(case: Case, classes: int, device: str = "cpu") -> Job:
         "model": model,
         "network": {"deadline_s": 600.0},
     }
+    if case.speed != 1.0:
+        plain["network"]["speeds"] = case.speeds
     if case.privacy:
         plain["privacy"] = case.privacy
     return job_from(plain)

@@ -18,6 +18,7 @@ from colonnade_bench.czofo.cases import cases_of
 from colonnade_bench.czofo.paper import FRAMEWORKS, REACHED, THRESHOLDS, Printed
 from colonnade_bench.czofo.privacy import privacy
 from colonnade_bench.czofo.records import Measure, records
+from colonnade_bench.czofo.slow import slow
 from colonnade_bench.czofo.time import times
 
 TITLES = {
@@ -40,7 +41,7 @@ NOTES = {
         "falls and was chosen on a tenth of the training rows, no augmentation."
     ),
 }
-PARTS = (*TITLES, "time", "privacy")
+PARTS = (*TITLES, "slow", "time", "privacy")
 QUICK = tuple(part for part in PARTS if part not in ("mnist2", "mnist8"))
 BYTES = (
     "MB are 10^6 bytes as the meter counted them: all that was sent in training, framing and the first pass "
@@ -72,6 +73,8 @@ def run(
             times(bench, measure, say, quick=quick)
         elif name == "privacy":
             privacy(bench, measure, say, quick=quick)
+        elif name == "slow":
+            slow(bench, measure, out / "records", say, named, quick=quick)
         else:
             tables(bench, name, measure, say, named, quick=quick)
         bench.write(out)  # a full run takes long, and what is there can be read meanwhile

@@ -17,6 +17,7 @@ from colonnade_bench.linear.cti import BANDWIDTH_BPS, LATENCY_S, timed
 from colonnade_bench.linear.lossless import Lossless
 from colonnade_bench.linear.pace import ESTIMATORS, Costs, crui, crui_of_processes
 from colonnade_bench.linear.rates import pulled, quasi_newton
+from colonnade_bench.linear.slow_party import SlowParty
 from colonnade_bench.linear.sqn_figures import crui_on, figure_2, figure_3, figure_4
 from colonnade_bench.linear.sweep import PAIRS, Case, every_case, set_names, sweep
 from colonnade_bench.papers import ASYSQN, ASYSQN_TABLE_4, MORE, here
@@ -31,12 +32,13 @@ PARTS = {
     "figure4": "speed-up",
     "sweep": "every set with defaults, beside first order",
     "lossless": "Table 4",
+    "slow": "Table 4 between processes, without a slow party and with one",
 }
 
 
 MADE_UP = "made up"
 TITLE = "AsySQN: quasi-Newton directions over split columns"
-LAST = ("lossless:kept",)
+LAST = ("lossless:kept", "slow:kept")
 # of one core, by processor time
 MINUTES = {
     "cti": 0.1, "crui": 7, "rounds": 5, "figure2": 4, "figure3": 3, "figure4": 0.5, "lossless": 13,
@@ -50,6 +52,11 @@ def table_4(quick: bool) -> Lossless:
     return Lossless(here(names), algorithms, ("l2",), 1 if quick else 10, ASYSQN_TABLE_4)
 
 
+def table_4_slow(quick: bool) -> SlowParty:
+    """Table 4 with a slow party and without, on the same sets."""
+    return SlowParty(table_4(quick), 1 if quick else 5)
+
+
 def pieces(quick: bool) -> list[str]:
     """What can run side by side, the longest first."""
     sets = _sets(quick)
@@ -59,7 +66,8 @@ def pieces(quick: bool) -> list[str]:
     sweeps = [f"sweep:{name}:{kind}" for name in swept(quick) for kind in _kinds(quick)]
     return [
         "rounds:backward", *(f"rounds:{name}" for name in sets), *(f"crui:{how}" for how in ESTIMATORS),
-        "figure4", *figures, *sweeps, "cti", "processes", *table_4(quick).pieces(),
+        "figure4", *figures, *sweeps, "cti", "processes", *table_4_slow(quick).pieces(),
+        *table_4(quick).pieces(),
     ]  # fmt: skip
 
 
@@ -94,6 +102,8 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             sweep(bench, say, _swept_cases(which[:1], quick), which[1:] or _kinds(quick))
         case "lossless":
             table_4(quick).add(bench, say, out, which)
+        case "slow":
+            table_4_slow(quick).add(bench, say, out, which)
 
 
 def _rounds(bench: Bench, which: Sequence[str], say: Say, *, quick: bool) -> None:

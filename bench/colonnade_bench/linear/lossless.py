@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from colonnade_bench.common import Bench, Grid, Say, kept
-from colonnade_bench.linear.trials import ENDLESS, PARTIES, problem, train
+from colonnade_bench.linear.trials import ENDLESS, PARTIES, Trace, problem, train
 from colonnade_bench.papers import WORDS, Here, stands_for
 
 LIMIT = 0.1  # points of accuracy
@@ -71,18 +71,29 @@ class Trial:
         half = {"labels_at": 4, "epochs": 10} if self.algorithm == "afsvrg-vp" else {}
         return {**own, "regularizer": self.regularizer, "step": self.step, **half}
 
-    def run(self) -> Ended:
+    def trace(self, world: str, **sections: Any) -> Trace:
         """Train until the target, or for all epochs where the problem has no minimum."""
         data = problem(self.name, q=self.parties, seed=self.seed)
         endless = (self.name, self.regularizer) in ENDLESS
-        trace = train(
+        target = None if endless else self.terms.target
+        return train(
             data,
             self.algorithm,
             seed=self.seed,
-            world="local",
-            target=None if endless else self.terms.target,
+            world=world,
+            target=target,
             train=self.settings,
+            **sections,
         )
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """All that its answer depends on."""
+        return {**asdict(self), "settings": self.settings, "target": self.terms.target}
+
+    def run(self) -> Ended:
+        """Train in the local world."""
+        trace = self.trace("local")
         step = next(iter(trace.shares.values())).step
         return Ended(100 * trace.metrics["test_accuracy"], trace.gaps[-1], step)
 
@@ -107,8 +118,7 @@ class Answers:
         """What a trial gave: in an earlier run of the bench, or now."""
         words = [trial.name, trial.algorithm, trial.regularizer, str(trial.seed)]
         name = "-".join(words) + ("" if trial.parties > 1 else "-alone")
-        question = {**asdict(trial), "settings": trial.settings, "target": trial.terms.target}
-        return Ended(**self._kept(name, question, lambda: asdict(trial.run())))
+        return Ended(**self.kept(name, trial.question, lambda: asdict(trial.run())))
 
     def pooled(self, like: Trial) -> float:
         """The accuracy in per cent of a model trained where all columns lie together (NonF)."""
@@ -117,15 +127,16 @@ class Answers:
         question = [like.name, like.regularizer, like.seed]
         name = f"{like.name}-NonF-{like.regularizer}-{like.seed}"
         data = partial(problem, like.name, seed=like.seed)
-        return 100 * float(self._kept(name, question, lambda: data().optimum(like.regularizer).accuracy))
+        return 100 * float(self.kept(name, question, lambda: data().optimum(like.regularizer).accuracy))
 
     def guess(self, like: Trial) -> float:
         """The accuracy in per cent of guessing the commoner label."""
         data = partial(problem, like.name, seed=like.seed)
         name, question = f"{like.name}-guess-{like.seed}", [like.name, like.seed]
-        return 100 * float(self._kept(name, question, lambda: data().majority))
+        return 100 * float(self.kept(name, question, lambda: data().majority))
 
-    def _kept(self, name: str, question: Any, answer: Callable[[], Any]) -> Any:
+    def kept(self, name: str, question: Any, answer: Callable[[], Any]) -> Any:
+        """What is known under this name, or found out now where that is allowed."""
         return kept(self.folder / "trials" / f"{name}.json", question, answer if self.new else None)
 
 

@@ -18,6 +18,7 @@ from colonnade_bench.linear.against import against_pooled
 from colonnade_bench.linear.lossless import Lossless
 from colonnade_bench.linear.pace import loss_curves, speedup, straggling
 from colonnade_bench.linear.rates import first_order
+from colonnade_bench.linear.slow_party import SlowParty
 from colonnade_bench.papers import MORE, VFB2, VFB2_TABLE_2, here
 
 TITLE = "VFB2: label holders send theta back"
@@ -29,8 +30,9 @@ PARTS = {
     "curves": "Figures 3 and 4: loss against time, epochs and rounds",
     "convergence": "epochs to a sub-optimality, with delays and without",
     "lossless": "Table 2",
+    "slow": "Table 2 between processes, without a slow party and with one",
 }
-LAST = ("lossless:kept",)
+LAST = ("lossless:kept", "slow:kept")
 # of one core, by processor time; the fits of `against` are timed by the clock
 MINUTES = {"calibration": 0.1, "straggling": 5, "speedup": 2, "curves": 6, "convergence": 3, "lossless": 37}
 FORWARDS = ("free", "charged")
@@ -43,11 +45,19 @@ def table_2(quick: bool) -> Lossless:
     return Lossless(here(names), algorithms, _problems(quick), trials, VFB2_TABLE_2)
 
 
+def table_2_slow(quick: bool) -> SlowParty:
+    """Table 2 with a slow party and without, on the same sets."""
+    return SlowParty(table_2(quick), 1 if quick else 5)
+
+
 def pieces(quick: bool) -> list[str]:
     """What can run side by side, the longest first."""
     curves = [f"curves:{name}:{problem}" for name in _curved(quick) for problem in _problems(quick)]
     batches = [f"straggling:{batch}:{cost}" for batch in _batches(quick) for cost in FORWARDS]
-    return [*batches, "speedup", *curves, "convergence", "calibration", "against", *table_2(quick).pieces()]
+    return [
+        *batches, "speedup", *curves, "convergence", "calibration", "against", *table_2_slow(quick).pieces(),
+        *table_2(quick).pieces(),
+    ]  # fmt: skip
 
 
 def run(
@@ -84,6 +94,8 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             first_order(bench, say, quick=quick)
         case "lossless":
             table_2(quick).add(bench, say, out, which)
+        case "slow":
+            table_2_slow(quick).add(bench, say, out, which)
 
 
 def _curved(quick: bool) -> Sequence[str]:

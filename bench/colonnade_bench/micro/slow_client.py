@@ -17,13 +17,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from colonnade.job import job_from
 from colonnade.run.federate import federate
 from colonnade_bench.common import Bench, Grid
+from colonnade_bench.pairs import HEADS, SPEED, Pairs
 
-SLOW = 0.4
 WORLDS = ("simulated", "network")
 SETS = ("a9a", "uci-credit")
 ALGORITHMS: dict[str, dict[str, Any]] = {
@@ -57,19 +55,10 @@ def accuracy(algorithm: str, name: str, world: str, slowest: float, seed: int) -
 
 def row_of(algorithm: str, name: str, world: str, seeds: int) -> list[Any]:
     """A row of the table: both accuracies and their difference, with means over seeds and spreads."""
-    found = np.array(
-        [
-            [accuracy(algorithm, name, world, slowest, seed) for slowest in (1.0, SLOW)]
-            for seed in range(seeds)
-        ]
+    without, slowed = (
+        [accuracy(algorithm, name, world, slowest, seed) for seed in range(seeds)] for slowest in (1.0, SPEED)
     )
-    points = found[:, 1] - found[:, 0]
-    spread = points.std(ddof=1) if seeds > 1 else float("nan")
-    own = found[:, 0].std(ddof=1) if seeds > 1 else float("nan")
-    return [
-        algorithm, name, world, seeds, *found.mean(axis=0).tolist(), own,
-        float(points.mean()), float(spread / np.sqrt(seeds)), float(points.min()), float(points.max()),
-    ]  # fmt: skip
+    return [algorithm, name, world, seeds, *Pairs(without, slowed).cells()]
 
 
 def table(algorithms: Sequence[str], sets: Sequence[str], worlds: Sequence[str], seeds: int) -> Grid:
@@ -78,8 +67,7 @@ def table(algorithms: Sequence[str], sets: Sequence[str], worlds: Sequence[str],
     for name, algorithm, world in product(sets, algorithms, worlds):
         rows.append(row_of(algorithm, name, world, seeds))
         print(*(f"{cell:.4g}" if isinstance(cell, float) else cell for cell in rows[-1]), flush=True)
-    heads = ["algorithm", "data", "world", "seeds", "all at 1, %", f"one at {SLOW}, %", "+- of a run"]
-    heads += ["points", "+- of that mean", "least", "most"]
+    heads = ["algorithm", "data", "world", "seeds", *HEADS]
     return Grid("Accuracy with a slow client", heads, rows, "20 epochs of batch 256, automatic steps.")
 
 

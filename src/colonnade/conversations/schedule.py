@@ -148,13 +148,26 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class OwnPasses(Schedule):
-    """Every dominator passes over the rows for itself, at its own pace; `rounds` are those of all together.
+class OwnTurns(Schedule):
+    """Every dominator takes its turns at its own pace; `rounds` are those of all together.
 
-    Round k of dominator j, of m, has the number k m + j. All use the shuffle of their k-th pass, so nobody
-    needs a copy of its rows for every dominator. In a pass a dominator goes on by m batches, and around as
-    often as it takes to meet every batch once. So dominators of equal speed together see every row once an
-    epoch, as if they took turns, and what they work on at one time lies side by side: one product for all.
+    Round k of dominator j, of m, has the number k m + j and the batch of that number. So dominators of equal
+    speed together see every row once an epoch, and what they work on at one time lies side by side: one
+    product for all. Of every shuffle a dominator sees the m-th part that is its own.
+    """
+
+    def given(self, me: str) -> list[Iterator[int]]:
+        """The rounds of others: a list for every other dominator."""
+        others = len(self.dominators)
+        return [itertools.count(j, others) for j, party in enumerate(self.dominators) if party != me]
+
+
+@dataclass(frozen=True)
+class OwnPasses(OwnTurns):
+    """Every dominator passes over all rows for itself, at its own pace.
+
+    All use the shuffle of their k-th pass, so there is one for every m epochs of the run. In a pass a
+    dominator goes on by m batches, and around as often as it takes to meet every batch once.
 
     >>> both = OwnPasses(rows=4, batch=1, epochs=2, seed=0, dominators=("a", "b"))
     >>> [[both.round(number).start for number in range(j, 8, 2)] for j in (0, 1)]
@@ -174,10 +187,18 @@ class OwnPasses(Schedule):
         """After how many of its rounds a dominator that goes on by m batches is back where it began."""
         return self.per_epoch // math.gcd(self.per_epoch, len(self.dominators))
 
-    def given(self, me: str) -> list[Iterator[int]]:
-        """The rounds of others: a list for every other dominator."""
-        others = len(self.dominators)
-        return [itertools.count(j, others) for j, party in enumerate(self.dominators) if party != me]
+
+def at_own_pace(estimator: str) -> type[OwnTurns]:
+    """How dominators that have a pace of their own go over the rows.
+
+    SAGA needs another shuffle in every epoch of the run. What it remembers of a run's first batches is of
+    weights that knew nothing: met again as the same batches, one after the other, they are a row of steps
+    that lead far astray; scattered over all batches they cancel against the mean.
+
+    >>> at_own_pace("saga").__name__, at_own_pace("svrg").__name__
+    ('OwnTurns', 'OwnPasses')
+    """
+    return OwnTurns if estimator == "saga" else OwnPasses
 
 
 @lru_cache(maxsize=8)

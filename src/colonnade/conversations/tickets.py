@@ -1,6 +1,6 @@
 """Dominators that launch rounds at their own pace: a window for each, and one party whose shares are tickets.
 
-Every dominator passes over the rows for itself (`schedule.OwnPasses`). Every party sends it shares without
+Every dominator goes over the rows at its own pace (`schedule.OwnTurns`). Every party sends it shares without
 being asked, as far as the dominator's own window allows: `ahead` rounds beyond those of this dominator that
 are finished here, and up to `stale` more where it uses them (`reach`). Nobody waits for another dominator,
 and a fast one launches more rounds than a slow one.

@@ -42,6 +42,11 @@ class Remembered:
 class Estimator(Protocol):
     memory: Remembered
 
+    @property
+    def filling(self) -> bool:
+        """Whether steps are those of plain SGD, since not enough is remembered yet."""
+        ...
+
     def news(self, rows: Rows, theta: Floats) -> Floats:
         """Return c, theta less what is remembered of it at these rows; SAGA then remembers this theta."""
         ...
@@ -57,6 +62,8 @@ class Estimator(Protocol):
 
 class Sgd:
     """The gradient of the batch as it is."""
+
+    filling = False  # there is nothing to fill
 
     def __init__(self) -> None:
         self.memory = Remembered()
@@ -77,6 +84,8 @@ class Svrg:
     Until the first snapshot it is plain SGD: far from the optimum a pass of steps is worth more than a pass
     of measuring.
     """
+
+    filling = False  # a snapshot is of all rows
 
     def __init__(self) -> None:
         self.memory = Remembered()
@@ -107,6 +116,11 @@ class Saga:
         """`weights` is the shape of the block's weights: (columns,) or (columns, classes)."""
         self.memory = Remembered(np.zeros((rows, *weights[1:])), np.zeros(weights), unseen=rows)
 
+    @property
+    def filling(self) -> bool:
+        """Whether fewer thetas have come than there are rows (with several dominators one may have two)."""
+        return self.memory.unseen > 0
+
     def news(self, rows: Rows, theta: Floats) -> Floats:
         remembered = self.memory.theta
         c: Floats = theta - remembered[rows]
@@ -115,7 +129,7 @@ class Saga:
 
     def mean(self) -> Floats | float:
         # while some rows are unknown, their zeros would pull the mean towards nothing
-        return self.memory.mean if self.memory.unseen <= 0 else 0.0
+        return 0.0 if self.filling else self.memory.mean
 
     def learn(self, rows: int, gradient: Floats) -> None:
         memory = self.memory

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from colonnade.conversations.linear.block import Block, Delays
 from colonnade.conversations.schedule import Schedule
-from colonnade.optim.estimators import Sgd
+from colonnade.optim.estimators import Saga, Sgd
 from colonnade.regularizers import REGULARIZERS, Penalty
 
 
@@ -44,6 +44,21 @@ def test_a_coalesced_step_is_the_sum_of_the_batches_gradients_at_the_same_weight
         expected -= 0.3 * (X[which].T @ theta / part.size + 0.1 * REGULARIZERS[name].gradient(w))
     block.step(thetas, 0.3)
     np.testing.assert_allclose(block.w, expected, atol=1e-12)
+
+
+def test_a_row_that_is_met_twice_before_all_were_met_gives_saga_plain_steps_and_the_right_mean() -> None:
+    """Dominators of unequal pace meet some rows twice before others are met once."""
+    rng = np.random.default_rng(5)
+    X, schedule = rng.standard_normal((12, 3)), Schedule(12, 4, 9, 0, ("a",))
+    block = Block(X, schedule, Saga(12, (3,)), Penalty(REGULARIZERS["l2"], 0.0))
+    table = np.zeros(12)
+    for number in (0, 3):  # the first batches of two passes, some of whose rows are the same
+        batch, theta = schedule.round(number), rng.standard_normal(4)
+        rows = schedule.rows_of(batch)
+        table[rows] = theta
+        np.testing.assert_allclose(block.estimate([(batch, theta)]), X[rows].T @ theta / 4, atol=1e-12)
+    assert set(schedule.rows_of(schedule.round(0))) & set(schedule.rows_of(schedule.round(3)))
+    np.testing.assert_allclose(block.estimator.memory.mean, X.T @ table / 12, atol=1e-12)
 
 
 def test_one_batch_is_one_plain_sgd_step() -> None:

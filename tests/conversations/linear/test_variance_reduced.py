@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,31 @@ def test_with_delays_and_a_straggler_the_automatic_step_still_gets_there(algorit
     assert abs(gap(setting, done)) < 1e-6
     assert done.result.staleness.max <= 2 * (ahead - 1)
     assert (done.result.staleness.max > 0) is (ahead > 1)
+
+
+def with_rare_labels(rows: int = 6_000) -> Tables:
+    """Columns that are never negative, and a label that one row in ten has: far from where weights begin."""
+    rng = np.random.default_rng(0)
+    setting = random_tables(rows=rows, active=3)
+    X = {party: np.abs(table.X) for party, table in setting.train.items()}
+    z = sum(block.sum(axis=1) for block in X.values()) + 3 * rng.standard_normal(rows)
+    y = np.where(z > np.quantile(z, 0.9), 1.0, -1.0)
+    train = {
+        party: replace(table, X=X[party], y=None if table.y is None else y)
+        for party, table in setting.train.items()
+    }
+    return replace(setting, train=train)
+
+
+@pytest.mark.parametrize("speed", [1.0, 0.4])
+def test_saga_is_not_led_astray_by_what_it_remembers_of_its_first_batches(speed: float) -> None:
+    """They were met again as the same batches, and the loss rose where the second pass began."""
+    setting = with_rare_labels()
+    train = {"step": "auto", "stale": 0, "epochs": 2, "batch": 32, "evaluate_every": 0.05, "tolerance": 0.0}
+    network = {"speeds": [1, 1, 1, speed], "us_per_call": 200.0}
+    done = run(setting, "vfb2-saga", network=network, train=train, secure={"labels": "clear"})
+    losses = [moment.loss for moment in done.result.history]
+    assert max(losses[20:]) < max(losses[10:20]), "differences to what is remembered are less noisy than SGD"
 
 
 @pytest.mark.parametrize("algorithm", ["vfb2-sgd", "vfb2-saga", "vfb2-svrg"])

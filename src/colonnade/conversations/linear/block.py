@@ -116,13 +116,17 @@ class Block:
         for run in neighbours(list(replies), alike=True):
             first, last = run[0], run[-1]
             theta = replies[first] if len(run) == 1 else np.concatenate([replies[batch] for batch in run])
-            if not forgets:
-                theta = self.estimator.news(self._schedule.places(first.epoch, first.start, last.end), theta)
-            gradient = self.rows(first.epoch).gradient(first.start, last.end, theta)
-            v += gradient / float(first.end - first.start)  # a whole number would first be made an array
-            if not forgets:
-                v += len(run) * self.estimator.mean()
-                self.estimator.learn(last.end - first.start, gradient)
+            rows, start, end = self.rows(first.epoch), first.start, last.end
+            size = float(first.end - start)  # a whole number would first be made an array
+            if forgets:
+                v += rows.gradient(start, end, theta) / size
+                continue
+            news = self.estimator.news(self._schedule.places(first.epoch, start, end), theta)
+            gradient = learnt = rows.gradient(start, end, news)
+            if self.estimator.filling and not np.array_equal(news, theta):
+                gradient = rows.gradient(start, end, theta)  # without the mean a difference says nothing
+            v += gradient / size + len(run) * self.estimator.mean()
+            self.estimator.learn(end - start, learnt)
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:

@@ -13,7 +13,7 @@ from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.linear.trainer import Trainer
 from colonnade.conversations.linear.tune import Tuner
 from colonnade.conversations.pacing import Pacing
-from colonnade.conversations.schedule import OwnPasses, Schedule
+from colonnade.conversations.schedule import Schedule, at_own_pace
 from colonnade.conversations.tickets import Tickets
 from colonnade.conversations.window import Window
 from colonnade.optim.estimators import ESTIMATORS
@@ -32,7 +32,7 @@ def trainer_of(
         tune=pace.step == "auto" or joint,
         pair_every=settings.pair_every if settings.pairs == "batch" else None,
     )
-    kind = OwnPasses if own_pace else Schedule
+    kind = at_own_pace(settings.estimator) if own_pace else Schedule
     schedule = kind(rows, pace.batch, timetable.epochs, context.plan.seed, dominators, settings.reshuffle)
     window: Pacing = Window(pace.ahead, schedule.rounds, timetable.gates)
     if own_pace:
