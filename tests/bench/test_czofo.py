@@ -153,6 +153,7 @@ def test_every_run_with_a_slow_client_has_a_twin_without(part: str, quick: bool)
         assert (speeds[0], len(speeds), sorted(speeds)[0]) == (1.0, 1 + slow.clients, 0.4), "never the server"
 
 
+@pytest.mark.usefixtures("real_data")
 def test_accuracies_with_a_slow_client_are_compared_pair_by_pair(tmp_path: Path) -> None:
     cases = pairs_of("a9a", quick=False)
     accuracies = {"seed 0, all at 1": 85.0, "seed 0, one at 0.4": 84.5, "seed 1, all at 1": 85.0}

@@ -56,6 +56,7 @@ def test_pieces_side_by_side_are_one_bench(tiny: Path) -> None:
     assert [line.partition(": ")[0] for line in said] == ["tiny sum:kept"]  # the others had ended
 
 
+@pytest.mark.usefixtures("real_data")
 def test_benches_take_turns_with_the_pieces_that_are_asked_for() -> None:
     folders = {name: Path(name) for name in ("vfb2", "asysqn")}
     found = pieces.in_turns(folders, quick=False, only=("vfb2:slow", "asysqn:slow"))

@@ -42,11 +42,6 @@ class Remembered:
 class Estimator(Protocol):
     memory: Remembered
 
-    @property
-    def filling(self) -> bool:
-        """Whether steps are those of plain SGD, since not enough is remembered yet."""
-        ...
-
     def news(self, rows: Rows, theta: Floats) -> Floats:
         """Return c, theta less what is remembered of it at these rows; SAGA then remembers this theta."""
         ...
@@ -62,8 +57,6 @@ class Estimator(Protocol):
 
 class Sgd:
     """The gradient of the batch as it is."""
-
-    filling = False  # there is nothing to fill
 
     def __init__(self) -> None:
         self.memory = Remembered()
@@ -84,8 +77,6 @@ class Svrg:
     Until the first snapshot it is plain SGD: far from the optimum a pass of steps is worth more than a pass
     of measuring.
     """
-
-    filling = False  # a snapshot is of all rows
 
     def __init__(self) -> None:
         self.memory = Remembered()

@@ -20,7 +20,7 @@ from colonnade.job import MEMORY
 from colonnade.models.linear import RowKernels
 from colonnade.models.shuffled import ShuffledRows
 from colonnade.models.sparse import SparseRows
-from colonnade.optim.estimators import Estimator, Sgd
+from colonnade.optim.estimators import Estimator, Saga, Sgd
 from colonnade.regularizers import Penalty
 
 Thetas = Sequence[tuple[Round, Floats]]
@@ -123,7 +123,8 @@ class Block:
                 continue
             news = self.estimator.news(self._schedule.places(first.epoch, start, end), theta)
             gradient = learnt = rows.gradient(start, end, news)
-            if self.estimator.filling and not np.array_equal(news, theta):
+            filling = isinstance(self.estimator, Saga) and self.estimator.filling
+            if filling and not np.array_equal(news, theta):
                 gradient = rows.gradient(start, end, theta)  # without the mean a difference says nothing
             v += gradient / size + len(run) * self.estimator.mean()
             self.estimator.learn(end - start, learnt)
