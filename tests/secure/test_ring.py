@@ -35,18 +35,6 @@ def test_what_does_not_fit_is_an_error(value: float) -> None:
         ring.encode(np.array([0.5, value]), q=8)
 
 
-WAYS = [
-    pytest.param(True, marks=pytest.mark.skipif(not words.COMPILED, reason="no compiler made _words")),
-    False,
-]
-
-
-@pytest.fixture(params=WAYS, ids=lambda compiled: "compiled" if compiled else "numpy")
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(words, "COMPILED", request.param)
-    return bool(request.param)
-
-
 @pytest.mark.parametrize("size", [1e-3, 1.0, 2.0**17, 2.0**20, 2.0**26])
 @pytest.mark.parametrize("shape", [(0,), (1,), (7,), (5, 3)])
 def test_a_masked_value_is_its_word_plus_the_mask(way: bool, size: float, shape: tuple[int, ...]) -> None:

@@ -16,17 +16,6 @@ from colonnade.secure.words import Table, products_of, scores_of, sums_of
 if words.COMPILED:
     from colonnade.secure._words import products as compiled_products
 
-WAYS = [
-    pytest.param(True, marks=pytest.mark.skipif(not words.COMPILED, reason="no compiler made _words")),
-    False,
-]
-
-
-@pytest.fixture(params=WAYS, ids=lambda compiled: "compiled" if compiled else "numpy")
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(words, "COMPILED", request.param)
-    return bool(request.param)
-
 
 def random_words(rng: np.random.Generator, *shape: int) -> Any:
     return rng.integers(0, 2**64, shape, dtype=np.uint64)
