@@ -2,8 +2,8 @@
 
 Training takes all rows in the order of a shuffle and needs no matrix for a batch. There are two ways to the
 same numbers, to the last bit. `_rows.c`, compiled when the package is installed, moves rows into an order and
-multiplies without loops over single rows, which is twice as fast where a row has few numbers. Where no
-compiler was there, SciPy's kernels do both. All release the interpreter lock.
+multiplies without loops over single rows, which pays where a row has few numbers. Where no compiler was
+there, SciPy's kernels do both. All release the interpreter lock.
 """
 
 from __future__ import annotations

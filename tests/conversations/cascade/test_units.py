@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from colonnade import VerticalRegressor
-from colonnade.conversations.cascade.cascade import hear_unit
+from colonnade.conversations.cascade.cascade import hear_unit, take_unit, tell_unit
 from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, taken_in, unit_of
-from colonnade.errors import ProtocolError
+from colonnade.errors import JobError, ProtocolError
 from colonnade.job import job_from
 from colonnade.job.plan import Facts, Plan
 from colonnade.messages import Announce
@@ -92,6 +93,32 @@ def test_the_last_layer_takes_the_unit_in() -> None:
     )
     np.testing.assert_allclose(after, 30 * before - 2, rtol=1e-4, atol=1e-4)
     assert taken_in(network, w, NO_UNIT) is w
+
+
+def test_a_server_with_a_model_of_its_own_tells_clients_that_there_is_no_unit() -> None:
+    sent: list[Any] = []
+
+    class Net:
+        async def broadcast(self, message: Announce) -> None:
+            sent.append(message.values.tolist())
+
+    def seen(head: object) -> Any:
+        return SimpleNamespace(
+            plan=plan_of(),
+            net=Net(),
+            models=SimpleNamespace(head=head),
+            label_holder=SimpleNamespace(labels=np.array([1.0, 5.0])),
+        )
+
+    assert asyncio.run(tell_unit(seen(None), clients=3)) == Unit(2.0, 1.0)
+    assert asyncio.run(tell_unit(seen(object()), clients=3)) == NO_UNIT
+    assert sent == [[2.0, 1.0], [1.0, 0.0]]
+
+
+def test_a_model_given_as_an_object_where_a_network_is_described_is_refused() -> None:
+    client: Any = SimpleNamespace(context=SimpleNamespace(me="b", models=SimpleNamespace(own=object())))
+    with pytest.raises(JobError, match=r"say kind = 'torch' in \[model.parties.b\]"):
+        take_unit(client, Unit(2.0))
 
 
 @pytest.mark.parametrize("size", [0.0, -1.0])

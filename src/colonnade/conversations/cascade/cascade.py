@@ -180,16 +180,22 @@ def make_server(
 def own_head(context: CascadeContext, widths: Sequence[int]) -> Head:
     """F0 at its first parameters; `widths` are how many outputs every client has."""
     specs = context.plan.settings.model
-    outputs, unit = context.plan.objective.classes or 1, unit_of(context.plan, context.label_holder.labels)
+    outputs, unit = context.plan.objective.classes or 1, own_unit(context)
     model = context.models.head or server_model(
         specs.server, widths, outputs, specs.device, unit=unit.size, offset=unit.offset
     )
     return Head(model, context.label_holder.loss, model.initial(context.rng(HEAD_START)))
 
 
+def own_unit(context: CascadeContext) -> Unit:
+    """The unit of F0; at the server."""
+    given = context.models.head is not None
+    return unit_of(context.plan, context.label_holder.labels, given=given)
+
+
 async def tell_unit(context: CascadeContext, *, clients: int) -> Unit:
     """Tell every client what it will take into its network, its part of the offset with it; at the server."""
-    unit = unit_of(context.plan, context.label_holder.labels)
+    unit = own_unit(context)
     part = replace(unit, offset=unit.offset / clients)
     if applies(context.plan):
         await context.net.broadcast(Announce(tag_of(Topic.TUNE, 2), np.array([part.size, part.offset])))
@@ -209,6 +215,12 @@ async def hear_unit(context: CascadeContext) -> Unit:
 def take_unit(client: Client, unit: Unit) -> None:
     """Let a client that has not asked anything yet know the unit; its penalty is in it as well."""
     if unit != NO_UNIT:
+        if client.context.models.own is not None:
+            me = client.context.me
+            raise JobError(
+                f"{me}: its model is an object where the job describes a network, and cannot take in the "
+                f"unit of the label; say kind = 'torch' in [model.parties.{me}]"
+            )
         client.unit, client.asking = unit, asking_of(client.context, client.model, unit)
 
 

@@ -119,9 +119,7 @@ class Client:
     optimizer: Optimizer
     seed: Seed
     rate: Callable[[int], float]  # the step after this many answers of the run
-    unit: Unit = (
-        NO_UNIT  # what becomes of the sum of all clients' outputs, with this one's part of the offset
-    )
+    unit: Unit = NO_UNIT  # of the sum of all outputs, with this client's part of the offset
     state: ClientState = field(init=False)
 
     def __post_init__(self) -> None:

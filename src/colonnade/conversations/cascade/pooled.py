@@ -86,7 +86,7 @@ def stack_of(plan: Plan[CascadeSettings], columns: AllColumns) -> Stack:
     ]
     blocks = [train[party].X for party in holders]
     widths = [m.forward(v[None], X[:1]).shape[2] for m, v, X in zip(made, w, blocks, strict=True)]
-    unit = unit_of(plan, labels_of(y))
+    unit = unit_of(plan, labels_of(y), given=columns.head is not None)
     top = columns.head or server_model(
         specs.server,
         widths,

@@ -53,9 +53,9 @@ def applies(plan: Plan[CascadeSettings]) -> bool:
     )
 
 
-def unit_of(plan: Plan[CascadeSettings], labels: Numbers) -> Unit:
-    """The spread and the mean of the labels, where F0 has a unit."""
-    if not applies(plan):
+def unit_of(plan: Plan[CascadeSettings], labels: Numbers, *, given: bool = False) -> Unit:
+    """The spread and the mean of the labels, where F0 has a unit; one `given` as an object has none."""
+    if given or not applies(plan):
         return NO_UNIT
     spread = float(labels.std())
     return Unit(spread if spread > 0 else 1.0, float(labels.mean()))
@@ -63,9 +63,9 @@ def unit_of(plan: Plan[CascadeSettings], labels: Numbers) -> Unit:
 
 def taken_in(model: Model, w: Numbers, unit: Unit) -> Numbers:
     """The parameters with which a network gives what it gave, times the unit and with the offset added."""
-    layout: list[tuple[str, tuple[int, ...]]] = getattr(model, "layout", [])
-    if unit == NO_UNIT or not layout:
+    if unit == NO_UNIT:
         return w
+    layout: list[tuple[str, tuple[int, ...]]] = model.layout  # type: ignore[attr-defined]  # all NETWORKS have one
     (_, weights), (_, biases) = layout[-2:]
     bias = int(np.prod(biases))
     last = bias + int(np.prod(weights))
