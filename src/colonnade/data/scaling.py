@@ -97,7 +97,8 @@ def means(X: Matrix) -> Floats:
         gaps = np.bincount(X.indices, weights=gap, minlength=d)
         total = np.bincount(X.indices, weights=np.where(gap, 0.0, X.data), minlength=d)
     else:
-        gaps, total = np.isnan(X).sum(axis=0), np.nansum(X, axis=0)
+        gap = np.isnan(X)
+        gaps, total = gap.sum(axis=0), (np.where(gap, 0.0, X) if gap.any() else X).sum(axis=0)
     return np.asarray(total / np.maximum(n - gaps, 1), dtype=np.float64)
 
 
