@@ -30,6 +30,7 @@ from colonnade.data.split import (
     split_by_name,
     train_test_rows,
 )
+from colonnade.data.suspects import odd_labels
 from colonnade.data.table import Column, RawTable
 from colonnade.data.weights import take_exposure, take_weights, training_weights
 from colonnade.errors import DataError, suggest
@@ -98,6 +99,7 @@ def assign(
     first, defaults = label_holders[0], None if known is None else known.defaults
     # of all rows where one file has them all: chance may put a rare class into the test rows alone
     labels = _labels(train[first], task, data, defaults)
+    train[first] = train[first].warned(odd_labels(labels, _raw_labels(train[first])))
     if test is None:
         train, test = _train_test(train, data.test_fraction, seed)
     _check_categorical(data, train)

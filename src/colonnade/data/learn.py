@@ -16,7 +16,7 @@ from colonnade.data.categories import MISSING, OTHER, Counted
 from colonnade.data.prepare import Missing, Numbers, Preparation, Rare, refuse_gaps, refuse_missing
 from colonnade.data.recognise import numbers_of
 from colonnade.data.scaling import Scale
-from colonnade.data.suspects import like_ids, like_labels
+from colonnade.data.suspects import counts_rows, like_ids, like_labels
 from colonnade.data.table import RawTable, count, some
 from colonnade.errors import DataError
 
@@ -31,6 +31,7 @@ class _Findings:
     constant: set[str] = field(default_factory=set)  # asked for every column, of which there may be many
     joined: dict[str, int] = field(default_factory=dict)  # how many rare values became one
     ids: dict[str, int] = field(default_factory=dict)  # text columns left out, and their different values
+    index: bool = False  # a column that numbers the rows was left out
     capped: dict[str, int] = field(default_factory=dict)
 
 
@@ -92,13 +93,15 @@ def _sort_out(
 ) -> None:
     """Which columns are numbers, which become categories, and which are neither."""
     for c in raw.columns:
-        values = (
-            None if raw.sparse or not (c in categorical or isinstance(raw.values, tuple)) else raw.column(c)
-        )
+        plain = raw.sparse or not (c in categorical or c == "" or isinstance(raw.values, tuple))
+        values = None if plain else raw.column(c)
         if values is None or (
             c not in categorical and (values.dtype != object or numbers_of(values) is not None)
         ):
-            found.numbers.append(c)
+            if c == "" and values is not None and counts_rows(values):  # what tables are saved with
+                found.index = True
+            else:
+                found.numbers.append(c)
             continue
         counted = Counted.of(values)
         if c not in categorical and counted.are_ids():
@@ -188,6 +191,8 @@ def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: M
         said.append(f"{count(len(found.constant), 'constant column')} {what}: {some(sorted(found.constant))}")
     if found.ids:
         said.append(f"{count(len(found.ids), 'text column')} left out: {some(found.ids)}")
+    if found.index:
+        said.append("1 column without a name, which numbers the rows, left out")
     return said
 
 
