@@ -77,6 +77,7 @@ def preparation_for(
     return Preparation.fit(
         raw,
         scale=recipe.scale,
+        tails=contract.composition.tails(contract.loss.task),
         categorical=_categorical(raw, contract.terms),
         missing=recipe.missing,
         rare=prepare.rare,
