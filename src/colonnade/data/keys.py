@@ -23,6 +23,7 @@ from colonnade.job import Key
 PIECE = 2**16  # ids that are Python texts at once
 LONGEST = 1000
 WHOLE = re.compile(rf"[+-]?\d{{1,{LONGEST}}}")  # in any script; longer ones are no ids, and slow to read
+SHORTENED = re.compile(r"\d(?:[.,]\d+)?[eE]\+?\d+")  # what a spreadsheet makes of a long number
 RULES = {  # for ids that look different, as a job writes them
     "": Key(),
     '{ kind = "integer" }': Key(kind="integer"),
@@ -176,9 +177,12 @@ def _once(raw: RawTable) -> RawTable:
     if differ:
         one, other = int(earlier[differ[0]]), int(later[differ[0]])
         first, second = sorted((raw.row_number(one), raw.row_number(other)))
+        remedy = "keep one row per id"
+        if SHORTENED.fullmatch(str(ids[one])):
+            remedy = "a spreadsheet cut off its last digits: export the file again, with this column as text"
         raise DataError(
             f"{raw.name}: {count(len(differ), 'row')} with the id of another row but other values: id "
-            f"'{shown(str(ids[one]))}' is in row {first} and again in row {second}; keep one row per id"
+            f"'{shown(str(ids[one]))}' is in row {first} and again in row {second}; {remedy}"
         )
     kept = np.setdiff1d(np.arange(raw.rows), later)
     once = raw.take(kept)

@@ -124,6 +124,10 @@ class RawTable:
         """Whether the columns are one sparse matrix."""
         return bool(issparse(self.values))
 
+    def warned(self, sentences: Iterable[str]) -> RawTable:
+        """The same, with more for its owner to look at."""
+        return replace(self, reading=replace(self.reading, warned=(*self.reading.warned, *sentences)))
+
     def row_number(self, row: int) -> int:
         """The number that this row has in the file, counted from 1."""
         return row_number(row, self.origin)
