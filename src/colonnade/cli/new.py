@@ -73,7 +73,8 @@ def new(
     if len(ids) not in (0, 1, len(files)):
         raise DataError(f"--id: {len(ids)} columns for {len(files)} files; give one, or one for each file")
     surveys = [Survey.of(path) for path in files]
-    joined_by = ids * len(files) if len(ids) == 1 else ids or _evident_ids(surveys)
+    evident = Joining.evident(surveys) if not ids else None
+    joined_by = ids * len(files) if len(ids) == 1 else tuple(evident.columns) if evident else ids
     found = {
         str(survey.path): survey.found(joined_by[k] if joined_by else None)
         for k, survey in enumerate(surveys)
@@ -86,7 +87,7 @@ def new(
         click.echo(f"\nlabel:   '{label}' is in {holder.path} ({base_rate(holder, label)})")
     _check_ids(surveys, joined_by)
     names = _names(files) if len(files) > 1 else {}
-    joining = Joining.of(surveys, joined_by)
+    joining = evident or Joining.of(surveys, joined_by)
     if joining.said and not as_json:
         click.echo(f"ids:     {joining.said}" if ids else f"ids:     '{joined_by[0]}': {joining.said}")
     text = _job(surveys, names, holder, label, joining, parties or 2, blind, out)
@@ -122,18 +123,6 @@ def _holder(surveys: Sequence[Survey], label: str | None, ids: Sequence[str]) ->
     return holders[0]
 
 
-def _evident_ids(surveys: Sequence[Survey]) -> tuple[str, ...]:
-    """The id of every file where nobody need be asked: one column can be it, most ids are common."""
-    from colonnade.data.keys import best_rule
-    from colonnade.data.survey import id_candidates
-
-    if len(surveys) < 2 or len(same := id_candidates(surveys)) != 1:
-        return ()
-    ids = [each.ids(same[0]) for each in surveys]
-    _, common = best_rule(ids)
-    return tuple(same * len(surveys)) if 2 * common > min(map(len, ids)) else ()
-
-
 def _check_ids(surveys: Sequence[Survey], ids: Sequence[str]) -> None:
     """Refuse files that cannot be joined, with the columns that may be their id."""
     from colonnade.data.survey import id_candidates, joining_columns
@@ -162,6 +151,17 @@ class Joining(NamedTuple):
     columns: Sequence[str]
     rule: str = ""
     said: str = ""
+    common: int = 0
+
+    @staticmethod
+    def evident(surveys: Sequence[Survey]) -> Joining | None:
+        """The id of every file where nobody need be asked: one column can be it, most ids are common."""
+        from colonnade.data.survey import id_candidates
+
+        if len(surveys) < 2 or len(same := id_candidates(surveys)) != 1:
+            return None
+        found = Joining.of(surveys, same * len(surveys))
+        return found if 2 * found.common > min(len(each.ids(same[0])) for each in surveys) else None
 
     @staticmethod
     def of(surveys: Sequence[Survey], columns: Sequence[str]) -> Joining:
@@ -174,7 +174,8 @@ class Joining(NamedTuple):
         if not common:
             return Joining(columns, said="none is in all files; are these the right columns?")
         by_rule = f" with keys = [{rule}]" if rule else ""
-        return Joining(columns, rule, f"{common:,} {'is' if common == 1 else 'are'} in all files{by_rule}")
+        said = f"{common:,} {'is' if common == 1 else 'are'} in all files{by_rule}"
+        return Joining(columns, rule, said, common)
 
 
 def _names(files: Sequence[Path]) -> dict[str, Path]:

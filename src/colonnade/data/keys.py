@@ -68,20 +68,28 @@ def normaliser(key: Key, name: str) -> Callable[[str, int], str]:
     return form
 
 
-def common(ids: Sequence[Sequence[str]], rule: Key) -> int:
+def common(ids: Sequence[Sequence[str] | NDArray[np.str_]], rule: Key) -> int:
     """How many ids are in all of some files after a rule; none where an id has no such form.
 
     >>> common([["007", "008"], ["7", "9"]], Key(kind="integer"))
     1
     """
-    form = normaliser(rule, "id")
     try:
-        return len(set.intersection(*({form(one, 0) for one in each} for each in ids)))
+        return len(set.intersection(*(set(_forms(np.asarray(each), rule)) for each in ids)))
     except DataError:
         return 0
 
 
-def best_rule(ids: Sequence[Sequence[str]]) -> tuple[str, int]:
+def _forms(ids: NDArray[np.str_], rule: Key) -> list[str]:
+    """The normal form of every id."""
+    plain = _at_once(ids, rule)
+    if plain is not None:
+        return list(map(str, plain.tolist()))
+    form = normaliser(rule, "id")
+    return [form(one, 0) for one in ids.tolist()]
+
+
+def best_rule(ids: Sequence[NDArray[np.str_]]) -> tuple[str, int]:
     """The one of `RULES` after which most ids are in all files, and how many; the plainest of equals."""
     counted = {written: common(ids, rule) for written, rule in RULES.items()}
     return max(counted.items(), key=lambda each: each[1])

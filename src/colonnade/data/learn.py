@@ -111,7 +111,7 @@ def _sort_out(
             continue
         if missing == "error":
             refuse_missing(raw, c)
-        few = counted.rare(rare)
+        few = set(counted.rare(rare))
         names = tuple(name for name in counted.names if name not in few)
         names += (OTHER,) if few else ()
         names += (MISSING,) if counted.gaps and missing == "auto" else ()

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ MOSTLY = 0.8  # a column with so many numbers among its texts was meant to be on
 ODD, NUMBERS = 3, 20  # so few words among at least so many different numbers are gaps
 _SIGNS = "$€£¥₹₽₺₩₪₫₴₦₱฿"
 _CODES = "AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HUF|INR|JPY|NOK|PLN|SEK|USD|ZAR|kr|Rs"
+_UNITS = {*_SIGNS, *_CODES.split("|"), "%"}
 _MONEY = re.compile(
     rf"([{_SIGNS}]|(?:US|A|C|R)\$|{_CODES})?\s*([^{_SIGNS}%°a-zA-Zµ]+?)\s*"
     rf"([{_SIGNS}%]|°[A-Z]?|[^\W\d_](?:[^\W\d_]|/){{0,11}})?"
@@ -88,20 +91,23 @@ def _without_words(
     name: str, different: Sequence[str], place: NDArray[np.int64], dialect: Dialect
 ) -> Recognised | None:
     """A column of many numbers and a few words, which become gaps; None if it is no such column."""
-    odd = [text for text in different if text and not any(c.isdigit() for c in text)]
+    words = (text for text in different if text and not any(map(str.isdigit, text)))
+    odd = list(islice(words, ODD + 1))  # of a column of names no more is read
+    if not 0 < len(odd) <= ODD or len(different) < NUMBERS:
+        return None
     numbers = [text for text in different if text and text not in odd]
-    if not 0 < len(odd) <= ODD or len(numbers) < NUMBERS:
+    if len(numbers) < NUMBERS:
         return None
     parse, unit = _number_parser(numbers, dialect)
     if parse is None:
         return None
     values = np.array([np.nan if not text or text in odd else parse(text) for text in different])
     rows = int(np.isin(place, [k for k, text in enumerate(different) if text in odd]).sum())
-    words = ", ".join(repr(text[:20]) for text in odd)
+    named = ", ".join(repr(text[:20]) for text in odd)
     return Recognised(
         values[place],
         f"column '{name}': {unit} was taken off its numbers" if unit else None,
-        warned=f"column '{name}' has numbers and, in {count(rows, 'row')}, {words}, which was taken as a gap",
+        warned=f"column '{name}' has numbers and, in {count(rows, 'row')}, {named}, which was taken as a gap",
     )
 
 
@@ -222,19 +228,24 @@ def _signed(text: str) -> tuple[float, str]:
     return (-1.0, text[1:].strip()) if text.startswith("-") else (1.0, text)
 
 
+@cache
+def _writing(point: str, group: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Numbers with marks between thousands, and numbers without."""
+    mark, dot = rf"[{re.escape(group)}' \u00a0\u202f’]", re.escape(point)
+    return (
+        re.compile(rf"[+-]?\d{{1,3}}({mark})\d{{3}}(?:\1\d{{3}})*(?:{dot}\d*)?"),
+        re.compile(rf"[+-]?(\d+(?:{dot}\d*)?|{dot}\d+)(?:[eE][+-]?\d+)?"),
+    )
+
+
 def _plain(text: str, point: str, group: str) -> float | None:
     """A number with this decimal mark, and these or blank marks between thousands; None if it is none."""
-    mark = rf"[{re.escape(group)}' \u00a0\u202f’]"
-    grouped = re.fullmatch(rf"[+-]?\d{{1,3}}({mark})\d{{3}}(?:\1\d{{3}})*(?:{re.escape(point)}\d*)?", text)
-    if grouped:
+    in_groups, without = _writing(point, group)
+    if grouped := in_groups.fullmatch(text):
         text = text.replace(grouped[1], "")
     elif group == "," and _LAKHS.fullmatch(text):
         text = text.replace(",", "")
-    if not re.fullmatch(
-        rf"[+-]?(\d+(?:{re.escape(point)}\d*)?|{re.escape(point)}\d+)(?:[eE][+-]?\d+)?", text
-    ):
-        return None
-    return float(text.replace(point, "."))
+    return float(text.replace(point, ".")) if without.fullmatch(text) else None
 
 
 def _either_way(texts: Sequence[str], point: str, group: str) -> bool:
@@ -242,6 +253,20 @@ def _either_way(texts: Sequence[str], point: str, group: str) -> bool:
     swapped = all(_plain(text, group, point) is not None for text in texts) if group in ".," else False
     marked = any(point in text or group in text for text in texts)
     return marked and swapped
+
+
+def _units(texts: Sequence[str]) -> set[str]:
+    """The units of these numbers; none at all if a text is no number or has a unit that nobody knows."""
+    units = set()
+    for text in texts:
+        match = _MONEY.fullmatch(_signed(text)[1])
+        if match is None or not any(map(str.isdigit, text)):
+            return set()
+        if unit := match[1] or match[3]:
+            if unit not in _UNITS:
+                return set()
+            units.add(unit)
+    return units
 
 
 def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialect) -> str | None:
@@ -261,18 +286,16 @@ def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialec
             f"column '{name}' has numbers such as {next(t for t in texts if '.' in t or ',' in t)} that can "
             "be read in two ways; it is taken as text: say decimal or thousands"
         )
-    units = {match[1] or match[3] for text in texts if (match := _MONEY.fullmatch(_signed(text)[1]))} - {None}
-    if (
-        len(units) > 1
-        and units <= {*_SIGNS, *_CODES.split("|"), "%"}
-        and all(any(map(str.isdigit, t)) for t in texts)
-    ):
+    units = _units(texts)
+    if len(units) > 1:
         return (
             f"column '{name}' has numbers in several units ({', '.join(sorted(units)[:4])}); it is taken as "
             "text: bring them into one"
         )
-    odd = [text for text in texts if _plain(text, dialect.decimal or ".", "'") is None]
-    if len(odd) <= (1 - MOSTLY) * len(texts) and len(texts) > 4:
+    most = int((1 - MOSTLY) * len(texts))
+    others = (text for text in texts if _plain(text, dialect.decimal or ".", "'") is None)
+    odd = list(islice(others, most + 1))  # of a column of names no more is read
+    if len(odd) <= most and len(texts) > 4:
         return (
             f"column '{name}' is taken as text: most of its values are numbers, but not "
             f"{', '.join(repr(text[:20]) for text in odd[:3])}; correct them, or leave the column out"

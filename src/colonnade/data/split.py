@@ -200,7 +200,7 @@ def _joined(tables: Mapping[str, RawTable]) -> dict[str, RawTable]:
 def _key_hint(tables: Sequence[RawTable]) -> str:
     """The rule for ids by which files would have rows in common, to paste into a job, if there is one."""
     if ID_MARK not in str(_ids(tables[0])[0]):  # of several columns, any may be the one
-        rule, common = best_rule([_ids(raw).tolist() for raw in tables])
+        rule, common = best_rule([_ids(raw) for raw in tables])
         if common:
             return f"with keys = [{rule}] in [data], {common:,} would be in all"
     return "if they are the same people, bring their ids into one form with data.keys"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.data.categories import Counted, gaps_in
 from colonnade.data.files import load
@@ -19,6 +22,7 @@ class Survey:
 
     path: Path
     raw: RawTable
+    _ids: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # by column, what was read before
 
     @staticmethod
     def of(path: Path) -> Survey:
@@ -54,10 +58,14 @@ class Survey:
         columns = [] if self.raw.sparse else [c for c in self.raw.columns if self.tells_apart(c)]
         return {column: set(map(str, self.raw.column(column).tolist())) for column in columns}
 
-    def ids(self, column: str) -> list[str]:
+    def ids(self, column: str) -> NDArray[np.str_]:
         """The ids in a column, letter by letter as they are written, without gaps."""
-        written = load(self.path, bare=True, categorical=[column]).column(column)
-        return [one for one in map(str, written.tolist()) if one.strip()]
+        if column not in self._ids:
+            written = load(self.path, bare=True, categorical=[column]).column(column)
+            self._ids[column] = np.array(
+                [one for one in map(str, written.tolist()) if one.strip()], dtype=np.str_
+            )
+        return self._ids[column]
 
 
 def label_candidates(surveys: Sequence[Survey]) -> list[str]:
