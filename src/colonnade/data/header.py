@@ -30,7 +30,7 @@ def named(path: object, table: Any) -> tuple[Any, tuple[str, ...], tuple[str, ..
             f"{path}: the first line has no name for {count(names.count(''), 'column')} of {len(names)}; "
             "write one for each, or delete what stands above the header"
         )
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         quoted = some([f"'{name}'" for name in twice])
         raise DataError(f"{path}: two columns are named {quoted}; rename one")

@@ -31,7 +31,7 @@ class Survey:
 
     def has(self, column: str) -> bool:
         """Whether the file has a column of this name."""
-        return column in self.raw.columns
+        return self.raw.has(column)
 
     def found(self, joined_by: str | None = None) -> list[str]:
         """What is in the file, a line each; nothing about how ids, in `joined_by`, look: they are text."""

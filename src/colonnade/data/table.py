@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -134,11 +135,20 @@ class RawTable:
 
     def positions(self, columns: Sequence[str]) -> list[int]:
         """The places of the named columns in the table, counted from 0."""
-        place = {c: j for j, c in enumerate(self.columns)}
+        place = self._place
         for c in columns:
             if c not in place:
                 raise DataError(f"{self.name}: no column '{c}'; {suggest(c, self.columns)}")
         return [place[c] for c in columns]
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        """The places of all columns: asked for column by column, of which there may be thousands."""
+        return {c: j for j, c in enumerate(self.columns)}
+
+    def has(self, column: str) -> bool:
+        """Whether there is a column of this name."""
+        return column in self._place
 
     def column(self, name: str) -> Column:
         """One column's values: float64, or text."""
