@@ -156,8 +156,3 @@ def read_journal(path: Path) -> tuple[list[Written], str]:
     """All that a journal keeps, the oldest first, and its last hash; ShareError if it was changed."""
     records, last = read_chain(path)
     return [msgspec.json.decode(record, type=Written) for record in records], last
-
-
-def read_decisions(path: Path) -> list[Decision]:
-    """The decisions in a journal, the oldest first."""
-    return [each for each in read_journal(path)[0] if isinstance(each, Decision)]
