@@ -30,10 +30,11 @@ from colonnade.arrays import Floats, Rows
 from colonnade.baselines.pooled import fit_pooled
 from colonnade.data.table import RawTable, Table
 from colonnade.deploy import commands, shares
+from colonnade.deploy.contract import read_terms
 from colonnade.deploy.rows import load_rows, split_rows
 from colonnade.deploy.session import Event
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.terms import Terms, read_terms
+from colonnade.deploy.terms import Terms
 from colonnade.deploy.training import RunCost
 from colonnade.errors import ColonnadeError, DataError, PeerUnreachable
 from colonnade.job import Job

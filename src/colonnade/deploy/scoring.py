@@ -19,6 +19,7 @@ from colonnade.arrays import Arrays, Digests, Floats, Matrix, Rows
 from colonnade.conversations.align import AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, Scorer, Session
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.lodged import Lodging
 from colonnade.deploy.membership import Asked
 from colonnade.deploy.models import check_unchanged, is_own_code, restored_models
@@ -26,7 +27,7 @@ from colonnade.deploy.rows import PartyRows, load_rows, rules_of
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest, StoredShare
-from colonnade.deploy.terms import Contract, Scoring
+from colonnade.deploy.terms import Scoring
 from colonnade.errors import DataError
 from colonnade.job.plan import Plan
 from colonnade.secure.streams import PairStreams
