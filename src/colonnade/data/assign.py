@@ -99,7 +99,7 @@ def _held_in_memory(
     gaps: bool,
     helper: str | None,
 ) -> Assigned:
-    """The same where all columns fit the memory."""
+    """Give every party its data, where all columns fit the memory."""
     if data.files is not None:
         train, test = _from_party_files(data, data.files, label_holders)
         dataset, known = "+".join(sorted(data.files)), None
@@ -261,7 +261,7 @@ def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyT
 
 
 def _weighted(raw: RawTable, data: Data) -> RawTable:
-    """The table with weights and exposures, if columns of them are named, no longer among its features."""
+    """The table with weights and exposures apart from its features, if the job names columns of them."""
     raw = raw if data.weight is None else take_weights(raw, data.weight)
     return raw if data.exposure is None else take_exposure(raw, data.exposure)
 

@@ -1,4 +1,4 @@
-"""Being asked: look at a peer's proposal, answer it, and take part when its proposer says go.
+"""Answers peers' proposals: looks at each, accepts or refuses it, and takes part when its proposer says go.
 
 Where the policy says so the operator is asked first, and the proposer is told that it waits.
 """

@@ -14,15 +14,15 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Arrays, Floats
-from colonnade.conversations.align import Alignment, AlignTerms, align
+from colonnade.conversations.align import Alignment
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Session, SummedPart
 from colonnade.deploy import models, shares, unfinished
+from colonnade.deploy.aligning import common_rows
 from colonnade.deploy.contract import Contract
 from colonnade.deploy.limits import check_limits
 from colonnade.deploy.membership import Asked
 from colonnade.deploy.prepared import Aligned, prepared
-from colonnade.deploy.rows import rules_of
 from colonnade.deploy.scoring import scorer
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.terms import Terms
@@ -173,8 +173,7 @@ async def _common(session: RunSession, contract: Contract) -> Alignment:
 
 
 async def _align(session: RunSession, terms: Terms) -> Alignment:
-    """Find the common rows, if what the peers bring may be compared with this party's ids."""
-    ids = session.own_rows.ids
+    """Find the common rows."""
     asked = Asked(
         run=f"{session.run:08x}",
         purpose="train",
@@ -182,23 +181,8 @@ async def _align(session: RunSession, terms: Terms) -> Alignment:
         proposer="",
         changed=terms.align.changed == "accept",
     )
-    secrets = await session.party.join(session.align, terms.digest())
-    found = await align(
-        session.align,
-        ids,
-        secrets,
-        AlignTerms(
-            order=bytes.fromhex(terms.digest()),
-            rules=rules_of(terms.align.keys),
-            minimum=max(terms.align.minimum, session.minimum),
-            commitment=session.guard.commitment(ids),
-            method=terms.align.method,
-            admit=lambda rosters: session.guard.admit(asked, len(ids), rosters),
-        ),
-        progress=lambda done, total: session.tell(Event("aligning", done, total)),
-    )
-    await session.align.finish()
-    return found
+    minimum, method = max(terms.align.minimum, session.minimum), terms.align.method
+    return await common_rows(session, terms.digest(), terms.align.keys, asked, minimum=minimum, method=method)
 
 
 async def _close(

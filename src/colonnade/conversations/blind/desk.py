@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
-from colonnade.conversations.blind.columns import own_key
+from colonnade.conversations.blind.blur import REVEALED, blurred
 from colonnade.conversations.blind.predict import LONGER
 from colonnade.conversations.blind.room import Room
 from colonnade.conversations.blind.slots import ROOM, Lengths, Slot, bits_for
@@ -38,9 +38,7 @@ from colonnade.conversations.window import Window
 from colonnade.errors import SumError
 from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import Saga, Svrg
-from colonnade.secure.streams import Stream
 
-REVEALED = 20  # bits of a weight that its owner is told, counted from the length of all weights
 _ROUNDING = 20  # the purpose of the generator that rounds
 
 
@@ -292,18 +290,9 @@ class Desk:
         self.slope = self._shaped(self.q.value(total))
         self.q.settle((self.D * self.slope).sum(axis=0))
 
-    def blurred(self, parts: Iterable[Words]) -> list[Words]:
-        """The own parts of the owners' weights as they may be told: weights get 20 bits, by random low ones.
-
-        Exact weights are sums of whole numbers, one for every row, and lattice reduction could solve them.
-        """
-        reach = max(1, int(2.0**-REVEALED * self.length / self.unit))
-        noise = Stream(own_key(self.context, "blur"))
-        told = []
-        for number, part in enumerate(parts):
-            random = noise.words(number, part.size).reshape(part.shape) % np.uint64(2 * reach + 1)
-            told.append(part + random - np.uint64(reach))
-        return told
+    def as_told(self, parts: Iterable[Words]) -> list[Words]:
+        """The own parts of the owners' weights as they may be told: to so many bits of the length of all."""
+        return blurred(self.context, parts, max(1, int(2.0**-REVEALED * self.length / self.unit)))
 
     @property
     def unit(self) -> float:

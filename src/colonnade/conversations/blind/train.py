@@ -322,7 +322,7 @@ class BlindTraining:
                 return label_holder_arrays(desk.block.w, parts, desk.unit, self.lengths.bits)
             X, bits = self._tables().get("train"), self.lengths.bits
             return {} if X is None else owner_arrays(parts[self.context.me], self.key, X, bits)
-        told = [] if desk is None else desk.blurred(parts.values())
+        told = [] if desk is None else desk.as_told(parts.values())
         unveiled = await self.verbs.unveil(self.p, told, desk.unit if desk is not None else 0.0)
         if desk is not None:
             return {"w": desk.block.w}
