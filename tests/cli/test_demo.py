@@ -20,6 +20,12 @@ def test_demo(tmp_path: Path) -> None:
     assert result.world == "network"
     assert abs(result.metrics["test_auc"] - result.pooled["test_auc"]) < 0.01
     assert abs(result.metrics["test_accuracy"] - result.pooled["test_accuracy"]) < 0.03
+    assert result.converged
+    assert result.metrics["suboptimality"] < 1e-4
+    assert result.data.columns == {"radiology": 9, "pathology": 9, "laboratory": 6, "clinic": 7}
+    page = (out / "report.html").read_text()
+    for said in ("ROC curve", "worst texture", "benign, malignant"):  # of scores, shares and labels
+        assert said in page
     for party in MEASURES:
         assert (out / "parties" / party / "certificates" / f"{party}.key").is_file()
         assert list((out / "parties" / party / "runs" / "models").glob("diagnosis-*/weights.npz"))

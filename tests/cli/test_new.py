@@ -140,8 +140,9 @@ def test_ids_of_other_names_and_other_looks_are_joined_and_scored() -> None:
         (("bank.csv", "shop.csv", "--label", "default", "--id", "city"), "bank.csv has no column 'city'"),
         (
             ("bank.csv", "shop.csv", "--label", "customer", "--id", "customer"),
-            "remove it from all files but one",
+            "'customer' is the id by which the files are joined; name another column",
         ),
+        (("bank.csv", "bank.csv", "--label", "default"), "remove it from all files but one"),
         (("bank.csv", "shop.csv", "--parties", "2"), "--parties"),
         (
             ("bank.csv", "strangers.csv", "--label", "default"),

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
+from colonnade import VerticalRegressor
 from colonnade.arrays import Floats
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable
@@ -75,6 +76,35 @@ def test_sparse_columns_equal_the_largest_value_scaler_and_stay_sparse(X: Floats
     found = Preparation.fit(table(csr_array(X))).transform(table(csr_array(X))).X
     assert isinstance(found, csr_array)
     np.testing.assert_allclose(found.toarray(), MaxAbsScaler().fit_transform(X)[:, kept], atol=1e-12)
+
+
+def test_outliers_are_drawn_nearer_and_keep_their_order() -> None:
+    X = np.concatenate([np.linspace(0.0, 1.0, 200), [8.0, 90.0, np.nan]])[:, None]
+    prep = Preparation.fit(table(X), tails="bend")
+    assert "2 outliers drawn nearer in c0 (2)" in prep.done()
+    assert Preparation.from_dict(json.loads(json.dumps(prep.to_dict(), allow_nan=False))) == prep
+    low, high = np.nanquantile(X, [0.01, 0.99])
+    beyond, width = high + (high - low), high - low
+    bent = np.where(beyond < X, beyond + width * np.log1p(np.maximum(X - beyond, 0) / width), X)
+    wanted = StandardScaler().fit_transform(SimpleImputer().fit_transform(bent))
+    np.testing.assert_allclose(np.asarray(prep.transform(table(X)).X)[:, :1], wanted, atol=1e-9)
+    new = np.asarray(prep.transform(table(np.array([[1.0], [9.0], [1e9], [-1e308]]))).X)[:, 0]
+    assert -2000 < new[3] < new[0] < new[1] < new[2] < 50
+
+
+@pytest.mark.parametrize(("loss", "word"), [("squared", "drawn nearer"), ("poisson", "capped")])
+def test_a_linear_model_of_a_number_keeps_its_outliers_in_order(loss: str, word: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.exp(1.5 * rng.normal(size=(400, 2)))
+    y = np.round(X.sum(axis=1))
+    found = VerticalRegressor(loss=loss, columns={"bank": [0], "shop": [1]}).fit(X, y)
+    assert all(word in " ".join(said) for said in found.result_.data.done.values())
+    if loss == "squared":
+        assert found.score(X, y) > 0.95
+    network = VerticalRegressor(
+        "split", parties=2, epochs=1, model={"kind": "mlp", "hidden": [4]}, tolerance=0
+    )
+    assert all("capped" in " ".join(said) for said in network.fit(X, y).result_.data.done.values())
 
 
 def test_new_rows_are_capped_like_training_rows() -> None:

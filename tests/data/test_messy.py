@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,12 @@ def german(value: float) -> str:
     return f"{value:,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".")
 
 
-def excel(table: Table, *, cover: bool = False) -> bytes:
+def excel(table: Table, *, before: Sequence[Sequence[Any]] = ()) -> bytes:
     openpyxl = pytest.importorskip("openpyxl", reason="Excel files need the extra 'excel'")
     book, packed = openpyxl.Workbook(), io.BytesIO()
-    if cover:
-        book.active.append(["Customers of the year"])
-    sheet = book.create_sheet("rows") if cover else book.active
+    for cells in before:
+        book.active.append(cells)
+    sheet = book.create_sheet("rows") if before else book.active
     sheet.append(list(table))
     for row in zip(*table.values(), strict=True):
         sheet.append([value.item() if isinstance(value, np.generic) else value for value in row])
@@ -161,6 +162,10 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         "different texts in 96 rows",
     ),
     "row numbers": (lambda: {"bank.csv": written(bank(number=list(range(ROWS))))}, "like an id or an index"),
+    "row numbers without a name": (
+        lambda: {"bank.csv": written({"": list(range(ROWS))} | bank())},
+        "1 column without a name, which numbers the rows, left out",
+    ),
     "copy of the label": (
         lambda: {"bank.csv": written(bank(again=[10 * v for v in LABEL]))},
         "tells the label",
@@ -182,6 +187,28 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
     ),
     "units": (lambda: {"bank.csv": written(bank(way=[f"{v:.0f} km" for v in INCOME]))}, "km was taken off"),
     "months": (lambda: {"bank.csv": written(bank(born=days("%d-%b-%Y")))}, "'born': dates became days"),
+    "months first": (
+        lambda: {"bank.csv": written(bank(born=days("%b %d, %Y")))},
+        "'born': dates became days",
+    ),
+    "halves of a day": (
+        lambda: {"bank.csv": written(bank(seen=days("%m/%d/%Y 1:30 PM")))},
+        "'seen': dates became days",
+    ),
+    "durations": (
+        lambda: {"bank.csv": written(bank(ran=[f"{k % 3}:{k % 60:02}:00" for k in range(ROWS)]))},
+        "'ran': times became parts of a day",
+    ),
+    "lakhs": (lambda: money(lambda v: f"{-int(v) % 97 + 1},{int(-v) % 89 + 10},000"), CALM),
+    "other currencies": (
+        lambda: {"bank.csv": written(bank(net=[f"{v:.2f} zł" for v in INCOME]))},
+        "'net': zł was taken off",
+    ),
+    "several currencies": (
+        lambda: {"bank.csv": written(bank(net=[f"{'€$'[k % 2]}{v:.2f}" for k, v in enumerate(INCOME)]))},
+        "'net' has numbers in several units ($, €); it is taken as text",
+    ),
+    "UTF-32": (lambda: {"bank.csv": written(bank(), encoding="utf-32")}, "encoding is utf-32"),
     "dates in many forms": (
         lambda: {"bank.csv": written(bank(born=[*days("%Y-%m-%d")[:60], *days("%d.%m.%Y")[60:]]))},
         "not all written in one way",
@@ -216,7 +243,14 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written(bank()) + b"Total,300000,,\n"},
         "1 row left out: no label",
     ),
-    "Excel with a cover": (lambda: {"bank.xlsx": excel(bank(), cover=True)}, "read the sheet 'rows' of 2"),
+    "Excel with a smaller table before": (
+        lambda: {"bank.xlsx": excel(bank(), before=[["id", "y"], ["c1", 1]])},
+        "read the sheet 'rows' of 2",
+    ),
+    "Excel with a cover": (
+        lambda: {"bank.xlsx": excel(bank(), before=[["Customers of the year"]])},
+        "read the sheet 'rows' of 2",
+    ),
 }
 
 
@@ -228,6 +262,15 @@ def test_a_messy_file_trains_and_what_was_done_is_told(kind: str, tmp_path: Path
     assert result.data.task == "binary"
     assert result.metrics["test_accuracy"] > 0.6
     assert result.data.rows["train"] + result.data.rows["test"] >= 90
+
+
+def test_odd_labels_are_pointed_out(tmp_path: Path) -> None:
+    words: list[Any] = ["good" if v else "bad" for v in LABEL]
+    words[3], words[4:12] = "goood", [word.upper() for word in words[4:12]]
+    warned = run(tmp_path, {"bank.csv": written(bank(y=words))} | SHOP).data.warnings
+    assert any("label goood is in one row of 120" in each for each in warned)
+    assert any("labels GOOD, good differ in case alone" in each for each in warned)
+    assert not run(tmp_path, {"bank.csv": written(bank())} | SHOP).data.warnings
 
 
 def test_ids_are_brought_into_one_form(tmp_path: Path) -> None:
@@ -246,12 +289,14 @@ def test_ids_are_brought_into_one_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (written(bank()) + b"c1,2\nc2,3,4,5,6\n", "line 122 has 2 fields.*1 more lines differ"),
+        (written(bank()) + b"c1,2\nc2,3,4,5,6\n", "line 122 has 2 fields.*1 more line differs"),
         (
             written(bank(id=["c0", "c0", "c1", "c1", *[f"c{k}" for k in range(4, ROWS)]])),
             "2 rows with the id of",
         ),
+        (written(bank(id=[f"{k + 4e9:.4e}" for k in range(ROWS)])), "a spreadsheet cut off its last digits"),
         (written(bank(y=[""] * ROWS)), "no row has a label"),
+        (written(bank()).replace(b"c77,", b"c\x0077,", 1), "line 79 has a zero byte"),
         (b"Customers,,,\n" + written(bank()), "no name for 3 columns of 4.*above the header"),
         (b"# made today\n" + written(bank()), "first line has one field and 121 lines have 4"),
         (written(bank()).split(b"\n", 1)[1], "first line looks like values, not like names"),
@@ -282,6 +327,21 @@ def test_the_rule_that_would_join_the_files_is_named(ids: str, remedy: str, tmp_
     files = {"bank.csv": written(one), "shop.csv": written(other)}
     with pytest.raises(DataError, match=f"keys = .{{ {remedy} }}. in .data., 120 would be in all"):
         run(tmp_path, files)
+
+
+def test_days_are_the_same_ids_in_every_format(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    born = [datetime.fromisoformat(day) for day in days("%Y-%m-%d")]
+    people = bank(id=born)
+    pyarrow.parquet.write_table(pa.table(people), tmp_path / "kept.parquet")
+    other = {"shop.csv": written(shop(id=days("%Y-%m-%d")))}
+    for name, content in {
+        "bank.xlsx": excel(people),
+        "bank.parquet": (tmp_path / "kept.parquet").read_bytes(),
+    }.items():
+        assert run(tmp_path, {name: content} | other).data.rows == {"train": 96, "test": 24}
 
 
 def test_how_a_file_is_written_can_be_said(tmp_path: Path) -> None:

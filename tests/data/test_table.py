@@ -221,6 +221,7 @@ def test_ids_and_labels_must_be_there_and_ids_unique(tmp_path: Path) -> None:
         ("1 1:1\n1 1:1 3:inf\n", ["column 'f3', row 2 is infinite"]),
         ("1 1:1\ninf 1:1\n", ["label of row 2 is infinite"]),
         (b"PK\x03\x04\xff\xfe", ["line 1", "not a label"]),
+        ("id,age\n7,31\n", ["line 1", "a table is read if its name ends in .csv"]),
     ],
 )
 def test_bad_libsvm(tmp_path: Path, content: bytes | str, parts: list[str]) -> None:
@@ -239,6 +240,7 @@ def test_damaged_and_unknown_files(tmp_path: Path) -> None:
     refused(write(tmp_path / "t.parquet", "no"), "not a readable Parquet file")
     refused(write(tmp_path / "t.xlsx", "PK"), "not a readable Excel file")
     refused(write(tmp_path / "t.parquet.gz", "no"), "unpack the .gz first")
+    refused(write(tmp_path / "t.feather", "no"), ".feather files are not read; use CSV")
 
 
 # --- picking rows and columns -----------------------------------------------------------------------

@@ -81,7 +81,7 @@ def new(
     if not as_json:
         for path, said in found.items():
             click.echo("\n  ".join([path, *said]))
-    holder = _holder(surveys, label)
+    holder = _holder(surveys, label, joined_by)
     if label is not None and not as_json:
         click.echo(f"\nlabel:   '{label}' is in {holder.path} ({base_rate(holder, label)})")
     _check_ids(surveys, joined_by)
@@ -98,7 +98,7 @@ def new(
     click.echo(f"\nwritten: {out}\nnext:    colonnade run {out} --check\n         {shown}")
 
 
-def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
+def _holder(surveys: Sequence[Survey], label: str | None, ids: Sequence[str]) -> Survey:
     """The file that holds the label; DataError with the columns that may be it."""
     from colonnade.data.survey import label_candidates, with_labels
     from colonnade.errors import DataError, suggest
@@ -113,6 +113,10 @@ def _holder(surveys: Sequence[Survey], label: str | None) -> Survey:
         known = [column for survey in surveys for column in survey.raw.columns]
         raise DataError(f"--label: no file has a column '{label}'; {suggest(label, known)}")
     if len(holders) > 1:
+        if label in ids:
+            raise DataError(
+                f"--label: '{label}' is the id by which the files are joined; name another column"
+            )
         which = " and ".join(str(survey.path) for survey in holders)
         raise DataError(f"--label: {which} have '{label}'; remove it from all files but one")
     return holders[0]
@@ -170,7 +174,7 @@ class Joining(NamedTuple):
         if not common:
             return Joining(columns, said="none is in all files; are these the right columns?")
         by_rule = f" with keys = [{rule}]" if rule else ""
-        return Joining(columns, rule, f"{common:,} are in all files{by_rule}")
+        return Joining(columns, rule, f"{common:,} {'is' if common == 1 else 'are'} in all files{by_rule}")
 
 
 def _names(files: Sequence[Path]) -> dict[str, Path]:

@@ -21,7 +21,7 @@ from colonnade.data.labels import Labels, Task, guessed_task
 from colonnade.data.large import is_large
 from colonnade.data.party_data import PartyData, Recipe, RowLengths
 from colonnade.data.prepare import Missing
-from colonnade.data.scaling import Scale
+from colonnade.data.scaling import Scale, Tails
 from colonnade.data.split import (
     Split,
     check_holders,
@@ -30,6 +30,7 @@ from colonnade.data.split import (
     split_by_name,
     train_test_rows,
 )
+from colonnade.data.suspects import odd_labels
 from colonnade.data.table import Column, RawTable
 from colonnade.data.weights import take_exposure, take_weights, training_weights
 from colonnade.errors import DataError, suggest
@@ -65,6 +66,7 @@ def assign(
     seed: int,
     class_weight: ClassWeight = None,
     gaps: bool = False,
+    tails: Callable[[Task], Tails] = lambda task: "cap",
     helper: str | None = None,
     fits: Callable[[RowLengths], None] = lambda rows: None,
 ) -> Assigned:
@@ -72,7 +74,8 @@ def assign(
 
     `fits` refuses rows that cannot be trained on, where they are so many that preparing them takes long.
     `helper` may hold no columns (`check_holders`).
-    `gaps` says that the model takes columns as they are, unless the job wants them scaled or filled.
+    `gaps` says that the model takes columns as they are, unless the job wants them scaled or filled, and
+    `tails` what becomes of their outliers with such labels.
     `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
     first label holder, or the first other party where that has no columns.
     """
@@ -82,21 +85,33 @@ def assign(
             raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
         recipe = _recipe(data, None)
         recipe = recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) else recipe
-        parties, labels = deal(data, Asked(label_holders, task, intercept, seed, recipe), fits)
+        parties, labels = deal(data, Asked(label_holders, task, intercept, seed, recipe), tails, fits)
         dataset = "+".join(sorted(data.files)) if data.files else plain_name(sources[0])
         guessed = task is None and data.positive is None
         return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True)
-    return _held_in_memory(data, label_holders, task, intercept, seed, class_weight, gaps, helper)
+    return _held_in_memory(
+        data,
+        label_holders=label_holders,
+        task=task,
+        intercept=intercept,
+        seed=seed,
+        class_weight=class_weight,
+        gaps=gaps,
+        tails=tails,
+        helper=helper,
+    )
 
 
 def _held_in_memory(
     data: Data,
+    *,
     label_holders: tuple[str, ...],
     task: Task | None,
     intercept: bool,
     seed: int,
     class_weight: ClassWeight,
     gaps: bool,
+    tails: Callable[[Task], Tails],
     helper: str | None,
 ) -> Assigned:
     """Give every party its data, where all columns fit the memory."""
@@ -111,11 +126,12 @@ def _held_in_memory(
     first, defaults = label_holders[0], None if known is None else known.defaults
     # of all rows where one file has them all: chance may put a rare class into the test rows alone
     labels = _labels(train[first], task, data, defaults)
+    train[first] = train[first].warned(odd_labels(labels, _raw_labels(train[first])))
     if test is None:
         train, test = _train_test(train, data.test_fraction, seed)
     _check_categorical(data, train)
     y, y_test = _coded(labels, train[first]), _coded(labels, test[first])
-    recipe = _recipe(data, defaults)
+    recipe = replace(_recipe(data, defaults), tails=tails(labels.task))
     if gaps and as_they_are(data.scale, data.missing) and not data.woe:
         recipe = recipe.with_gaps()
     weight = training_weights(train[first], labels, class_weight)
@@ -315,7 +331,12 @@ def _recipe(data: Data, defaults: Defaults | None) -> Recipe:
     """How parties prepare their columns: as the job says, else as is best for a known data set."""
     usual = Recipe()
     if defaults is not None:
-        usual = Recipe(defaults.scale, defaults.categorical, defaults.missing, defaults.rare)
+        usual = Recipe(
+            defaults.scale,
+            categorical=defaults.categorical,
+            missing=defaults.missing,
+            rare=defaults.rare,
+        )
     return Recipe(
         scale=data.scale or ("none" if data.woe else usual.scale),
         categorical=usual.categorical if data.categorical is None else tuple(data.categorical),

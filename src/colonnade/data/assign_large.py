@@ -24,6 +24,7 @@ from colonnade.data.labels import Labels, Task, guessed_task
 from colonnade.data.large import BigFile, TestRows, Writer, open_columns, opened, release
 from colonnade.data.party_data import PartyData, Recipe, RowLengths
 from colonnade.data.prepare import Preparation
+from colonnade.data.scaling import Tails
 from colonnade.data.split import split_by_count, split_by_name
 from colonnade.data.table import RawTable, Table, count
 from colonnade.errors import DataError
@@ -50,16 +51,21 @@ class Holding:
     test: BigFile | None
 
 
-def deal(data: Data, asked: Asked, fits: Callable[[RowLengths], None]) -> tuple[dict[str, PartyData], Labels]:
+def deal(
+    data: Data, asked: Asked, tails: Callable[[Task], Tails], fits: Callable[[RowLengths], None]
+) -> tuple[dict[str, PartyData], Labels]:
     """Every party's columns, prepared and stored, and how the label became numbers.
 
-    `fits` raises if rows of these lengths cannot be trained on: it is asked before all of them are prepared.
+    `tails` says what becomes of outliers with such labels. `fits` raises if rows of these lengths cannot be
+    trained on: it is asked before all of them are prepared.
     """
     _refuse(data)
     root = _root(data)
     holdings = _holdings(data, asked, root)
     dealer = _Dealer(data, asked, holdings, TestRows(data.test_fraction, asked.seed))
     labels = dealer.labels()
+    asked = replace(asked, recipe=replace(asked.recipe, tails=tails(labels.task)))
+    dealer = replace(dealer, asked=asked)
     folder = _folder(root, data, asked, holdings)
     known = folder / "done.json"
     if not known.exists():
@@ -133,6 +139,7 @@ class _Dealer:
         learnt = Preparation.fit(
             raw,
             scale=recipe.scale,
+            tails=recipe.tails,
             categorical=[c for c in recipe.categorical if c in held.columns],
             missing=recipe.missing,
             rare=recipe.rare,

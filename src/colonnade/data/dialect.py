@@ -42,7 +42,13 @@ GAPS = (
 )
 MOST_TEXT = 1 << 30  # bytes of one field
 BEGINNING = 1 << 17  # bytes that are looked at
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_MARKS = (  # that of 32 bits begins like that of 16
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 # a fraction of three digits behind one mark may as well be thousands; after a zero it may not
 _FRACTION = r"[+-]?(0{0}\d+|\d*{0}(\d{{1,2}}|\d{{4,}})([eE][+-]?\d+)?|\d{{1,3}}({1}\d{{3}})+{0}\d+)"
 _POINT = re.compile(_FRACTION.format(r"\.", ","))
@@ -119,9 +125,13 @@ def _decoded(content: bytes, encoding: str | None, name: str) -> tuple[str, str]
     guesses = [marked] if marked else ["utf-16-le", "utf-16-be"] if wide else ["utf-8", "cp1252", "latin-1"]
     for guess in guesses:
         try:
-            return guess, content.decode(guess).removeprefix("\ufeff")
+            text = content.decode(guess).removeprefix("\ufeff")
         except UnicodeError:
             continue
+        if "\0" in text:  # of a damaged file: it would be part of a value that nobody sees
+            line = text.count("\n", 0, text.index("\0")) + 1
+            raise DataError(f"{name}: line {line} has a zero byte, so the file is damaged; export it again")
+        return guess, text
     raise DataError(f"{name}: is not text in any known encoding; save it as CSV in UTF-8")
 
 

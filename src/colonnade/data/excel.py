@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -17,7 +18,7 @@ WRITTEN = Dialect(separator=",", decimal=".", encoding="utf-8", sure=True)
 
 
 def read_excel(path: Path, wanted: Wanted) -> RawTable:
-    """Read the first sheet with a table, whose first row has the names; others are covers or remarks."""
+    """Read the sheet with the wanted columns, or else the longest; its first row has the names."""
     try:
         import openpyxl
     except ImportError:
@@ -35,7 +36,7 @@ def read_excel(path: Path, wanted: Wanted) -> RawTable:
     columns = {*wanted.ids, *([] if wanted.label is None else [wanted.label])}
     tables = [k for k, rows in enumerate(sheets) if len(rows) > 1 and len(rows[0]) > 1]
     fitting = [k for k in tables if columns <= {str(cell).strip() for cell in sheets[k][0]}]
-    chosen = (fitting or tables or [0])[0]
+    chosen = max(fitting or tables, key=lambda k: len(sheets[k]), default=0)
     plain = io.StringIO(newline="")
     csv.writer(plain).writerows(sheets[chosen] if sheets else [])
     said = (f"read the sheet '{names[chosen]}' of {len(names)}",) if len(names) > 1 else ()
@@ -46,4 +47,11 @@ def _rows(sheet: Any) -> list[list[Any]]:
     """The rows of a sheet that are not empty, without the empty columns at its right."""
     rows = [list(row) for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
     width = max((k + 1 for row in rows for k, cell in enumerate(row) if cell is not None), default=0)
-    return [["" if cell is None else cell for cell in row[:width]] for row in rows]
+    return [[_text(cell) for cell in row[:width]] for row in rows]
+
+
+def _text(cell: Any) -> Any:
+    """A cell as CSV has it: whole days, which Excel keeps with a time of midnight, are dates."""
+    if isinstance(cell, datetime) and cell.time() == time():
+        return cell.date()
+    return "" if cell is None else cell

@@ -22,6 +22,12 @@ from colonnade.job import Key
 
 NO_LABEL = "no label"
 AS_FOUND = Dialect()  # how a file is written is found out
+# of formats that are not read; a name with any other ending is taken for a LIBSVM file
+OTHERS = {
+    *(".zip", ".7z", ".tar", ".xls", ".xlsb", ".ods", ".json", ".jsonl", ".xml", ".html"),
+    *(".feather", ".arrow", ".orc", ".avro", ".h5", ".hdf5", ".npy", ".npz", ".pkl", ".pickle"),
+    *(".dta", ".sav", ".sas7bdat", ".rds", ".rda", ".rdata", ".db", ".sqlite"),
+}
 
 
 def load(
@@ -93,7 +99,7 @@ def _read(path: Path, wanted: Wanted, n_features: int | None, dialect: Dialect) 
             from colonnade.data.excel import read_excel
 
             return read_excel(path, wanted)
-        case ".zip" | ".7z" | ".tar" | ".xls" | ".json" | ".npy" | ".npz" | ".pkl" as other:
+        case other if other in OTHERS:
             raise DataError(
                 f"{path}: {other} files are not read; use CSV, TSV, Parquet, Excel (.xlsx), LIBSVM or IDX"
             )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from colonnade.data import header
 from colonnade.data.dialect import GAPS, Dialect, sniffed
-from colonnade.data.recognise import Recognised, recognise
+from colonnade.data.recognise import Recognised, recognise, said_of
 from colonnade.data.table import RawTable, Reading, count, different, numbers_of, stack
 from colonnade.errors import DataError, suggest
 
@@ -179,11 +179,11 @@ def column_of(
         fault = "is not UTF-8 text" if pa.types.is_binary(kind) else f"holds {kind}, not one value a row"
         raise DataError(f"{path}: column '{name}' {fault}; convert it to numbers or UTF-8 text")
     if verbatim:
-        words, which = different(column)
+        words, which = different(_spelt(column))
         return Recognised(np.array([word.strip() for word in words], dtype=object)[which])
     if pa.types.is_temporal(kind):
-        days = _days(column)
-        return Recognised(days, f"column '{name}': dates became days since 1970", date="ymd")
+        pattern = "hms" if pa.types.is_time(kind) or pa.types.is_duration(kind) else "ymd"
+        return Recognised(_days(column), said_of(name, pattern), date=pattern)
     if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
         return recognise(name, column, dialect, dates=dates)
     numbers = numbers_of(column.cast(pa.float64(), safe=False))
@@ -207,17 +207,26 @@ def _days(column: Any) -> NDArray[np.float64]:
     return whole / MICROSECONDS
 
 
-def _ids(table: Any, names: tuple[str, ...]) -> NDArray[np.str_]:
-    """The id of every row as it is written, "" where a part of it is missing."""
+def _spelt(column: Any) -> Any:
+    """A pyarrow column as a CSV file would have it: whole numbers without decimals, whole days as dates."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    def all_equal(other: Any) -> bool:
+        return column.null_count < len(column) and bool(pc.all(pc.equal(column, other)).as_py())
+
+    if pa.types.is_floating(column.type) and all_equal(pc.floor(column)):
+        return column.cast(pa.int64(), safe=False)
+    if pa.types.is_timestamp(column.type) and all_equal(pc.floor_temporal(column, unit="day")):
+        return column.cast(pa.date32(), safe=False)
+    return column
+
+
+def _ids(table: Any, names: tuple[str, ...]) -> NDArray[np.str_]:
+    """The id of every row as it is written, "" where a part of it is missing."""
     parts: list[NDArray[np.str_]] = []
     for name in names:
-        column = table[name]
-        if pa.types.is_floating(column.type) and pc.all(pc.equal(column, pc.floor(column))).as_py():
-            column = column.cast(pa.int64())  # a whole number has no decimals
-        words, which = different(column)
+        words, which = different(_spelt(table[name]))
         parts.append(np.array(words, dtype=np.str_)[which])
     joined = parts[0]
     for part in parts[1:]:

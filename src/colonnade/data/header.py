@@ -81,7 +81,7 @@ def fault(plain: bytes, separator: str) -> str | None:
     before = max((known for known, _ in widths if known < line), default=1)
     if line - before > 1 and b'"' in plain:
         return f"a quotation mark between line {before + 1} and line {line} is not closed; close or delete it"
-    others = f" ({more:,} more lines differ, too)" if more else ""
+    others = f" ({more:,} more {'line differs' if more == 1 else 'lines differ'}, too)" if more else ""
     return (
         f"line {line} has {count(width, 'field')}, the header has {len(header)}{others}; "
         f"fields are separated by {separator!r}: quote those that contain it, or set separator"

@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.data.formats import ID_MARK
-from colonnade.data.table import RawTable, count
+from colonnade.data.table import RawTable, array_of, count, is_ascii
 from colonnade.errors import DataError
 from colonnade.job import Key
 
 PIECE = 2**16  # ids that are Python texts at once
-WHOLE = re.compile(r"[+-]?\d{1,1000}")  # in any script; longer ones are no ids, and slow to read
+LONGEST = 1000
+WHOLE = re.compile(rf"[+-]?\d{{1,{LONGEST}}}")  # in any script; longer ones are no ids, and slow to read
+SHORTENED = re.compile(r"\d(?:[.,]\d+)?[eE]\+?\d+")  # what a spreadsheet makes of a long number
 RULES = {  # for ids that look different, as a job writes them
     "": Key(),
     '{ kind = "integer" }': Key(kind="integer"),
@@ -125,10 +127,14 @@ def normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[
     ids = np.empty(0, dtype=np.str_) if raw.ids is None else raw.ids
     pieces, faults = [ids[:0]], []
     for start in range(0, len(ids), PIECE):
+        piece = ids[start : start + PIECE]
+        if len(keys) == 1 and (plain := _at_once(piece, keys[0])) is not None:
+            pieces.append(plain)
+            continue
         normal = []
-        for row, text in enumerate(ids[start : start + PIECE].tolist(), start):
+        for row, text in enumerate(piece.tolist(), start):
             try:
-                parts = zip(forms, text.split(ID_MARK), strict=True)
+                parts = zip(forms, text.split(ID_MARK) if len(forms) > 1 else [text], strict=True)
                 normal.append(ID_MARK.join(form(part, raw.row_number(row) - 1) for form, part in parts))
             except DataError as fault:
                 faults.append(str(fault))
@@ -139,9 +145,29 @@ def normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[
     return np.concatenate(pieces)
 
 
+def _at_once(ids: NDArray[np.str_], key: Key) -> NDArray[np.str_] | None:
+    """The normal form of many ids by a few calls; None where each has to be looked at.
+
+    In ASCII there is one way to write a letter, and a capital has one small one.
+    """
+    if not is_ascii(ids) or ids.dtype.itemsize > 4 * LONGEST:
+        return None
+    ids = np.strings.strip(ids) if key.trim else ids
+    match key.kind:
+        case "text" if (ids != "").all():
+            return np.strings.lower(ids) if key.case == "lower" else ids
+        case "integer" if np.strings.isdigit(ids).all():
+            digits = np.strings.lstrip(ids, "0")
+            return np.where(digits == "", "0", digits)
+        case _:
+            return None
+
+
 def _once(raw: RawTable) -> RawTable:
     """The table with every id once; DataError if rows of one id differ."""
     ids = np.empty(0, dtype=np.str_) if raw.ids is None else raw.ids
+    if len(array_of(ids).unique()) == len(ids):
+        return raw
     order = np.argsort(ids, kind="stable")
     again = np.flatnonzero(ids[order][1:] == ids[order][:-1])
     if not len(again):
@@ -151,9 +177,12 @@ def _once(raw: RawTable) -> RawTable:
     if differ:
         one, other = int(earlier[differ[0]]), int(later[differ[0]])
         first, second = sorted((raw.row_number(one), raw.row_number(other)))
+        remedy = "keep one row per id"
+        if SHORTENED.fullmatch(str(ids[one])):
+            remedy = "a spreadsheet cut off its last digits: export the file again, with this column as text"
         raise DataError(
             f"{raw.name}: {count(len(differ), 'row')} with the id of another row but other values: id "
-            f"'{shown(str(ids[one]))}' is in row {first} and again in row {second}; keep one row per id"
+            f"'{shown(str(ids[one]))}' is in row {first} and again in row {second}; {remedy}"
         )
     kept = np.setdiff1d(np.arange(raw.rows), later)
     once = raw.take(kept)

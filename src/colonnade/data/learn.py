@@ -15,8 +15,8 @@ from colonnade.data import scaling
 from colonnade.data.categories import MISSING, OTHER, Counted
 from colonnade.data.prepare import Missing, Numbers, Preparation, Rare, refuse_gaps, refuse_missing
 from colonnade.data.recognise import numbers_of
-from colonnade.data.scaling import Scale
-from colonnade.data.suspects import like_ids, like_labels
+from colonnade.data.scaling import Scale, Tails
+from colonnade.data.suspects import counts_rows, like_ids, like_labels
 from colonnade.data.table import RawTable, count, some
 from colonnade.errors import DataError
 
@@ -31,12 +31,15 @@ class _Findings:
     constant: set[str] = field(default_factory=set)  # asked for every column, of which there may be many
     joined: dict[str, int] = field(default_factory=dict)  # how many rare values became one
     ids: dict[str, int] = field(default_factory=dict)  # text columns left out, and their different values
-    capped: dict[str, int] = field(default_factory=dict)
+    index: bool = False  # a column that numbers the rows was left out
+    outliers: dict[str, int] = field(default_factory=dict)
+    tails: Tails = "cap"  # what became of them
 
 
 def learn(
     raw: RawTable,
     scale: Scale | float,
+    tails: Tails,
     categorical: tuple[str, ...],
     missing: Missing,
     rare: Rare,
@@ -45,7 +48,7 @@ def learn(
     """The preparation of these training rows; the options were checked."""
     found = _Findings()
     _sort_out(found, raw, categorical, missing, rare)
-    numbers = _learn_numbers(found, raw, scale, missing)
+    numbers = _learn_numbers(found, raw, scale, tails, missing)
     drop = scale == "auto"
     kept = set(found.categories) | set(found.gaps if missing == "auto" else ()) | set(numbers.names)
     if raw.columns and not kept - found.constant:
@@ -92,13 +95,15 @@ def _sort_out(
 ) -> None:
     """Which columns are numbers, which become categories, and which are neither."""
     for c in raw.columns:
-        values = (
-            None if raw.sparse or not (c in categorical or isinstance(raw.values, tuple)) else raw.column(c)
-        )
+        plain = raw.sparse or not (c in categorical or c == "" or isinstance(raw.values, tuple))
+        values = None if plain else raw.column(c)
         if values is None or (
             c not in categorical and (values.dtype != object or numbers_of(values) is not None)
         ):
-            found.numbers.append(c)
+            if c == "" and values is not None and counts_rows(values):  # what tables are saved with
+                found.index = True
+            else:
+                found.numbers.append(c)
             continue
         counted = Counted.of(values)
         if c not in categorical and counted.are_ids():
@@ -117,19 +122,23 @@ def _sort_out(
         found.categories[c] = names
 
 
-def _learn_numbers(found: _Findings, raw: RawTable, scale: Scale | float, missing: Missing) -> Numbers:
-    """What fills the gaps of number columns, what caps their outliers, and what scales them."""
+def _learn_numbers(
+    found: _Findings, raw: RawTable, scale: Scale | float, tails: Tails, missing: Missing
+) -> Numbers:
+    """What fills the gaps of number columns, what becomes of their outliers, and what scales them."""
     names = found.numbers
     X = scaling.numbers(raw, names, raw.reading.dates)
     if missing == "error":
         refuse_gaps(raw, names, X)
     found.gaps = _gaps(X, names) if missing in ("auto", "keep") else {}
-    low = high = np.zeros(0)
+    low = high = bend = np.zeros(0)
     if scale == "auto" and not isinstance(X, csr_array):
-        low, high = scaling.caps(X)
+        low, high, apart = scaling.caps(X, scaling.BENT_TAIL if tails == "bend" else scaling.TAIL)
+        bend = apart if tails == "bend" else bend
         beyond = scaling.outliers(X, low, high)
-        found.capped = {c: int(n) for c, n in zip(names, beyond, strict=True) if n}
-        np.clip(X, low, high, out=X)
+        found.outliers = {c: int(n) for c, n in zip(names, beyond, strict=True) if n}
+        found.tails = tails
+        scaling.tame(X, low, high, apart if tails == "bend" else None)
     fill = np.zeros(len(names)) if missing in ("error", "zero") else scaling.means(X)
     scaling.fill_gaps(X, fill)
     how: Scale | float = scale
@@ -142,7 +151,7 @@ def _learn_numbers(found: _Findings, raw: RawTable, scale: Scale | float, missin
     return Numbers(
         tuple(c for c, kept in zip(names, keep, strict=True) if kept),
         *(_plain(part, keep) for part in (fill, shift, divisor)),
-        *(_plain(part, keep) for part in (low, high) if len(part)),
+        *(_plain(part, keep) for part in (low, high, bend) if len(part)),
     )
 
 
@@ -166,8 +175,9 @@ def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: M
         said.append(f"{count(len(numbers), 'sparse column')} divided by the largest value")
     elif scale == "auto" and numbers:
         said.append(f"{count(len(numbers), 'number column')} scaled to mean 0 and deviation 1")
-    if found.capped:
-        said.append(f"{count(sum(found.capped.values()), 'outlier')} capped in {_counted(found.capped)}")
+    if found.outliers:
+        done = "capped" if found.tails == "cap" else "drawn nearer"
+        said.append(f"{count(sum(found.outliers.values()), 'outlier')} {done} in {_counted(found.outliers)}")
     if found.gaps:
         marked = "filled with the mean and marked in a column of their own" if missing == "auto" else "kept"
         said.append(f"{count(sum(found.gaps.values()), 'gap')} {marked}: {_counted(found.gaps)}")
@@ -188,6 +198,8 @@ def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: M
         said.append(f"{count(len(found.constant), 'constant column')} {what}: {some(sorted(found.constant))}")
     if found.ids:
         said.append(f"{count(len(found.ids), 'text column')} left out: {some(found.ids)}")
+    if found.index:
+        said.append("1 column without a name, which numbers the rows, left out")
     return said
 
 

@@ -46,7 +46,8 @@ def _fault(path: Path, n_features: int | None) -> str | None:
             fields = line.split(b"#")[0].split()
             fault = _line_fault([f.decode("utf-8", "replace") for f in fields], n_features)
             if fault:
-                return f"line {number}: {fault}"
+                table = number == 1 and ":" not in line.decode("utf-8", "replace")
+                return f"line {number}: {fault}" + ("; a table is read if its name ends in .csv" * table)
     return None
 
 

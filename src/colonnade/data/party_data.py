@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from colonnade.arrays import Floats
 from colonnade.data.prepare import Missing, Preparation, Rare
-from colonnade.data.scaling import Scale
+from colonnade.data.scaling import Scale, Tails
 from colonnade.data.table import RawTable, Table, as_numbers
 from colonnade.data.woe import Weighed
 
@@ -38,6 +38,7 @@ class Recipe:
     """
 
     scale: Scale | float = "auto"
+    tails: Tails = "cap"  # of "auto"
     categorical: tuple[str, ...] = ()
     missing: Missing = "auto"
     rare: Rare = "auto"
@@ -111,6 +112,7 @@ class PartyData:
         preparation = Preparation.fit(
             train,
             scale=recipe.scale,
+            tails=recipe.tails,
             categorical=[c for c in recipe.categorical if c in train.columns],
             missing=recipe.missing,
             rare=recipe.rare,

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, hstack
 from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.data import scaling
 from colonnade.data.categories import MISSING, codes_in, gaps_in
-from colonnade.data.scaling import Scale
+from colonnade.data.scaling import Scale, Tails
 from colonnade.data.table import INTERCEPT, RawTable, Table, int32_indices, stored_values
 from colonnade.data.woe import Weighed, weigh_columns
 from colonnade.errors import DataError
@@ -34,7 +34,8 @@ WIDE, FILLED = 256, 0.25  # one-hot columns beyond this width and below this fil
 class Numbers:
     """Number columns: x becomes (x - shift) / divisor, after outliers were capped and gaps filled.
 
-    The other tuples have one entry for each of `names`; `low` and `high` are empty where outliers stay.
+    The other tuples have one entry for each of `names`; `low` and `high` are empty where outliers stay, and
+    `bend` is where they are capped and not drawn nearer.
     """
 
     names: tuple[str, ...]
@@ -43,6 +44,7 @@ class Numbers:
     divisor: tuple[float, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+    bend: tuple[float, ...] = ()
 
     def of(self, raw: RawTable, dates: dict[str, str], missing: Missing, zero: tuple[str, ...]) -> Matrix:
         """These columns of any rows; those in `zero` become 0."""
@@ -50,7 +52,8 @@ class Numbers:
         if missing == "error":
             refuse_gaps(raw, self.names, X)
         if self.low:
-            np.clip(X, self.low, self.high, out=X)
+            bend = np.array(self.bend) if self.bend else None
+            scaling.tame(X, np.array(self.low), np.array(self.high), bend)
         if missing != "keep":
             scaling.fill_gaps(X, np.array(self.fill))
         flat = set(zero)
@@ -90,6 +93,7 @@ class Preparation:
         raw: RawTable,
         *,
         scale: Scale | float = "auto",
+        tails: Tails = "cap",
         categorical: Sequence[str] = (),
         missing: Missing = "auto",
         rare: Rare = "auto",
@@ -98,9 +102,10 @@ class Preparation:
     ) -> Preparation:
         """Learn the preparation from training rows. If `scale` is a number, every column is divided by it.
 
-        "auto" scales dense columns to mean 0 and deviation 1 with outliers capped, sparse ones to at most 1,
-        and leaves constant columns out; any other scale keeps them, as 0, so that an image keeps its pixels.
-        Categories of fewer rows than `rare` are joined. Labels in `raw` are only looked at for warnings.
+        "auto" scales dense columns to mean 0 and deviation 1 with outliers treated as `tails` says, sparse
+        ones to at most 1, and leaves constant columns out; any other scale keeps them, as 0, so that an image
+        keeps its pixels. Categories of fewer rows than `rare` are joined. Labels in `raw` are only looked at
+        for warnings.
         With `woe` every column is its weight of evidence first: a number, whatever it was.
         """
         from colonnade.data.learn import learn
@@ -109,7 +114,7 @@ class Preparation:
             raw, categorical = weigh_columns(raw, woe), ()
             scale = "none" if scale == "auto" else scale  # WOE has a scale of its own
         check_options(raw, scale, missing, categorical)
-        learnt = learn(raw, scale, tuple(categorical), missing, rare, intercept)
+        learnt = learn(raw, scale, tails, tuple(categorical), missing, rare, intercept)
         return replace(learnt, woe=woe, sentences=_with_evidence(learnt.sentences, len(woe)))
 
     @property

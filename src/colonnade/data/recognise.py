@@ -1,4 +1,4 @@
-"""Text that means a number or a date: 1.234,50, 12 %, $ 3.20, (7.50), 36 months, 31.12.1999, 31-Dec-1999.
+"""Text that means a number, a date or a time: 1.234,50, 12 %, $ 3.20, (7.50), 31.12.1999, Dec 31, 1999, 9:05.
 
 A whole column is recognised or none of it, and only without doubt; otherwise it stays text, and a sentence
 says why. Work is done once for every different text, so that a million rows cost little.
@@ -21,16 +21,30 @@ from colonnade.data.table import Column, count, different
 
 MOSTLY = 0.8  # a column with so many numbers among its texts was meant to be one
 ODD, NUMBERS = 3, 20  # so few words among at least so many different numbers are gaps
+_SIGNS = "$€£¥₹₽₺₩₪₫₴₦₱฿"
+_CODES = "AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HUF|INR|JPY|NOK|PLN|SEK|USD|ZAR|kr|Rs"
 _MONEY = re.compile(
-    r"([$€£¥]|EUR|USD|GBP|CHF|JPY)?\s*([^$€£¥A-Za-zµ°%]+?)\s*([$€£¥%]|[A-Za-zµ°][A-Za-z/²³]{0,11})?"
+    rf"([{_SIGNS}]|(?:US|A|C|R)\$|{_CODES})?\s*([^{_SIGNS}%°a-zA-Zµ]+?)\s*"
+    rf"([{_SIGNS}%]|°[A-Z]?|[^\W\d_](?:[^\W\d_]|/){{0,11}})?"
 )
 _BRACKETS = re.compile(r"\((.+)\)|(.*[^-\s])\s*-")  # what bookkeepers write for a negative number
-_TIME = r"(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?Z?)?"
+_TIME = r"(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:\s*([AaPp])\.?[Mm]\.?|Z)?)?"
 _YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _TIME)
 _YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + _TIME)
 _MONTH = re.compile(r"(\d{1,2})([-/. ])\s*([A-Za-zä]{3,9})[-/. ,]\s*(\d{4})" + _TIME)
+_MONTH_FIRST = re.compile(r"([A-Za-zä]{3,9})(\.?)\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})" + _TIME)
 _MONTHS = {name: k + 1 for k, name in enumerate(re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec"))}
 _MONTHS |= {"mär": 3, "mrz": 3, "mai": 5, "okt": 10, "dez": 12}
+_CLOCK = re.compile(r"(\d{1,3}):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
+# how a date may be written: what it looks like, and where its year, its month and its day stand
+_WRITTEN = {
+    "ymd": (_YEAR_FIRST, (1, 3, 4)),
+    "dmy": (_YEAR_LAST, (4, 3, 1)),
+    "mdy": (_YEAR_LAST, (4, 1, 3)),
+    "dby": (_MONTH, (4, 3, 1)),
+    "bdy": (_MONTH_FIRST, (4, 1, 3)),
+}
+_LAKHS = re.compile(r"[+-]?\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?")  # 12,34,567 as India writes it
 _LIKE_DATE = re.compile(r"\d{1,4}[-/. ]\s*\w{1,9}[-/. ,]\s*\d{1,4}(?:[ T].*)?")
 _EPOCH = datetime(1970, 1, 1)
 
@@ -62,7 +76,7 @@ def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) ->
     if pattern is not None and pattern != "?":
         days = np.array([np.nan if not text else days_of(text, pattern) for text in different])
         if not np.isnan(days[[k for k, text in enumerate(different) if text]]).any():
-            return Recognised(days[place], f"column '{name}': dates became days since 1970", date=pattern)
+            return Recognised(days[place], said_of(name, pattern), date=pattern)
     without = _without_words(name, different, place, dialect)
     if without is not None:
         return without
@@ -96,16 +110,28 @@ def number_of(text: str) -> float | None:
     return _plain(text.strip(), ".", "'")
 
 
-def date_pattern(texts: Sequence[str]) -> str | None:
-    """How all these texts write dates: "ymd", "dmy", "mdy", or "dby" with a month's name.
+def said_of(name: str, pattern: str) -> str:
+    """What was done to a column of dates or times."""
+    what = "times became parts of a day" if pattern == "hms" else "dates became days since 1970"
+    return f"column '{name}': {what}"
 
-    "?" if nobody can tell; None if not all are dates that are written in the same way.
+
+def date_pattern(texts: Sequence[str]) -> str | None:
+    """How all these texts write dates: "ymd", "dmy", "mdy", or "dby" and "bdy" with a month's name.
+
+    "hms" if they are times of a day or durations; "?" if nobody can tell; None if not all are dates that are
+    written in the same way.
     """
     if all(_YEAR_FIRST.fullmatch(text) for text in texts):
         return "ymd"
-    named = [_MONTH.fullmatch(text) for text in texts]
-    if all(match and match[3][:3].lower() in _MONTHS for match in named):
-        return "dby"
+    clocks = [_CLOCK.fullmatch(text) for text in texts]
+    if all(clocks) and len({match[3] is None for match in clocks if match}) == 1:
+        return "hms"
+    for pattern, (look, (_, month, _)) in _WRITTEN.items():
+        if pattern in ("dby", "bdy"):
+            named = [look.fullmatch(text) for text in texts]
+            if all(match and match[month][:3].lower() in _MONTHS for match in named):
+                return pattern
     found = [_YEAR_LAST.fullmatch(text) for text in texts]
     if not all(found):
         return None
@@ -119,16 +145,27 @@ def date_pattern(texts: Sequence[str]) -> str | None:
 
 
 def days_of(text: str, pattern: str) -> float:
-    """The days from 1970 to a date that is written like `pattern`; NaN if it is no such date."""
-    match = {"ymd": _YEAR_FIRST, "dby": _MONTH}.get(pattern, _YEAR_LAST).fullmatch(text.strip())
+    """The days from 1970 to a date, or a time in days, that is written like `pattern`; NaN if it is none.
+
+    >>> days_of("Jan 2, 1970 6:00 PM", "bdy"), days_of("36:00", "hms")
+    (1.75, 1.5)
+    """
+    if pattern == "hms":
+        clock = _CLOCK.fullmatch(text.strip())
+        if clock is None:
+            return float("nan")
+        return (int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3] or 0)) / 86400
+    look, order = _WRITTEN[pattern]
+    match = look.fullmatch(text.strip())
     if match is None:
         return float("nan")
-    order = {"ymd": (1, 3, 4), "mdy": (4, 1, 3)}.get(pattern, (4, 3, 1))
     year, month, day = (
         _MONTHS.get(match[k][:3].lower(), 0) if match[k].isalpha() else int(match[k]) for k in order
     )
+    half = (match[8] or "").lower()
     try:
         hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
+        hour = hour % 12 + 12 * (half == "p") if half else hour
         return (datetime(year, month, day, hour, minute, second) - _EPOCH).total_seconds() / 86400
     except ValueError:
         return float("nan")
@@ -191,6 +228,8 @@ def _plain(text: str, point: str, group: str) -> float | None:
     grouped = re.fullmatch(rf"[+-]?\d{{1,3}}({mark})\d{{3}}(?:\1\d{{3}})*(?:{re.escape(point)}\d*)?", text)
     if grouped:
         text = text.replace(grouped[1], "")
+    elif group == "," and _LAKHS.fullmatch(text):
+        text = text.replace(",", "")
     if not re.fullmatch(
         rf"[+-]?(\d+(?:{re.escape(point)}\d*)?|{re.escape(point)}\d+)(?:[eE][+-]?\d+)?", text
     ):
@@ -221,6 +260,16 @@ def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialec
         return (
             f"column '{name}' has numbers such as {next(t for t in texts if '.' in t or ',' in t)} that can "
             "be read in two ways; it is taken as text: say decimal or thousands"
+        )
+    units = {match[1] or match[3] for text in texts if (match := _MONEY.fullmatch(_signed(text)[1]))} - {None}
+    if (
+        len(units) > 1
+        and units <= {*_SIGNS, *_CODES.split("|"), "%"}
+        and all(any(map(str.isdigit, t)) for t in texts)
+    ):
+        return (
+            f"column '{name}' has numbers in several units ({', '.join(sorted(units)[:4])}); it is taken as "
+            "text: bring them into one"
         )
     odd = [text for text in texts if _plain(text, dialect.decimal or ".", "'") is None]
     if len(odd) <= (1 - MOSTLY) * len(texts) and len(texts) > 4:

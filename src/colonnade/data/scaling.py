@@ -1,4 +1,4 @@
-"""Number columns: finding gaps, filling them, capping outliers, and scaling.
+"""Number columns: finding gaps, filling them, capping outliers or drawing them nearer, and scaling.
 
 Everything here works on a dense matrix and on a sparse one without filling its zeros.
 """
@@ -18,14 +18,22 @@ from colonnade.data.table import RawTable, first_place, int32_indices, stored_va
 from colonnade.errors import DataError
 
 Scale = Literal["auto", "none", "zscore", "minmax", "maxabs"]
+Tails = Literal["cap", "bend"]  # outliers become the last value that is none, or are drawn nearer to it
 
 # A value is an outlier if it lies further beyond the 5% or the 95% quantile than these are from each other.
 # Chosen on held-back training rows of eight sets (two of credit, Adult, cod-rna, four small ones) among
 # twenty rules: where tails are heavy it is worth fifteen points of AUC (GiveMeSomeCredit: 0.856, not 0.701),
 # and it leaves columns without outliers as they are; caps at quantiles or at a number of deviations do not.
 TAIL, REACH = 0.05, 1.0
+# A linear model of a number needs its outliers: what grows with a column does so to its end. They begin
+# further out, and are drawn nearer by a logarithm. Chosen on held-back training rows of 228 tables among
+# thirty rules: the squared error is a tenth less than with caps (a fifth or more above the best rule's in 17
+# tables, not 39) and as small as with columns as they are, but a new row far outside does less. For classes
+# caps are best (209 tables).
+BENT_TAIL = 0.01
 SPARE_TAIL = 0.01  # where nine of ten values are the same
 SAMPLE = 50_000  # rows are enough for quantiles
+MOST = 1e300  # of what a logarithm is taken
 
 
 def numbers(raw: RawTable, columns: list[str], dates: Mapping[str, str]) -> Matrix:
@@ -61,22 +69,43 @@ def _from_text(raw: RawTable, column: str, values: NDArray[Any], date: str | Non
     return parsed
 
 
-def caps(X: Floats) -> tuple[Floats, Floats]:
-    """The least and the greatest value of each column that is no outlier; gaps do not count."""
-    low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+def caps(X: Floats, tail: float = TAIL) -> tuple[Floats, Floats, Floats]:
+    """The least and the greatest value of each column that is no outlier, and how far apart quantiles are.
+
+    Gaps do not count.
+    """
+    low, high, apart = (np.zeros(X.shape[1]) for _ in range(3))
     step = -(-len(X) // SAMPLE)
     for j in range(X.shape[1]):
         there = X[~np.isnan(X[:, j]), j]
         if not len(there):
             continue
         low[j], high[j] = there.min(), there.max()
-        for tail in (TAIL, SPARE_TAIL):
-            lower, upper = np.quantile(there[::step], [tail, 1 - tail])
+        for part in (tail, SPARE_TAIL):
+            lower, upper = np.quantile(there[::step], [part, 1 - part])
             if upper > lower:
-                reach = REACH * (upper - lower)
-                low[j], high[j] = max(low[j], lower - reach), min(high[j], upper + reach)
+                apart[j] = REACH * (upper - lower)
+                low[j], high[j] = max(low[j], lower - apart[j]), min(high[j], upper + apart[j])
                 break
-    return low, high
+    return low, high, apart
+
+
+def tame(X: Floats, low: Floats, high: Floats, bend: Floats | None = None) -> None:
+    """Make values beyond `low` and `high` these, in place; with `bend` they are drawn nearer by a logarithm.
+
+    >>> X = np.array([[0.5], [3.0], [8.0]])
+    >>> tame(X, np.array([0.0]), np.array([1.0]), np.array([1.0]))
+    >>> X.ravel().round(2).tolist()
+    [0.5, 2.1, 3.08]
+    """
+    if bend is None:
+        np.clip(X, low, high, out=X)
+        return
+    width = np.where(bend > 0, bend, 1.0)  # a column without width has no value beyond
+    near = np.clip(X, low, high)
+    with np.errstate(over="ignore"):
+        far = np.clip((X - near) / width, -MOST, MOST)
+    X[...] = near + width * np.sign(far) * np.log1p(np.abs(far))
 
 
 def outliers(X: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
@@ -97,7 +126,8 @@ def means(X: Matrix) -> Floats:
         gaps = np.bincount(X.indices, weights=gap, minlength=d)
         total = np.bincount(X.indices, weights=np.where(gap, 0.0, X.data), minlength=d)
     else:
-        gaps, total = np.isnan(X).sum(axis=0), np.nansum(X, axis=0)
+        gap = np.isnan(X)
+        gaps, total = gap.sum(axis=0), (np.where(gap, 0.0, X) if gap.any() else X).sum(axis=0)
     return np.asarray(total / np.maximum(n - gaps, 1), dtype=np.float64)
 
 

@@ -20,7 +20,7 @@ from colonnade.data.dialect import Dialect
 from colonnade.data.files import AS_FOUND, load
 from colonnade.data.formats import ID_MARK
 from colonnade.data.keys import best_rule, shown
-from colonnade.data.table import RawTable
+from colonnade.data.table import RawTable, array_of, whole_numbers_of
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key, numbered_parties
 
@@ -181,14 +181,17 @@ def _ids(raw: RawTable) -> NDArray[np.str_]:
 
 def _joined(tables: Mapping[str, RawTable]) -> dict[str, RawTable]:
     """The rows whose ids all tables have, sorted by id; how many others there were is noted."""
-    common = reduce(np.intersect1d, [_ids(raw) for raw in tables.values()])
+    import pyarrow.compute as pc
+
+    ids = {party: array_of(_ids(raw)) for party, raw in tables.items()}
+    common = reduce(lambda some, others: some.filter(pc.is_in(some, value_set=others)), ids.values())
     if not len(common):
         first = ", ".join(f"'{shown(str(_ids(raw)[0]))}' in {raw.name}" for raw in tables.values())
         raise DataError(f"no id is in all files; ids are such as {first}: {_key_hint(list(tables.values()))}")
+    common = common.take(pc.sort_indices(common))
     joined = {}
     for party, raw in tables.items():
-        order = np.argsort(_ids(raw), kind="stable")
-        rows = order[np.isin(_ids(raw)[order], common)]
+        rows = whole_numbers_of(pc.index_in(common, value_set=ids[party]))
         reading = raw.reading.and_left_out(raw.rows - len(rows), NOT_EVERYWHERE, f" ({len(rows):,} stay)")
         joined[party] = replace(raw.take(rows), reading=reading)
     return joined

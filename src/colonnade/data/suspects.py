@@ -1,6 +1,6 @@
-"""Columns that should be looked at: those that count or name the rows, and those that give the label away.
+"""What should be looked at: columns that count or name the rows or give the label away, and odd labels.
 
-Such a column is kept, because only its owner can tell; a warning names it.
+Such columns and labels are kept, because only their owner can tell; a warning names them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from colonnade.arrays import Floats
-from colonnade.data.categories import codes_in
+from colonnade.data.categories import Counted, codes_in
+from colonnade.data.labels import Labels
 from colonnade.data.recognise import numbers_of
-from colonnade.data.table import RawTable
+from colonnade.data.table import Column, RawTable, some
 
 FEWEST = 30  # rows: among fewer, whole numbers that all differ are no surprise
 COPY = 0.995  # of the label's spread that one column alone explains, or of pairs of rows it puts in order
 MOST_CLASSES = 50
 MOST_COLUMNS = 2000  # of a wide table only the first are looked at
+SAMPLE = 20_000  # rows that are looked at first
 
 
 def like_ids(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
@@ -25,11 +27,42 @@ def like_ids(raw: RawTable, columns: Sequence[str]) -> Iterator[str]:
     if raw.sparse or raw.rows < FEWEST:
         return
     for c in columns[:MOST_COLUMNS]:
-        values = _numbers(raw, c)
-        if c in raw.reading.dates or not np.array_equal(values, np.floor(values)):  # NaN is not equal either
-            continue
-        if len(np.unique(values)) == len(values):
+        if c not in raw.reading.dates and counts_rows(_numbers(raw, c)):
             yield f"column '{c}' has its own whole number in every row, like an id or an index; drop it if so"
+
+
+def counts_rows(values: Column) -> bool:
+    """Whether these are whole numbers that all differ."""
+    if values.dtype == object or not np.array_equal(values, np.floor(values)):  # NaN is not equal either
+        return False
+    return len(np.unique(values)) == len(values)
+
+
+def odd_labels(labels: Labels, y: Column) -> Iterator[str]:
+    """A sentence for classes that differ in case alone, and one for classes of a single row.
+
+    >>> given = np.array([*["yes", "no"] * 20, "Yes", "yess"], dtype=object)
+    >>> for sentence in odd_labels(Labels.fit(given, "multiclass"), given):
+    ...     print(sentence)
+    labels Yes, yes differ in case alone; write them alike if they mean the same
+    label yess is in one row of 42; correct it if it is a typing error
+    """
+    if labels.task == "regression" or len(y) < FEWEST:
+        return
+    counted = Counted.of(y)
+    alike: dict[str, list[str]] = {}
+    for name in counted.names:
+        alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    twice = [names for names in alike.values() if len(names) > 1]
+    for names in twice:
+        yield f"labels {some(names)} differ in case alone; write them alike if they mean the same"
+    told = {name for names in twice for name in names}
+    alone = [n for n, rows in zip(counted.names, counted.rows, strict=True) if rows == 1 and n not in told]
+    if len(alone) == 1:
+        yield f"label {alone[0]} is in one row of {len(y):,}; correct it if it is a typing error"
+    elif alone:
+        each = "are in one row each; correct them if they are typing errors"
+        yield f"labels {some(alone)} {each}"
 
 
 def like_labels(
@@ -39,12 +72,15 @@ def like_labels(
     if raw.y is None or raw.sparse or raw.rows < FEWEST or raw.y.dtype == object:
         return
     y = raw.y.astype(np.float64)
-    classes = np.unique(y)
+    classes, step = np.unique(y), -(-raw.rows // SAMPLE)
     for c in (*numbers, *categories)[:MOST_COLUMNS]:
         values = (
             codes_in(raw.column(c), categories[c]).astype(np.float64) if c in categories else _numbers(raw, c)
         )
-        if _explains(values, y, classes, ordered=c not in categories):
+        ordered = c not in categories
+        # a copy is one among some of the rows, too
+        seems = _explains(values[::step], y[::step], classes, ordered=ordered)
+        if seems and (step == 1 or _explains(values, y, classes, ordered=ordered)):
             yield f"column '{c}' tells the label almost by itself; drop it if it is a copy of it"
 
 

@@ -124,6 +124,10 @@ class RawTable:
         """Whether the columns are one sparse matrix."""
         return bool(issparse(self.values))
 
+    def warned(self, sentences: Iterable[str]) -> RawTable:
+        """The same, with more for its owner to look at."""
+        return replace(self, reading=replace(self.reading, warned=(*self.reading.warned, *sentences)))
+
     def row_number(self, row: int) -> int:
         """The number that this row has in the file, counted from 1."""
         return row_number(row, self.origin)
@@ -206,21 +210,40 @@ def different(column: Any) -> tuple[list[str], Rows]:
     empty = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(bytes(8)), pa.py_buffer(b"")])[0]
     texts = pc.fill_null(column.cast(pa.string()), empty)
     coded = (texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts).dictionary_encode()
-    which = np.frombuffer(coded.indices.buffers()[1] or b"", dtype=np.int32)[coded.indices.offset :]
-    return coded.dictionary.to_pylist(), which[: len(coded)].astype(np.int64)
+    return coded.dictionary.to_pylist(), whole_numbers_of(coded.indices)
 
 
 def array_of(values: NDArray[Any]) -> Any:
     """A pyarrow column of numbers, or of texts."""
     import pyarrow as pa
 
-    if values.dtype != object:
+    if values.dtype.kind not in "OU":
         buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
         return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
-    written = [str(text).encode() for text in values]
-    ends = np.cumsum([0, *map(len, written)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(written))]
-    return pa.Array.from_buffers(pa.large_string(), len(written), buffers)
+    if values.dtype.kind == "U" and values.size and is_ascii(values):
+        lengths = np.strings.str_len(values)
+        letters = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1).astype(np.uint8)
+        written = letters[np.arange(letters.shape[1]) < lengths[:, None]].tobytes()
+    else:
+        texts = [str(text).encode() for text in values]
+        lengths, written = np.array([len(text) for text in texts]), b"".join(texts)
+    ends = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(written)]
+    return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
+
+
+def is_ascii(texts: NDArray[np.str_]) -> bool:
+    """Whether all letters of these texts are in ASCII; not so where there are no letters."""
+    if not texts.dtype.itemsize:
+        return False
+    return int(np.ascontiguousarray(texts).view(np.uint32).max(initial=0)) < 128
+
+
+def whole_numbers_of(column: Any) -> Rows:
+    """A pyarrow array of int32 without gaps."""
+    here = slice(column.offset, column.offset + len(column))
+    return np.frombuffer(column.buffers()[1] or b"", dtype=np.int32)[here].astype(np.int64)
 
 
 def numbers_of(column: Any) -> Floats:

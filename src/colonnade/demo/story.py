@@ -17,6 +17,7 @@ from colonnade.demo.daemons import Tell, ask, daemons, wait_connected
 from colonnade.demo.departments import HOLDER, MEASURES, lay_out
 from colonnade.deploy import commands, shares
 from colonnade.deploy.contract import read_terms
+from colonnade.deploy.dossier import party_dossier
 from colonnade.deploy.rows import load_rows, split_rows
 from colonnade.deploy.session import Event
 from colonnade.deploy.settings import Settings, read_settings
@@ -26,6 +27,8 @@ from colonnade.errors import DataError
 from colonnade.job import Job
 from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS, Penalty
+from colonnade.report.dossier import Dossier
+from colonnade.result import Result
 from colonnade.run.federate import Finished, Tables, compare, plan_for
 from colonnade.run.gathered import Source, result_of
 from colonnade.run.world import Launch
@@ -36,6 +39,7 @@ class Demo:
     """A finished demonstration: the run, each department's part in it, and how the clinic does alone."""
 
     run: Finished
+    dossier: Dossier
     columns: dict[str, int]
     held: dict[str, int]
     common: int
@@ -75,17 +79,36 @@ def _gather(settings: dict[str, Settings], terms: Terms, scores: list[tuple[str,
     plan, data = plan_for(job, Tables("patients", train, test, terms.active))
     trained = {party: cost.train for party, cost in costs.items()}
     pooled = compare(Launch(plan, data))
-    run = Finished(
-        job, plan, result_of(Source("breast cancer, four departments"), plan, trained, pooled), trained
+    result = result_of(Source("breast cancer, four departments"), plan, trained, pooled)
+    dossier = _put_together(
+        result, {party: party_dossier(each, terms.name) for party, each in settings.items()}
     )
     return Demo(
-        run=run,
+        run=Finished(job, plan, dossier.result, trained),
+        dossier=dossier,
         columns={party: len(share.manifest.columns) for party, share in stored.items()},
         held=held,
         common=stored[HOLDER].manifest.rows["common"],
         align_bytes=sum(cost.align_bytes for cost in costs.values()),
         alone=_alone(train[HOLDER], test[HOLDER], job),
         scores=scores,
+    )
+
+
+def _put_together(result: Result, own: dict[str, Dossier]) -> Dossier:
+    """What a report of the whole run needs, from what every department could report by itself."""
+    holder = own[HOLDER]
+    data = msgspec.structs.replace(
+        holder.result.data,
+        columns={party: n for each in own.values() for party, n in each.result.data.columns.items()},
+        done={party: said for each in own.values() for party, said in each.result.data.done.items()},
+    )
+    return replace(
+        holder,
+        result=msgspec.structs.replace(result, data=data, converged=holder.result.converged),
+        parts=tuple(part for each in own.values() for part in each.parts),
+        facts=holder.facts[:1],  # the others are of the clinic's own part in the run
+        seen_by=None,
     )
 
 

@@ -18,6 +18,7 @@ from colonnade.data.assign import as_they_are
 from colonnade.data.labels import Labels, check_labels
 from colonnade.data.party_data import Recipe
 from colonnade.data.prepare import Preparation
+from colonnade.data.suspects import odd_labels
 from colonnade.data.table import RawTable, Table
 from colonnade.data.weights import training_weights
 from colonnade.data.woe import Weighed, make_bins
@@ -77,6 +78,7 @@ def preparation_for(
     return Preparation.fit(
         raw,
         scale=recipe.scale,
+        tails=contract.composition.tails(contract.loss.task),
         categorical=_categorical(raw, contract.terms),
         missing=recipe.missing,
         rare=prepare.rare,
@@ -143,7 +145,8 @@ async def prepared(session: RunSession, contract: Contract, rows: Rows) -> Align
     known = await asyncio.to_thread(pick, rows[train])
     labels = labels_for(known, contract) if session.me in terms.active else None
     if labels is not None and known.y is not None:
-        known = replace(known, y=labels.transform(known.y, name=known.name, origin=known.origin))
+        y = labels.transform(known.y, name=known.name, origin=known.origin)
+        known = replace(known.warned(odd_labels(labels, known.y)), y=y)
     woe = await _weighed(session, terms, known) if terms.prepare.woe else ()
     made = preparation_for(known, contract, intercept=session.me == contract.intercept_at, woe=woe)
     for said in made.done():

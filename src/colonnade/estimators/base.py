@@ -154,7 +154,8 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
             )
         if self.missing not in get_args(MissingName):
             raise JobError(f"missing: {self.missing!r} is none of {', '.join(get_args(MissingName))}")
-        recipe = Recipe(self.scale, tuple(self.categorical or ()) + parties.categorical, self.missing)
+        categorical = tuple(self.categorical or ()) + parties.categorical
+        recipe = Recipe(self.scale, categorical=categorical, missing=self.missing)
         with told(composition.job.train.epochs, self.verbose, self.callbacks or ()) as progress:
             self._model, self.result_ = train(composition, data, recipe, models, progress)
         self._split = parties.columns

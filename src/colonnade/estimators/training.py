@@ -18,6 +18,7 @@ from colonnade.estimators.fitted import Fitted
 from colonnade.estimators.models import Chosen, built, model_of
 from colonnade.estimators.progress import Callback
 from colonnade.job import ModelSpecs
+from colonnade.losses import LOSSES
 from colonnade.result import Described, Result
 from colonnade.run.federate import Tables, run_tables
 from colonnade.run.resolve import Composition
@@ -66,6 +67,7 @@ def _prepared(composition: Composition, data: Labelled, recipe: Recipe) -> dict[
     """Every party's columns as numbers, labels and weights at those that hold them."""
     parties = data.parties
     holders = composition.label_holders(tuple(parties.tables), parties.active)
+    recipe = replace(recipe, tails=composition.tails(LOSSES[composition.loss("regression")].task))
     ones = next((p for p in (holders[0], *parties.tables) if parties.tables[p].columns), None)
     prepared = {}
     for party, table in parties.tables.items():

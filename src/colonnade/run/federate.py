@@ -108,6 +108,7 @@ def read(composition: Composition) -> Assigned:
         seed=job.seed,
         class_weight=job.train.class_weight,
         gaps=composition.has("takes-gaps"),
+        tails=composition.tails,
         helper=job.secure.helper,
         fits=partial(composition.conversation.fits, job),
     )

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from colonnade.conversations.conversation import LOSSES as LOSSES_WITH_PROBABILITIES
 from colonnade.conversations.conversation import Conversation, Trait
+from colonnade.data.scaling import Tails
 from colonnade.errors import JobError, suggest
 from colonnade.job import Job, LossName, ModelSpecs
 from colonnade.job.plan import Facts, Objective, Pace, Plan, Task
@@ -65,6 +66,11 @@ class Composition:
         """Whether one party gets a column of ones: as the job says, or if the model gains by it."""
         given = self.job.data.intercept
         return self.conversation.intercept(self.job) if given is None else given
+
+    def tails(self, task: Task) -> Tails:
+        """What becomes of outliers of columns: a linear model of a number needs them, others do not."""
+        linear = self.conversation.intercept(self.job)
+        return "bend" if linear and task == "regression" and self.loss(task) == "squared" else "cap"
 
     def unused(self) -> dict[str, str]:
         """Keys that the job gives and nothing reads, and why."""
