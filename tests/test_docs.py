@@ -15,10 +15,11 @@ from tests.test_layers import RANK, RUN_RANK
 
 import colonnade
 from colonnade.cli import main
+from colonnade.deploy.contract import check_terms, read_terms
 from colonnade.deploy.policy import check_training
 from colonnade.deploy.settings import Settings, read_settings
 from colonnade.deploy.shares import Manifest
-from colonnade.deploy.terms import Terms, check_terms, read_terms
+from colonnade.deploy.terms import Terms
 from colonnade.errors import JobError
 from colonnade.job import Job, Section, read_job, refuse_unknown
 from colonnade.job.presets import PRESETS

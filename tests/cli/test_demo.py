@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from colonnade.cli import main
-from colonnade.demo import MEASURES
+from colonnade.demo.departments import MEASURES
 from colonnade.result import read_result
 
 

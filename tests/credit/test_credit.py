@@ -36,7 +36,7 @@ from colonnade.credit import (
     vif,
 )
 from colonnade.credit.export import onnx_bytes, to_sklearn
-from colonnade.credit.linear import own_reasons, reasons
+from colonnade.credit.linear import reasons
 from colonnade.data.table import RawTable
 from colonnade.errors import DataError, ShareError
 from colonnade.job import job_from, read_job
@@ -183,8 +183,6 @@ def test_points_and_reasons_add_up_to_the_score(run: Path) -> None:
     for row, each in enumerate(reasons(model, tables, tables)[:50]):
         assert each.base + sum(effect for _, _, effect in each.reasons) == pytest.approx(z[row], abs=1e-12)
         assert each.base == pytest.approx(z.mean())
-        shop = own_reasons(model.blocks["shop"], tables["shop"], tables["shop"])[row]
-        assert shop == [(c, e) for party, c, e in each.reasons if party == "shop"]
     assert psi_of_columns(model.blocks["shop"].preparation.woe, tables["shop"], tables["shop"]) == {
         "v": 0.0,
         "word": 0.0,

@@ -15,10 +15,11 @@ import numpy as np
 from tests.deploy.consortium import Consortium, people, write_csv
 from tests.patience import PATIENCE_S, until
 
+from colonnade.deploy.contract import check_terms
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import Comparison, read_journal
+from colonnade.deploy.journal import Comparison, Decision, read_journal
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Terms, check_terms
+from colonnade.deploy.terms import Terms
 
 NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
 NAMES = ("bank", "shop", "telecom")
@@ -117,3 +118,8 @@ async def settled(daemon: Daemon) -> None:
 def comparisons(daemon: Daemon) -> int:
     """How many comparisons of ids a daemon has written down."""
     return sum(isinstance(each, Comparison) for each in read_journal(daemon.journal.path)[0])
+
+
+def read_decisions(path: Path) -> list[Decision]:
+    """The decisions in a journal, the oldest first."""
+    return [each for each in read_journal(path)[0] if isinstance(each, Decision)]

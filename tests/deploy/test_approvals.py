@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy.companies import job, lay_out, settled, together
+from tests.deploy.companies import job, lay_out, read_decisions, settled, together
 from tests.patience import until
 
 from colonnade.deploy import control, operators, views
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import Decision, Journal, read_decisions
+from colonnade.deploy.journal import Decision, Journal
 from colonnade.deploy.session import Event
 from colonnade.errors import ColonnadeError, JobError, Refused
 

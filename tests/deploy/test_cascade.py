@@ -20,9 +20,10 @@ from colonnade.cli import main
 from colonnade.data.files import load
 from colonnade.deploy import commands, control, export, models, shares
 from colonnade.deploy.agreement import Agreement
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Contract, Proposal
+from colonnade.deploy.terms import Proposal
 from colonnade.errors import ColonnadeError, ModelError, Refused
 from colonnade.job import with_defaults
 from colonnade.job.presets import PRESETS

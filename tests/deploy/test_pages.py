@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 from tests.browser import browser
-from tests.deploy.companies import connected, job, lay_out, settle, together
+from tests.deploy.companies import connected, job, lay_out, read_decisions, settle, together
 from tests.deploy.test_approvals import ASK, heard, waiting
 from tests.patience import until
 
 from colonnade.deploy import operators
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import read_decisions
 from colonnade.errors import Refused
 from colonnade.net.stream.port import free_ports
 

@@ -20,8 +20,8 @@ import pytest
 from tests.deploy.consortium import SOURCE, Consortium, write_csv
 from tests.deploy.joined import ids_of, join, pooled
 
+from colonnade.deploy.contract import read_terms
 from colonnade.deploy.shares import find
-from colonnade.deploy.terms import read_terms
 
 pytestmark = pytest.mark.timeout(400)  # a dozen processes, each of which begins with its imports
 

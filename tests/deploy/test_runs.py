@@ -119,7 +119,7 @@ def test_a_job_is_checked_once_at_every_daemon(tmp_path: Path, monkeypatch: pyte
         composed.append(asked)
         return compose(asked)
 
-    monkeypatch.setattr("colonnade.deploy.terms.compose", counted)
+    monkeypatch.setattr("colonnade.deploy.contract.compose", counted)
 
     async def program(daemons: dict[str, Daemon]) -> tuple[int, int]:
         await daemons["bank"].train(terms)

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.deploy.companies import job, lay_out, together
+from tests.deploy.companies import job, lay_out, read_decisions, together
 from tests.deploy.test_shares import stored
 from tests.patience import until
 
 from colonnade.deploy import commands, control, operators, shares
 from colonnade.deploy.daemon import Daemon
-from colonnade.deploy.journal import read_decisions
 from colonnade.deploy.serving import Serving
 from colonnade.deploy.settings import Serve
 from colonnade.errors import JobError, PeerUnreachable, ShareError

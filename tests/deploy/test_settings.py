@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from colonnade.deploy.contract import check_terms, read_terms
 from colonnade.deploy.policy import check_training
 from colonnade.deploy.proposals import read_proposal
 from colonnade.deploy.settings import read_settings
-from colonnade.deploy.terms import Proposal, check_terms, read_terms
+from colonnade.deploy.terms import Proposal
 from colonnade.errors import JobError
 
 PARTY = """name = "bank"

@@ -10,7 +10,7 @@ from tests.deploy.joined import ids_of
 from tests.deploy.test_processes import KEPT, LABEL, daemons_with
 from tests.deploy.test_trees import scores_in_one_process
 
-from colonnade.deploy.terms import read_terms
+from colonnade.deploy.contract import read_terms
 
 JOB = """name = "trees"
 algorithm = "secureboost"

@@ -17,12 +17,13 @@ from tests.patience import until
 
 from colonnade import shares as stored
 from colonnade.deploy import commands, control, operators, shares
+from colonnade.deploy.contract import check_terms
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Comparison, read_journal
 from colonnade.deploy.ledger import Ledger
 from colonnade.deploy.limits import check_limits
 from colonnade.deploy.settings import Limits, Settings
-from colonnade.deploy.terms import Proposal, check_terms
+from colonnade.deploy.terms import Proposal
 from colonnade.errors import ColonnadeError, Refused, ShareError
 from colonnade.job import Section
 from colonnade.messages import Begin, Cancel, Propose

@@ -21,12 +21,13 @@ from tests.patience import until
 
 from colonnade.conversations.predict import CHUNK, Session
 from colonnade.deploy import commands, control
+from colonnade.deploy.contract import check_terms
 from colonnade.deploy.daemon import Daemon
 from colonnade.deploy.journal import Journal, read_journal
 from colonnade.deploy.limits import check_limits
 from colonnade.deploy.membership import Asked, Membership
 from colonnade.deploy.settings import Limits, Settings
-from colonnade.deploy.terms import Scoring, Terms, check_terms
+from colonnade.deploy.terms import Scoring, Terms
 from colonnade.errors import ColonnadeError, JobError, PeerLost, Refused
 from colonnade.messages import (
     Abort,

@@ -86,7 +86,7 @@ def test_the_top_of_a_job_between_companies_has_what_other_jobs_have_not() -> No
 
 
 def test_what_a_job_between_companies_has_not_is_told() -> None:
-    (sentence,) = re.findall(r"In place of (.*?) such a job has", JOB, re.S)
+    (sentence,) = re.findall(r"In place of (.*?) such a job has", " ".join(JOB.split()))
     only_here = set(Job.__struct_fields__) - set(terms.Terms.__struct_fields__)
     assert set(re.findall(r"`\[?(\w+)\]?`", sentence)) == only_here
 

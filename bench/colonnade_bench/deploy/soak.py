@@ -30,10 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.demo import HOLDER, MEASURES, lay_out, wait_connected
+from colonnade.demo.daemons import wait_connected
+from colonnade.demo.departments import HOLDER, MEASURES, lay_out
 from colonnade.deploy import commands
+from colonnade.deploy.contract import read_terms
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.terms import Terms, read_terms
+from colonnade.deploy.terms import Terms
 from colonnade.errors import ColonnadeError, PeerUnreachable
 from colonnade.run.processes import stop_all
 from colonnade_bench.deploy.strangers import stranger, unknown

@@ -21,7 +21,7 @@ from typing import Self
 import numpy as np
 
 from colonnade.arrays import Arrays
-from colonnade.demo import wait_connected
+from colonnade.demo.daemons import wait_connected
 from colonnade.deploy import commands, shares
 from colonnade.deploy.journal import Interruption, read_journal
 from colonnade.deploy.settings import Settings, read_settings

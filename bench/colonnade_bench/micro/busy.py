@@ -18,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from colonnade.demo import HOLDER, MEASURES, daemons, lay_out, wait_connected
+from colonnade.demo.daemons import daemons, wait_connected
+from colonnade.demo.departments import HOLDER, MEASURES, lay_out
 from colonnade.deploy import commands
+from colonnade.deploy.contract import read_terms
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.terms import read_terms
 
 HEAVY = {"epochs = 40": "epochs = 5000", "batch = 32": "batch = 4", 'labels = "blind"': 'labels = "clear"'}
 MANY = 100_000

@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from colonnade.demo import HOLDER, MEASURES, daemons, lay_out, wait_connected
+from colonnade.demo.daemons import daemons, wait_connected
+from colonnade.demo.departments import HOLDER, MEASURES, lay_out
 from colonnade.deploy import commands
+from colonnade.deploy.contract import read_terms
 from colonnade.deploy.settings import Settings, read_settings
-from colonnade.deploy.terms import read_terms
 from colonnade_bench.micro.busy import latencies
 
 OTHER = "radiology"

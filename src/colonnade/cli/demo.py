@@ -17,7 +17,7 @@ from colonnade.cli.train import followed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from colonnade.demo import Demo
+    from colonnade.demo.story import Demo
 
 
 @click.command()
@@ -41,7 +41,8 @@ def demo(out: Path, as_json: bool) -> None:
       colonnade demo --out runs/demo
     """
     from colonnade.cli.folder import claim, store
-    from colonnade.demo import JOB, run_demo
+    from colonnade.demo.departments import JOB
+    from colonnade.demo.story import run_demo
     from colonnade.report.page import write_report
 
     job = out / "job.toml"
@@ -77,7 +78,7 @@ def _plain(done: Demo) -> dict[str, object]:
 
 def _introduce(terminal: Console) -> None:
     """What the departments want, and what each of them holds."""
-    from colonnade.demo import HOLDER, MEASURES
+    from colonnade.demo.departments import HOLDER, MEASURES
 
     terminal.print(
         "Four departments of a hospital know different things about partly the same patients. They find out\n"
@@ -121,7 +122,7 @@ def _show_model(terminal: Console, done: Demo) -> None:
 
 def _show_parties(terminal: Console, done: Demo) -> None:
     """What every department held, sent and learnt."""
-    from colonnade.demo import learnt
+    from colonnade.demo.story import learnt
     from colonnade.report.summary import size
 
     parties = [

@@ -34,7 +34,7 @@ def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: b
     Example:
       colonnade train credit.toml --config party.toml
     """
-    from colonnade.deploy.terms import read_terms
+    from colonnade.deploy.contract import read_terms
 
     terms = read_terms(job_file)
     if digest:

@@ -9,7 +9,7 @@ Other models whose score is a sum of such parts have reasons by the same functio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -145,10 +145,3 @@ def reasons(
         score = base + sum(effect for _, _, effect in effects)
         found.append(Reasons(base, score, sorted(effects, key=lambda each: -each[2])))
     return found
-
-
-def own_reasons(block: Block, table: RawTable, reference: RawTable) -> list[Sequence[tuple[str, float]]]:
-    """The reasons of one party's own columns, which it computes from its own share alone."""
-    centred = block.parts(table) - block.parts(reference).mean(axis=0)
-    names = block.preparation.columns
-    return [sorted(zip(names, row.tolist(), strict=True), key=lambda each: -each[1]) for row in centred]

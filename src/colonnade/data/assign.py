@@ -79,17 +79,42 @@ def assign(
     `task` None is found out from the data. `intercept` says whether one party gets a column of ones: the
     first label holder, or the first other party where that has no columns.
     """
-    sources = data.files or {"": data.train or ""}
-    memory = memory_of(data.memory) or MEMORY
-    if is_large([Path(path) for path in sources.values()], memory, _dialect(data)):
+    sources = [Path(path) for path in (data.files or {"": data.train or ""}).values()]
+    if is_large(sources, memory_of(data.memory) or MEMORY, _dialect(data)):
         if class_weight is not None:
             raise DataError("train.class_weight: is not for data that is read in stretches; leave it out")
         recipe = _recipe(data, None)
         recipe = recipe.with_gaps() if gaps and as_they_are(data.scale, data.missing) else recipe
         parties, labels = deal(data, Asked(label_holders, task, intercept, seed, recipe), tails, fits)
-        dataset = "+".join(sorted(data.files)) if data.files else plain_name(Path(sources[""]))
+        dataset = "+".join(sorted(data.files)) if data.files else plain_name(sources[0])
         guessed = task is None and data.positive is None
         return Assigned(dataset, parties, label_holders, labels, guessed, helper, large=True)
+    return _held_in_memory(
+        data,
+        label_holders=label_holders,
+        task=task,
+        intercept=intercept,
+        seed=seed,
+        class_weight=class_weight,
+        gaps=gaps,
+        tails=tails,
+        helper=helper,
+    )
+
+
+def _held_in_memory(
+    data: Data,
+    *,
+    label_holders: tuple[str, ...],
+    task: Task | None,
+    intercept: bool,
+    seed: int,
+    class_weight: ClassWeight,
+    gaps: bool,
+    tails: Callable[[Task], Tails],
+    helper: str | None,
+) -> Assigned:
+    """Give every party its data, where all columns fit the memory."""
     if data.files is not None:
         train, test = _from_party_files(data, data.files, label_holders)
         dataset, known = "+".join(sorted(data.files)), None
@@ -252,7 +277,7 @@ def _train_test(tables: PartyTables, fraction: float, seed: int) -> tuple[PartyT
 
 
 def _weighted(raw: RawTable, data: Data) -> RawTable:
-    """The table with weights and exposures, if columns of them are named, no longer among its features."""
+    """The table with weights and exposures apart from its features, if the job names columns of them."""
     raw = raw if data.weight is None else take_weights(raw, data.weight)
     return raw if data.exposure is None else take_exposure(raw, data.exposure)
 

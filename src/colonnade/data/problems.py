@@ -1,4 +1,4 @@
-"""Problems that are collected before anything is done about them: a user reads all of them at once."""
+"""Problems of a job and its files, collected so that a user reads all of them at once."""
 
 from __future__ import annotations
 

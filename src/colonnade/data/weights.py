@@ -36,7 +36,7 @@ def take_weights(raw: RawTable, column: str) -> RawTable:
 
 
 def take_exposure(raw: RawTable, column: str) -> RawTable:
-    """The table with its counts as rates, weighted by a column of exposures that is no feature any more."""
+    """The table with its counts as rates, weighted by a column of exposures, which is no feature."""
     which = f"{raw.name}: the exposure column '{column}'"
     exposure = _numbers(raw.column(column), which, "exposures are numbers > 0")
     counts = None if raw.y is None else _numbers(raw.y, f"{raw.name}: the label", "counts have an exposure")

@@ -1,4 +1,4 @@
-"""Being asked: look at a peer's proposal, answer it, and take part when its proposer says go.
+"""Answers peers' proposals: looks at each, accepts or refuses it, and takes part when its proposer says go.
 
 Where the policy says so the operator is asked first, and the proposer is told that it waits.
 """
@@ -17,6 +17,7 @@ import msgspec
 
 from colonnade.deploy import policy, scoring, shares, training
 from colonnade.deploy.approvals import Approvals, Held
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.journal import DEADLINE, POLICY, Decision
 from colonnade.deploy.proposals import ScoringWork, consider, read_proposal
 from colonnade.deploy.quotas import Quota
@@ -24,7 +25,7 @@ from colonnade.deploy.run import Run
 from colonnade.deploy.runs import Runs
 from colonnade.deploy.session import RunSession, for_peers
 from colonnade.deploy.settings import LONGEST_APPROVAL_S
-from colonnade.deploy.terms import Contract, Proposal, Terms
+from colonnade.deploy.terms import Proposal, Terms
 from colonnade.errors import ColonnadeError, Refused
 from colonnade.messages import Answer, Begin, Cancel, Pending, Propose
 from colonnade.net.endpoint import REASON_LIMIT

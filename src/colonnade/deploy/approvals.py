@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.shares import now
-from colonnade.deploy.terms import Contract, Proposal, Terms
+from colonnade.deploy.terms import Proposal, Terms
 from colonnade.errors import JobError, Refused
 
 MOST_HELD = 4  # by one peer

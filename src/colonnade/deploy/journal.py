@@ -1,10 +1,10 @@
-"""What a daemon has done: counts and latest events since it started, and every decision for good.
+"""The journal of a daemon: counts and latest events since it started, and every decision on disk.
 
-A decision is something that this party or one of its operators said yes or no to: who, when, about
-which job or model, with its digest. A comparison is that of this party's ids with those of its peers: for
-what, with whom, and how many ids each brought; it is written down before the first id is compared. So is
-what cut a training off, and when it went on. All are
-lines of a file that only grows and in which every line vouches for those before it (`chain.py`).
+A decision is something that this party or one of its operators said yes or no to: who, when, about which job
+or model, with its digest. A comparison is that of this party's ids with those of its peers: for what, with
+whom, and how many ids each brought; it is written down before the first id is compared. So is what cut a
+training off, and when it went on. All are lines of a file that only grows and in which every line vouches for
+those before it (`chain.py`).
 """
 
 from __future__ import annotations
@@ -156,8 +156,3 @@ def read_journal(path: Path) -> tuple[list[Written], str]:
     """All that a journal keeps, the oldest first, and its last hash; ShareError if it was changed."""
     records, last = read_chain(path)
     return [msgspec.json.decode(record, type=Written) for record in records], last
-
-
-def read_decisions(path: Path) -> list[Decision]:
-    """The decisions in a journal, the oldest first."""
-    return [each for each in read_journal(path)[0] if isinstance(each, Decision)]

@@ -17,8 +17,8 @@ from typing import Literal
 
 import msgspec
 
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.settings import Policy
-from colonnade.deploy.terms import Contract
 from colonnade.disk import replace_file
 from colonnade.errors import Refused, ShareError
 from colonnade.privacy.labels import delta_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.model_terms import HeadModel, OwnModel
 from colonnade.deploy.settings import Limits
-from colonnade.deploy.terms import Contract
 from colonnade.errors import Refused
 
 

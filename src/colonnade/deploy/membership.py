@@ -1,4 +1,4 @@
-"""Who is a customer of whom: what peers may find out about this party's ids, as a budget.
+"""Bounds what peers can find out about this party's ids: which comparisons of ids it takes part in.
 
 Finding common rows tells every party which of its own ids all others hold, too. Nothing can take that back,
 and a peer may bring ids that it made up. So before the first id is compared this party looks at what its

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from colonnade.conversations.conversation import Leak
 from colonnade.deploy import models
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.ledger import Ledger, Spendable
 from colonnade.deploy.limits import check_limits
 from colonnade.deploy.settings import Policy, Rule, Settings
-from colonnade.deploy.terms import Contract, Scoring
+from colonnade.deploy.terms import Scoring
 from colonnade.errors import Refused
 from colonnade.run import notes
 from colonnade.run.blind import labels_of

@@ -23,11 +23,12 @@ from colonnade.data.table import RawTable, Table
 from colonnade.data.weights import training_weights
 from colonnade.data.woe import Weighed, make_bins
 from colonnade.deploy import models
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.large_rows import Part, StoredTables, fresh_folder
 from colonnade.deploy.rows import COLUMNS, PartyRows, load_rows, split_rows
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
-from colonnade.deploy.terms import Contract, Terms
+from colonnade.deploy.terms import Terms
 from colonnade.errors import DataError
 from colonnade.job.sections import ClassWeight
 from colonnade.run.weigh import WeighingTerms, weigh

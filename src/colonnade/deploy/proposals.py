@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import msgspec
 
 from colonnade.deploy import policy, scoring, shares
+from colonnade.deploy.contract import Contract, check_terms
 from colonnade.deploy.peers import Peers
 from colonnade.deploy.prepared import read_rows
 from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import StoredShare
-from colonnade.deploy.terms import Contract, Proposal, Scoring, check_terms
+from colonnade.deploy.terms import Proposal, Scoring
 from colonnade.errors import Refused
 
 

@@ -11,12 +11,13 @@ from typing import TypeVar
 from colonnade.arrays import Digests
 from colonnade.deploy import policy, scoring, shares, training
 from colonnade.deploy.agreement import Agreement
+from colonnade.deploy.contract import check_terms
 from colonnade.deploy.prepared import read_rows
 from colonnade.deploy.proposals import ScoringWork
 from colonnade.deploy.run import Run
 from colonnade.deploy.runs import Runs
 from colonnade.deploy.session import Event, RunSession, Tell
-from colonnade.deploy.terms import Proposal, Scoring, Terms, check_terms
+from colonnade.deploy.terms import Proposal, Scoring, Terms
 from colonnade.errors import JobError, PeerUnreachable, Refused
 from colonnade.messages import Answer, Begin, Cancel, Pending, Propose
 

@@ -7,11 +7,12 @@ import logging
 from dataclasses import dataclass, field
 
 from colonnade.deploy.agreement import Agreement
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.journal import Ended
 from colonnade.deploy.proposals import ScoringWork
 from colonnade.deploy.session import Event, Playing, Tell
 from colonnade.deploy.shares import now
-from colonnade.deploy.terms import Contract, Scoring, Terms
+from colonnade.deploy.terms import Scoring, Terms
 from colonnade.deploy.unfinished import Unfinished
 
 log = logging.getLogger("colonnade.party")

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from colonnade.deploy import policy, shares, training, unfinished
+from colonnade.deploy.contract import Contract, check_terms
 from colonnade.deploy.journal import Journal
 from colonnade.deploy.ledger import Ledger, Spendable, Spending
 from colonnade.deploy.membership import Membership
@@ -24,7 +25,7 @@ from colonnade.deploy.rows import PartyRows
 from colonnade.deploy.run import Run
 from colonnade.deploy.session import Event, Pausing, RunSession, Tell, endpoints, for_peers
 from colonnade.deploy.settings import Settings
-from colonnade.deploy.terms import Contract, Proposal, check_terms
+from colonnade.deploy.terms import Proposal
 from colonnade.deploy.unfinished import Unfinished
 from colonnade.deploy.workshop import WorkerSession
 from colonnade.errors import Aborted, ColonnadeError, JobError, ShareError, WorkerError

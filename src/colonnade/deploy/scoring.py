@@ -16,17 +16,18 @@ from typing import Any, TypedDict, TypeVar
 import numpy as np
 
 from colonnade.arrays import Arrays, Digests, Floats, Matrix, Rows
-from colonnade.conversations.align import AlignTerms, align
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Holding, Scorer, Session
+from colonnade.deploy.aligning import common_rows
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.lodged import Lodging
 from colonnade.deploy.membership import Asked
 from colonnade.deploy.models import check_unchanged, is_own_code, restored_models
-from colonnade.deploy.rows import PartyRows, load_rows, rules_of
+from colonnade.deploy.rows import PartyRows, load_rows
 from colonnade.deploy.session import Event, RunSession
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest, StoredShare
-from colonnade.deploy.terms import Contract, Scoring
+from colonnade.deploy.terms import Scoring
 from colonnade.errors import DataError
 from colonnade.job.plan import Plan
 from colonnade.secure.streams import PairStreams
@@ -138,28 +139,14 @@ async def _ready(
 ) -> AsyncIterator[tuple[Session, Rows]]:
     """Find the common rows and apply the share to them; gives the session and this party's common rows."""
     contract, trained, digest = share.contract, share.manifest.terms, terms.digest()
-    ids = session.own_rows.ids
     asked = Asked(
         run=f"{session.run:08x}",
         purpose="score",
         entry=terms.data or trained.parties[session.me].data,
         proposer=terms.asker,
     )
-    secrets = await session.party.join(session.align, digest)
-    found = await align(
-        session.align,
-        ids,
-        secrets,
-        AlignTerms(
-            order=bytes.fromhex(digest),
-            rules=rules_of(trained.align.keys),
-            commitment=session.guard.commitment(ids),
-            admit=lambda rosters: session.guard.admit(asked, len(ids), rosters),
-        ),
-        progress=lambda done, total: session.tell(Event("aligning", done, total)),
-    )
-    await session.align.finish()
-    session.tell(Event("aligned", len(found.rows), len(ids)))
+    found = await common_rows(session, digest, trained.align.keys, asked)
+    session.tell(Event("aligned", len(found.rows), len(session.own_rows.ids)))
     rows = session.own_rows.table.take(found.rows)
     table = await asyncio.to_thread(share.preparation.transform, rows)
     plan = contract.plan(session.me, table.width, share.manifest.rows["train"])

@@ -1,4 +1,4 @@
-"""Which model a name stands for here: the one that was promoted last, whatever is trained or restarted since.
+"""Which stored model answers to a name: the one that was promoted last, also after trainings and restarts.
 
     runs/serving.json    {"credit": [{"model": "credit-5a1c20b0", "when": ..., "who": ...}, ...]}
 

@@ -239,12 +239,7 @@ def _check(settings: Settings, where: str) -> None:
         never = set(settings.policy.never) & set(entry.columns or ())
         if never:
             raise JobError(f"{where}: data.{name}: offers column {min(never)}, which policy.never forbids")
-    for name, code in settings.models.items():
-        needs = "command" if code.kind == "program" else "path"
-        if not getattr(code, needs):
-            raise JobError(f"{where}: models.{name}: kind = '{code.kind}' needs {needs}")
-        if code.kind == "function" and (code.parameters is None or code.parameters < 0):
-            raise JobError(f"{where}: models.{name}: kind = 'function' needs parameters, how many it has")
+    _check_models(settings, where)
     policy = settings.policy
     if (policy.epsilon is not None and not policy.epsilon > 0) or not 0 < policy.delta < 1:
         raise JobError(f"{where}: policy: epsilon must be above 0, delta between 0 and 1")
@@ -257,10 +252,24 @@ def _check(settings: Settings, where: str) -> None:
     unknown = set(settings.policy.peers) - set(settings.peers)
     if unknown:
         raise JobError(f"{where}: policy.peers: {min(unknown)} is not among the peers")
-    serve = settings.serve
-    if serve is not None:
-        address(serve.listen, f"{where}: serve.listen")
-        if serve.token_file is None and serve.client_ca is None:
-            raise JobError(f"{where}: serve: give token_file or client_ca; an open service answers anybody")
-        if serve.client_ca is not None and (serve.certificate is None or serve.key is None):
-            raise JobError(f"{where}: serve.client_ca: needs certificate and key of the service as well")
+    if settings.serve is not None:
+        _check_service(settings.serve, where)
+
+
+def _check_models(settings: Settings, where: str) -> None:
+    """Raise JobError for a model that is code and lacks what its kind needs."""
+    for name, code in settings.models.items():
+        needs = "command" if code.kind == "program" else "path"
+        if not getattr(code, needs):
+            raise JobError(f"{where}: models.{name}: kind = '{code.kind}' needs {needs}")
+        if code.kind == "function" and (code.parameters is None or code.parameters < 0):
+            raise JobError(f"{where}: models.{name}: kind = 'function' needs parameters, how many it has")
+
+
+def _check_service(serve: Serve, where: str) -> None:
+    """Raise JobError for a prediction service that anybody could ask, or that cannot listen."""
+    address(serve.listen, f"{where}: serve.listen")
+    if serve.token_file is None and serve.client_ca is None:
+        raise JobError(f"{where}: serve: give token_file or client_ca; an open service answers anybody")
+    if serve.client_ca is not None and (serve.certificate is None or serve.key is None):
+        raise JobError(f"{where}: serve.client_ca: needs certificate and key of the service as well")

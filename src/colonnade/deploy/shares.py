@@ -19,7 +19,8 @@ from colonnade import shares
 from colonnade.arrays import Arrays
 from colonnade.data.labels import Labels
 from colonnade.data.prepare import Preparation
-from colonnade.deploy.terms import Contract, Terms
+from colonnade.deploy.contract import Contract
+from colonnade.deploy.terms import Terms
 from colonnade.errors import ShareError
 from colonnade.shares import ShareManifest, now, versions
 from colonnade.test_scores import TestScores

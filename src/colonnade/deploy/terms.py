@@ -7,43 +7,12 @@ the spelling: two files with the same digest ask for the same thing, and one cha
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import msgspec
 from msgspec import structs
 
-from colonnade.conversations.conversation import Conversation
-from colonnade.deploy.model_terms import ModelTerms, OwnModel, check_models, refuse_code
-from colonnade.errors import JobError
-from colonnade.job import (
-    Checkpoint,
-    Data,
-    Job,
-    Key,
-    MissingName,
-    ScaleName,
-    Section,
-    Training,
-    job_from,
-    read_toml,
-    readable,
-    refuse_unknown,
-    with_defaults,
-)
-from colonnade.job.plan import Facts, Plan
-from colonnade.losses import LOSSES, Loss
-from colonnade.run.blind import as_trained
-from colonnade.run.resolve import Composition, check_tree, compose, looked_up, resolve
-
-MOST_PARTIES = 8
-LONGEST_NAME = 100
-MOST_FORMATS = 16  # of the dates in one column
-MOST_IDS = 2**40
-MOST_DIRECTIONS = 4096  # each is a copy of the outputs, or of the parameters, at somebody else's machine
+from colonnade.deploy.model_terms import ModelTerms, OwnModel
+from colonnade.job import Checkpoint, Data, Job, Key, MissingName, ScaleName, Section, Training
 
 
 class Member(Section, frozen=True):
@@ -155,73 +124,6 @@ class Terms(Training, frozen=True, kw_only=True):
         return Job(**alike, world="network", data=data, model=self.model.for_job(), checkpoint=checkpoint)
 
 
-@dataclass(frozen=True)
-class Contract:
-    """Terms that were checked, and the algorithm that they ask for."""
-
-    terms: Terms
-    composition: Composition
-
-    @staticmethod
-    def of(terms: Terms) -> Contract:
-        """The contract of terms that were checked before, as those of a stored share."""
-        return Contract(terms, looked_up(as_trained(terms.job())))
-
-    @property
-    def conversation(self) -> Conversation[Any]:
-        """The record of the algorithm's conversation."""
-        return self.composition.conversation
-
-    @property
-    def loss(self) -> Loss:
-        """The loss that is trained; where the terms do not name one, that for two classes."""
-        return LOSSES[self.composition.loss("binary")]
-
-    @property
-    def asks_for_models(self) -> bool:
-        """Whether parties bring models of their own."""
-        return "model" in self.conversation.understands
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether a run that was cut off goes on once all parties are there again."""
-        return self.terms.checkpoint.wait_s > 0 and self.terms.checkpoint.every != "never"
-
-    def is_bare(self, party: str) -> bool:
-        """Whether a party may come without columns: a server with the label alone, or a neutral helper."""
-        return (self.composition.has("server") and party == self.terms.server) or self.is_neutral(party)
-
-    def is_neutral(self, party: str) -> bool:
-        """Whether a party helps a blind run with random words and brings no columns, as the job says."""
-        return party == self.terms.secure.helper and self.terms.parties[party].columns == ()
-
-    @property
-    def intercept_at(self) -> str | None:
-        """Who has the column of ones: the first label holder or, if that may be bare, the first other."""
-        if not self.composition.intercept:
-            return None
-        server = self.terms.server
-        if not self.composition.has("server"):
-            return server
-        return next(party for party in sorted(self.terms.parties) if party != server)
-
-    def plan(self, party: str, columns: int, rows: int) -> Plan[Any]:
-        """The plan of the run at this party, which knows its own number of columns and nobody else's."""
-        terms = self.terms
-        facts = Facts(
-            columns={
-                name: columns if name == party else int(not self.is_neutral(name))
-                for name in sorted(terms.parties)
-            },
-            label_holders=terms.active,
-            rows=rows,
-            task=self.loss.task,
-            classes=terms.train.classes or 0,
-            weighted=terms.weighted,
-        )
-        return resolve(self.composition, facts)
-
-
 class Scoring(Section, frozen=True, kw_only=True):
     """The terms of a scoring session: which model, which rows, who asks and who is present."""
 
@@ -239,102 +141,3 @@ class Proposal(Section, frozen=True, kw_only=True):
 
     train: Terms | None = None
     score: Scoring | None = None
-
-
-def read_terms(path: Path) -> Terms:
-    """The terms in a TOML file; JobError if they cannot be read or cannot work."""
-    plain = read_toml(path, "there is no such job file")
-    refuse_code(plain, str(path))
-    refuse_unknown(plain, Terms, str(path))
-    try:
-        terms = msgspec.convert(with_defaults(plain), Terms)
-    except msgspec.ValidationError as error:
-        raise JobError(f"{path}: {readable(str(error), Terms)}") from error
-    check_terms(terms, str(path))
-    return terms
-
-
-def check_terms(terms: Terms, where: str) -> Contract:
-    """The contract that the terms make; JobError if they cannot work, whoever wrote them."""
-
-    def refuse(text: str) -> None:
-        raise JobError(f"{where}: {text}")
-
-    _check_who_and_how(terms, refuse)
-    check_models(terms.model, terms.parties, refuse)
-    job = job_from(msgspec.to_builtins(terms.job()), where)  # with all its own checks
-    contract = Contract(terms, compose(job))
-    if contract.composition.job.secure.labels == "blind" and terms.use.loss_seen_by == "all":
-        refuse("use.loss_seen_by = 'all': the exact loss tells about labels what blind labels hide; drop it")
-    _check_algorithm(contract, refuse)
-    if contract.loss.task == "multiclass" and terms.train.classes is None:
-        refuse("train.classes: say how many classes there are, every party needs to know")
-    if terms.prepare.woe and contract.loss.task != "binary":
-        refuse("prepare.woe: weight of evidence needs two classes; drop it, or train the logistic loss")
-    contract.composition.ahead(len(terms.active))
-    try:
-        check_tree(job, len(terms.parties))
-    except JobError as error:
-        refuse(str(error))
-    return contract
-
-
-def _check_who_and_how(terms: Terms, refuse: Callable[[str], None]) -> None:
-    """Refuse impossible choices of who takes part, how ids are compared, rows split and messages carried."""
-    if not terms.name or not all(c.isalnum() or c in "-_." for c in terms.name) or terms.name[0] == ".":
-        refuse(f"name: {terms.name!r}; use letters, digits, '-', '_' and '.'")
-    if (length := len(terms.name.encode())) > LONGEST_NAME:
-        refuse(f"name: has {length} bytes; a folder is made of it, at most {LONGEST_NAME}")
-    if not 2 <= len(terms.parties) <= MOST_PARTIES:
-        refuse(f"parties: {len(terms.parties)} parties cannot train together, 2 to {MOST_PARTIES} can")
-    if not terms.active:
-        refuse("parties: nobody holds the label; say label = true for the party that does")
-    for key in ("weight", "exposure"):
-        saying = [party for party, member in terms.parties.items() if getattr(member, key)]
-        if saying and sorted(saying) != list(terms.active):
-            refuse(f"parties: {key} = true goes with label = true, at every party that holds it or at none")
-        if key == "exposure" and saying and terms.train.loss != "poisson":
-            refuse("parties: exposure = true is for counts; set train.loss = 'poisson', or drop it")
-    if not terms.align.keys or not 1 <= terms.align.minimum <= MOST_IDS:
-        refuse("align: give at least one key, and a minimum of at least 1 and at most 2^40")
-    if any(len(key.formats) > MOST_FORMATS for key in terms.align.keys):
-        refuse(f"align.keys: every value is tried with every format; give at most {MOST_FORMATS}")
-    split = terms.split
-    if not (0 < split.test < 1 and 0 <= split.validation < 1 and split.test + split.validation < 1):
-        refuse("split: test and validation are parts of the rows, above 0 and together below 1")
-    if terms.train.target is not None:
-        refuse("train.target: the optimum is only known where data is pooled; drop it")
-    if terms.network.transport != "tls":
-        refuse(
-            f"network.transport = {terms.network.transport!r}: daemons keep lines over TLS with each other, "
-            "whatever a job says; drop it"
-        )
-    if terms.network.broadcast != "star":
-        refuse(
-            f"network.broadcast = {terms.network.broadcast!r}: between companies everybody hears a result "
-            "from its sender, so that nobody can change it on the way; drop it"
-        )
-    if terms.privacy.mechanism not in ("none", "labels") and terms.use.loss_seen_by == "all":
-        refuse("use.loss_seen_by = 'all': the exact loss tells about labels what the noise hides; drop it")
-    if not 0 <= terms.checkpoint.wait_s < math.inf:
-        refuse(f"checkpoint.wait_s: {terms.checkpoint.wait_s:g}; give seconds, or 0 to wait for nobody")
-    if terms.cascade.directions > MOST_DIRECTIONS:
-        refuse(f"cascade.directions: {terms.cascade.directions}; at most {MOST_DIRECTIONS} between companies")
-
-
-def _check_algorithm(contract: Contract, refuse: Callable[[str], None]) -> None:
-    """Refuse an algorithm that leaves a party without a share, or cannot score as the terms say."""
-    terms, composition, name = contract.terms, contract.composition, contract.composition.preset.name
-    if composition.has("no-share"):
-        refuse(
-            f"algorithm: {name} is a comparator that keeps the whole kernel matrix at one party, and "
-            "no shares; use fdskl"
-        )
-    if composition.has("labels-everywhere") and len(terms.active) < len(terms.parties):
-        lacking = sorted(set(terms.parties) - set(terms.active))
-        refuse(
-            f"algorithm: {name} trains the blocks of label holders only; {', '.join(lacking)} would "
-            "learn nothing. Use vfb2-svrg, or give label = true where the label is known"
-        )
-    if terms.use.degraded and not contract.conversation.share.is_sum(composition.job):
-        refuse("use.degraded: only scores that are a sum over parties have a mean part each; drop it")

@@ -1,11 +1,11 @@
-"""Memory of a process that lives for weeks: what is over leaves nothing behind.
+"""Keeps the memory of a process that lives for weeks from growing.
 
-Two things would. The garbage collector looks at everything only once a quarter as much has been added, and a
-hundred thousand objects of modules are a lot: ended connections and runs, with all their buffers, would lie
-around for an hour. And the C library gives every thread a heap of its own and keeps what was freed in it, for
-as long as something else lies behind; ten heaps with holes are some megabytes that come slowly and stay. So
-what was there from the start is left out, all threads share one heap, and once a minute garbage is looked for
-and the holes are given back.
+Two things would let it grow. The garbage collector looks at everything only once a quarter as much has been
+added, and a hundred thousand objects of modules are a lot: ended connections and runs, with all their
+buffers, would lie around for an hour. And the C library gives every thread a heap of its own and keeps what
+was freed in it, for as long as something else lies behind; ten heaps with holes are some megabytes that come
+slowly and stay. So what was there from the start is left out, all threads share one heap, and once a minute
+garbage is looked for and the holes are given back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ARENA_MAX = -8  # mallopt's name for how many heaps there may be
 
 
 def start_tidy() -> None:
-    """Before the first thread: leave out what was there from the start, and let threads share one heap."""
+    """Call before the first thread: the collector skips what is there, and all threads share one heap."""
     gc.collect()
     gc.freeze()
     gc.collect()  # from now on it compares with nothing
@@ -29,7 +29,7 @@ def start_tidy() -> None:
 
 
 async def stay_tidy(every_s: float = EVERY_S) -> None:
-    """Look for garbage and give back free memory, again and again."""
+    """Collect garbage and give free memory back to the system, again and again."""
     while True:
         await asyncio.sleep(every_s)
         gc.collect()

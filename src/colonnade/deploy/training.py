@@ -14,17 +14,18 @@ import msgspec
 import numpy as np
 
 from colonnade.arrays import Arrays, Floats
-from colonnade.conversations.align import Alignment, AlignTerms, align
+from colonnade.conversations.align import Alignment
 from colonnade.conversations.context import GivenModels
 from colonnade.conversations.predict import Session, SummedPart
 from colonnade.deploy import models, shares, unfinished
+from colonnade.deploy.aligning import common_rows
+from colonnade.deploy.contract import Contract
 from colonnade.deploy.limits import check_limits
 from colonnade.deploy.membership import Asked
 from colonnade.deploy.prepared import Aligned, prepared
-from colonnade.deploy.rows import rules_of
 from colonnade.deploy.scoring import scorer
 from colonnade.deploy.session import Event, RunSession
-from colonnade.deploy.terms import Contract, Terms
+from colonnade.deploy.terms import Terms
 from colonnade.errors import JobError, ProtocolError
 from colonnade.job.plan import Plan
 from colonnade.messages import Announce, Seal, Topic, tag_of
@@ -83,22 +84,16 @@ def training(
         )
         share = await _recorded_training(session, work)
         metrics, means = await _close(session, contract, plan, share.weights, rows)
-        manifest = _manifest(session, contract, share, rows)
         manifest = msgspec.structs.replace(
-            manifest,
+            _manifest(session, contract, share, rows),
             alignment=found.digest,
             metrics={**share.metrics, **metrics},
             means=means,
             code=code,
-            tensors=share.tensors,
         )
         await _store(session, manifest, share.weights)
         _save_cost(session, manifest, share, aligned_after)
-        if share.test_scores is not None and test_table.y is not None:
-            kept = TestScores(
-                test_table.y, share.test_scores, with_probabilities=plan.objective.loss == "logistic"
-            )
-            shares.save_scores(settings.state, manifest.model, kept)
+        _save_test_scores(session, manifest, share, work)
         return manifest
 
     return program
@@ -135,6 +130,7 @@ def _manifest(session: RunSession, contract: Contract, share: Share, rows: Align
         epsilon=share.epsilon,
         base_rate=rows.base_rate(),
         converged=share.converged,
+        tensors=share.tensors,
         weights="",
     )
 
@@ -146,6 +142,15 @@ def _save_cost(session: RunSession, manifest: shares.Manifest, share: Share, ali
     shares.save_cost(session.settings.state, manifest.model, msgspec.json.encode(cost))
 
 
+def _save_test_scores(session: RunSession, manifest: shares.Manifest, share: Share, work: Work) -> None:
+    """Write labels and scores of the test rows, at the party that has both."""
+    if share.test_scores is None or work.test is None or work.test.y is None:
+        return
+    likely = work.plan.objective.loss == "logistic"
+    kept = TestScores(work.test.y, share.test_scores, with_probabilities=likely)
+    shares.save_scores(session.settings.state, manifest.model, kept)
+
+
 def _kept(session: RunSession, contract: Contract) -> Kept | None:
     """Where checkpoints go, if the run goes on after it was cut off."""
     if not contract.goes_on:
@@ -155,7 +160,7 @@ def _kept(session: RunSession, contract: Contract) -> Kept | None:
 
 
 async def _common(session: RunSession, contract: Contract) -> Alignment:
-    """The common rows: those that all parties know of an earlier session, or as they are found now."""
+    """The common rows: those that all parties stored in another session of the run, or as they are found."""
     folder, ids = unfinished.folder_of(session.settings, session.run), session.own_rows.ids
     if session.aligned:
         found = await asyncio.to_thread(unfinished.kept_alignment, folder, ids)
@@ -168,8 +173,7 @@ async def _common(session: RunSession, contract: Contract) -> Alignment:
 
 
 async def _align(session: RunSession, terms: Terms) -> Alignment:
-    """Find the common rows, if what the peers bring may be compared with this party's ids."""
-    ids = session.own_rows.ids
+    """Find the common rows."""
     asked = Asked(
         run=f"{session.run:08x}",
         purpose="train",
@@ -177,23 +181,8 @@ async def _align(session: RunSession, terms: Terms) -> Alignment:
         proposer="",
         changed=terms.align.changed == "accept",
     )
-    secrets = await session.party.join(session.align, terms.digest())
-    found = await align(
-        session.align,
-        ids,
-        secrets,
-        AlignTerms(
-            order=bytes.fromhex(terms.digest()),
-            rules=rules_of(terms.align.keys),
-            minimum=max(terms.align.minimum, session.minimum),
-            commitment=session.guard.commitment(ids),
-            method=terms.align.method,
-            admit=lambda rosters: session.guard.admit(asked, len(ids), rosters),
-        ),
-        progress=lambda done, total: session.tell(Event("aligning", done, total)),
-    )
-    await session.align.finish()
-    return found
+    minimum, method = max(terms.align.minimum, session.minimum), terms.align.method
+    return await common_rows(session, terms.digest(), terms.align.keys, asked, minimum=minimum, method=method)
 
 
 async def _close(

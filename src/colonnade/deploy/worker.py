@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from colonnade.arrays import Digests
 from colonnade.deploy.confined import confine
+from colonnade.deploy.contract import Contract, check_terms
 from colonnade.deploy.logs import log_to_stderr
 from colonnade.deploy.membership import Asked, announced
 from colonnade.deploy.pipe import (
@@ -42,7 +43,7 @@ from colonnade.deploy.prepared import read_rows
 from colonnade.deploy.session import STRETCHES, TRAIN, RunSession, for_peers
 from colonnade.deploy.settings import Settings
 from colonnade.deploy.shares import Manifest
-from colonnade.deploy.terms import Contract, Proposal, check_terms
+from colonnade.deploy.terms import Proposal
 from colonnade.deploy.training import training
 from colonnade.errors import Aborted, Interrupted, JobError, OversizedMessage, PeerUnreachable
 from colonnade.messages import Roster

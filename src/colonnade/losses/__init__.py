@@ -1,8 +1,7 @@
 """Losses of a score z and a label y: the value, the derivative theta = dL/dz, and the second derivative.
 
 Pure functions on arrays. Every second derivative but Poisson's is a function of theta alone, so a party that
-sees only theta can still compute products with the Hessian; who wants Poisson's must know the label as well
-(`theta_suffices`).
+sees only theta can still compute products with the Hessian. Who wants Poisson's must know the label as well.
 
 Rows may have weights. They stand beside the labels, `y` then has two columns (`with_weights`), and `Weighted`
 is any loss for such labels: whatever computes with a loss needs to know nothing of weights.

@@ -27,11 +27,6 @@ class Loss(Protocol):
         """A bound on the second derivative, whatever z and y are; infinite where there is none."""
         ...
 
-    @property
-    def theta_suffices(self) -> bool:
-        """Whether the second derivative follows from theta alone, without the label."""
-        ...
-
     def value(self, z: Floats, y: Floats) -> Floats:
         """The loss of every row."""
         ...
@@ -41,7 +36,7 @@ class Loss(Protocol):
         ...
 
     def bend(self, theta: Floats, u: Floats, y: Floats | None = None) -> Floats:
-        """The second derivative times u, row by row; `y` may be left out where theta suffices."""
+        """The second derivative times u, row by row; `y` may be left out where theta alone says it."""
         ...
 
     def curvature(self, theta: Floats, y: Floats | None = None) -> Floats:
@@ -66,8 +61,6 @@ class Loss(Protocol):
 
 class Usual:
     """What most losses have in common: they begin at zero, take any label, and theta says how they bend."""
-
-    theta_suffices: bool = True
 
     def start(self, y: Floats) -> float:
         return 0.0

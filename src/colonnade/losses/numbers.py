@@ -46,7 +46,6 @@ class Poisson:
     name: str = "poisson"
     task: Task = "regression"
     smoothness: float = float("inf")
-    theta_suffices: bool = False
 
     def value(self, z: Floats, y: Floats) -> Floats:
         from scipy.special import xlogy

@@ -55,10 +55,6 @@ class Weighted:
     def smoothness(self) -> float:
         return self.base.smoothness * self.spread
 
-    @property
-    def theta_suffices(self) -> bool:
-        return False
-
     def value(self, z: Floats, y: Floats) -> Floats:
         return y[:, 1] * self.base.value(z, y[:, 0])
 

@@ -112,18 +112,12 @@ class Chart:
             self.marks.append(tag("circle", cx=x_, cy=y_, r=radius, class_=f"dot s{series % SERIES}"))
         self._named(series, name)
 
-    def bar(
-        self, low: float, high: float, top: float, *, bottom: float = 0.0, series: int = 0, title: str = ""
-    ) -> None:
-        """A bar over [low, high] on the x axis."""
-        left, right, up, down = self._x(low), self._x(high), self._y(top), self._y(bottom)
+    def bar(self, low: float, high: float, top: float, *, title: str) -> None:
+        """A bar over [low, high] on the x axis, with a title for who points at it."""
+        left, right, up, down = self._x(low), self._x(high), self._y(top), self._y(0.0)
         box = {"x": f"{left:.1f}", "y": f"{up:.1f}"}
         box |= {"width": f"{max(right - left, 0.4):.1f}", "height": f"{max(down - up, 0):.1f}"}
-        if title:
-            shape = tag("g", tag("title", title), tag("rect", **box), class_=f"bar s{series % SERIES}")
-        else:
-            shape = tag("rect", **box, class_=f"bar s{series % SERIES}")
-        self.marks.append(shape)
+        self.marks.append(tag("g", tag("title", title), tag("rect", **box), class_="bar s0"))
 
     def rule(self, from_: tuple[float, float], to: tuple[float, float]) -> None:
         """A thin dotted line to compare with."""

@@ -26,7 +26,7 @@ TWO_PARTIES = (
 
 
 def settled(job: Job, conversation: Conversation[Any]) -> Job:
-    """The job with its labels as they are where it does not say, if its algorithm can be trained blind."""
+    """The job with `secure.labels` filled in where it does not say, if its algorithm can be trained blind."""
     if job.secure.labels is not None or "blind-labels" not in conversation.traits:
         return job
     labels = labels_of(job, conversation, len(job.data.party_names))
@@ -34,7 +34,7 @@ def settled(job: Job, conversation: Conversation[Any]) -> Job:
 
 
 def as_trained(job: Job) -> Job:
-    """The job of a stored model: one of two parties that did not say has been trained with clear labels."""
+    """The job of a stored model with `secure.labels` filled in: two parties that did not say are clear."""
     if job.secure.labels is not None or len(job.data.party_names) != 2:
         return job
     return structs.replace(job, secure=structs.replace(job.secure, labels="clear"))

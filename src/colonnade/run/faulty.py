@@ -82,7 +82,7 @@ class SimulatedDisk:
         self.files.pop(path, None)
 
     def crash(self) -> None:
-        """Die: what was not brought to disk is as it was before, or torn."""
+        """Crash the machine: what was not brought to disk is as it was before, or torn."""
         self.dead = True
         for path, before in self.unsynced.items():
             content = self.files.get(path)

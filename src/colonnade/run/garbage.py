@@ -1,6 +1,6 @@
-"""Python looks for garbage seldom while parties run: what a round makes hardly ever refers to itself.
+"""Lets Python's garbage collector run seldom while parties do: rounds make hardly any cycles of references.
 
-By default it looks after 700 new objects, which the messages of a few rounds are, and goes through everything
+By default it runs after 700 new objects, which the messages of a few rounds are, and goes through everything
 that is in memory again and again: several hundredths of a run's processor time.
 """
 
@@ -19,7 +19,7 @@ _before: list[tuple[int, int, int]] = []  # when it looked as each run of this p
 
 @contextmanager
 def looked_for_seldom() -> Iterator[None]:
-    """Let garbage be looked for seldom, and as before once no run goes on in this process."""
+    """Let the collector run seldom in the block; its old setting is back once no run goes on here."""
     with _lock:
         _before.append(gc.get_threshold())
         if 0 < _before[-1][0] < YOUNG:

@@ -78,7 +78,7 @@ class HeldBack:
         return replace(assigned, parties=parties)
 
     def _data(self, job: Job) -> Assigned:
-        """All parties' data of a job; its test rows are in it, and nobody asks for them."""
+        """All parties' data of a job; test rows are in it and are not used."""
         composition = compose(msgspec.structs.replace(job, compare=False))
         alike = (job.data, job.train.class_weight, composition.intercept)
         key = hashlib.sha256(msgspec.json.encode(alike, order="deterministic")).hexdigest()

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import thread_time
 from typing import Any, TypeVar
@@ -70,55 +70,69 @@ async def _together(
     measuring: Wires | None = None,
 ) -> dict[str, Share]:
     """Run every party as a task of one event loop; `measuring` makes wires for measurements apart."""
-    plan, names = order.plan, tuple(sorted(order.data))
-    identities = InProcessIdentity.for_all(names)
-    run, deadline = run_id(plan), plan.network.deadline_s
-
-    recorders: dict[str, Recorder] = {}
-
-    async def program(name: str, net: Endpoint, beside: Endpoint | None) -> Share:
-        prepared = order.data[name].prepare()
-        models = order.models.get(name, NO_MODELS)
-        work = Work(
-            plan,
-            prepared.train,
-            prepared.test,
-            order.target_loss,
-            models,
-            order.progress,
-            kept=kept_at(order.out, name, resume=order.resume),
-            memory=order.memory,
-            engine=order.engine,
-        )
-        nets = (net,) if beside is None else (net, beside)
-        async with Party(identities[name], nets, overhear=partial(order.overhear, name)) as party:
-            # on a virtual clock it is the clock that hears of work, and steps take no time
-            steps = None if net.clock.virtual else recorders.get(name)
-            share = await recorded(steps, train(party, work, net, beside))
-        if name in recorders:
-            share.timeline = recorders[name].finish(share.seconds)
-        share.preparation = prepared.plain()
-        return share
-
-    ends: dict[str, tuple[Endpoint, Endpoint | None]] = {}
-    for name in order.data:
-        time, tapped = clock(name), order.tap(name, wire(name))
-        if order.timeline:
-            recorders[name] = Recorder(time)
-            tapped = recorders[name].tap(tapped)
-        net = Endpoint(
-            name, names, tapped, time, run=run, deadline=deadline, broadcast=plan.network.broadcast
-        )
-        beside = None
-        if measuring is not None:
-            beside = Endpoint(name, names, measuring(name), time, run=run, deadline=deadline)
-        ends[name] = net, beside
+    identities = InProcessIdentity.for_all(tuple(sorted(order.data)))
+    places = [_place(order, name, wire(name), clock(name), measuring) for name in order.data]
     began = thread_time()
-    shares = await gather_parties({name: program(name, *ends[name]) for name in order.data})
+    shares = await gather_parties(
+        {place.net.me: _take_part(order, identities[place.net.me], place) for place in places}
+    )
     for share in shares.values():
         # one thread did the work of all parties, and its time cannot be told apart
         share.cpu_seconds = (thread_time() - began) / len(shares)
     return shares
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A party's ends of the networks for training and, where that is apart, measuring; its recorder."""
+
+    net: Endpoint
+    measuring: Endpoint | None
+    recorder: Recorder | None
+
+
+def _place(
+    order: Launch, name: str, wire: Wire, clock: RealClock | VirtualClock, measuring: Wires | None
+) -> _Place:
+    """Make a party's ends of the networks."""
+    network, names, run = order.plan.network, tuple(sorted(order.data)), run_id(order.plan)
+    wire = order.tap(name, wire)
+    recorder = Recorder(clock) if order.timeline else None
+    if recorder is not None:
+        wire = recorder.tap(wire)
+    net = Endpoint(
+        name, names, wire, clock, run=run, deadline=network.deadline_s, broadcast=network.broadcast
+    )
+    beside = None
+    if measuring is not None:
+        beside = Endpoint(name, names, measuring(name), clock, run=run, deadline=network.deadline_s)
+    return _Place(net, beside, recorder)
+
+
+async def _take_part(order: Launch, identity: InProcessIdentity, place: _Place) -> Share:
+    """One party's part in the run."""
+    net, beside, recorder = place.net, place.measuring, place.recorder
+    prepared = order.data[net.me].prepare()
+    work = Work(
+        order.plan,
+        prepared.train,
+        prepared.test,
+        order.target_loss,
+        order.models.get(net.me, NO_MODELS),
+        order.progress,
+        kept=kept_at(order.out, net.me, resume=order.resume),
+        memory=order.memory,
+        engine=order.engine,
+    )
+    nets = (net,) if beside is None else (net, beside)
+    async with Party(identity, nets, overhear=partial(order.overhear, net.me)) as party:
+        # on a virtual clock it is the clock that hears of work, and steps take no time
+        steps = None if net.clock.virtual else recorder
+        share = await recorded(steps, train(party, work, net, beside))
+    if recorder is not None:
+        share.timeline = recorder.finish(share.seconds)
+    share.preparation = prepared.plain()
+    return share
 
 
 async def gather_parties(programs: Mapping[str, Coroutine[Any, Any, T]]) -> dict[str, T]:

@@ -1,4 +1,4 @@
-"""The one verb that starts parties: a plan and everybody's data in, everybody's share out, in any world."""
+"""Starts all parties of a plan in the world that it names: everybody's data in, everybody's share out."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Nursery:
-    """The line to a nursery, which begins to import at once."""
+    """A process that forks into parties, as its starter sees it; it begins to import at once."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -109,7 +109,7 @@ _warm: list[Nursery] = []  # none, or the one of this process
 
 
 def warm() -> Nursery:
-    """The nursery of this process, which begins now if there is none: as soon as parties will be needed."""
+    """The nursery of this process, started if there is none; call this as soon as parties will be needed."""
     if _warm and (_warm[0].owner != os.getpid() or _warm[0].process.poll() is not None):
         cool()
     if not _warm:
@@ -240,7 +240,7 @@ def _requests(line: socket.socket) -> Iterator[tuple[Request, list[int]]]:
 
 
 def _become(request: Request, descriptors: list[int]) -> int:
-    """Be the party that was asked for, to its end; returns its exit code."""
+    """Run the party that was asked for in this process, to its end; returns its exit code."""
     os.chdir(request.cwd)  # first: all paths may be relative to it, and the nursery began elsewhere
     with Path(request.log).open("wb") as log:
         for ours, theirs in enumerate((*descriptors[:2], log.fileno())):

@@ -44,7 +44,7 @@ WARM_FOLDS = 1  # after the first fold nobody is left yet
 
 @dataclass
 class Tuning:
-    """A search that goes on: ask for settings, train and measure them, write them down."""
+    """A search for settings: asks Optuna for some, trains and measures them, writes them down."""
 
     job: Job
     space: Space

@@ -35,7 +35,7 @@ async def _serve(folder: Path) -> None:
 
 
 def main(folder: Path) -> int:
-    """Be the party whose folder this is; returns the process's exit code."""
+    """Weigh the columns of the party whose folder this is, as this process; returns the exit code."""
     return live(folder, _serve)
 
 

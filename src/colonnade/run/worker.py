@@ -64,7 +64,7 @@ class Instructions(Told, frozen=True, kw_only=True):
 
 
 def live(folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]], speed: float = 1.0) -> int:
-    """Do what the folder says; returns its exit code. An error is left in the folder and printed."""
+    """Run the party whose folder this is; returns an exit code. An error is left there and printed."""
     error = attempt(folder, serve, speed)
     if error is None:
         return 0
@@ -75,7 +75,7 @@ def live(folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]], speed
 def attempt(
     folder: Path, serve: Callable[[Path], Coroutine[Any, Any, None]], speed: float = 1.0
 ) -> ColonnadeError | None:
-    """Do what the folder says; an error is left in the folder and returned.
+    """Run the party whose folder this is; returns its error, if any, which is left in the folder as well.
 
     A party whose speed is below 1 computes everything so much longer.
     """
@@ -203,7 +203,7 @@ def speed_of(folder: Path) -> float:
 
 
 def main(folder: Path) -> int:
-    """Be the party whose folder this is; returns the process's exit code."""
+    """Run the party whose folder this is as this process; returns the exit code."""
     return live(folder, take_part, speed_of(folder))
 
 

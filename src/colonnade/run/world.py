@@ -34,21 +34,21 @@ SumTap = Callable[[str, SecureSum], SecureSum]
 
 
 def untapped(party: str, wire: Wire) -> Wire:
-    """The tap that changes nothing."""
+    """Return the wire as it is: nobody writes down what crosses it."""
     return wire
 
 
 def unheard(party: str, secure: SecureSum) -> SecureSum:
-    """The tap of sums that changes nothing."""
+    """Return the secure sum as it is: nobody writes down its totals."""
     return secure
 
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """A run that is ready to start. `tap` and `overhear` are for worlds in this process, `out` for those that
-    leave files.
+    """A run that is ready to start: the plan, every party's data and what else a world needs.
 
-    `labels` says how labels became numbers, where they were read from a file.
+    `tap` and `overhear` are for worlds in this process, `out` for those that leave files. `labels` says how
+    labels became numbers, where they were read from a file.
     """
 
     plan: Plan[Any]

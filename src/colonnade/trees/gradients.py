@@ -16,7 +16,6 @@ from colonnade.arrays import Floats, Numbers, Words
 from colonnade.losses import Loss, Softmax, labels_of, weights_of
 
 G_MOST, H_MOST = 2**15 - 1, 2**16 - 1  # of one row: both fit four bytes
-_HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 
 

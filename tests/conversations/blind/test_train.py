@@ -18,6 +18,7 @@ from colonnade.arrays import Floats, Rows
 from colonnade.conversations.blind.columns import COARSEST, Turn, fixed
 from colonnade.conversations.blind.desk import Desk
 from colonnade.conversations.blind.predict import BlindScorer
+from colonnade.conversations.blind.room import Room
 from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.train import BlindTraining
 from colonnade.conversations.linear.record import LinearShares
@@ -48,13 +49,13 @@ def turn_of(party: str, width: int, seed: int = 0) -> Turn:
 @contextmanager
 def noting_bits() -> Iterator[list[int]]:
     """The bits of columns that the label holders of runs choose."""
-    found, choose = [], Desk.column_bits
+    found, choose = [], Room.column_bits
 
-    def noted(desk: Desk, lengths: Lengths) -> int:
-        found.append(choose(desk, lengths))
+    def noted(room: Room, lengths: Lengths) -> int:
+        found.append(choose(room, lengths))
         return found[-1]
 
-    with mock.patch.object(Desk, "column_bits", noted):
+    with mock.patch.object(Room, "column_bits", noted):
         yield found
 
 
@@ -146,7 +147,7 @@ def test_scores_are_those_of_a_clear_run_and_coarser_columns_would_move_them(est
     train = train_of("logistic", step=0.5, l2=0.0)
     clear = run(setting, f"vfb-{estimator}", train=train)
     fine = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
-    with mock.patch.object(Desk, "column_bits", return_value=COARSEST):
+    with mock.patch.object(Room, "column_bits", return_value=COARSEST):
         coarse = run(setting, f"vfb-{estimator}", train=train, secure=BLIND)
     apart = np.abs(scores(fine) - scores(clear)).max()
     assert apart < 1e-4 < np.abs(scores(coarse) - scores(clear)).max()

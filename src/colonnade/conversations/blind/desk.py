@@ -24,9 +24,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colonnade.arrays import Floats, Rows, Words
-from colonnade.conversations.blind.columns import own_key
+from colonnade.conversations.blind.blur import REVEALED, blurred
 from colonnade.conversations.blind.predict import LONGER
-from colonnade.conversations.blind.slots import ROOM, WORD, Lengths, Slot, bits_for, column_bits
+from colonnade.conversations.blind.room import Room
+from colonnade.conversations.blind.slots import ROOM, Lengths, Slot, bits_for
 from colonnade.conversations.context import Context
 from colonnade.conversations.linear.block import Block, Delays
 from colonnade.conversations.linear.from_plan import block_of
@@ -34,13 +35,10 @@ from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.conversations.window import Window
-from colonnade.errors import JobError, SumError
+from colonnade.errors import SumError
 from colonnade.models.linear import rows_of
 from colonnade.optim.estimators import Saga, Svrg
-from colonnade.secure.streams import Stream
 
-REVEALED = 20  # bits of a weight that its owner is told, counted from the length of all weights
-SMALLEST = 0.25  # alpha before all coefficients are sent anew
 _ROUNDING = 20  # the purpose of the generator that rounds
 
 
@@ -79,22 +77,6 @@ class Read:
 _NOTHING = np.zeros(0)
 
 
-def lasting(shrink: float, rounds: int) -> int:
-    """Rounds after which alpha is so small that all coefficients are sent anew: a power of two.
-
-    Every round takes this part of it. In a run of so many rounds without a penalty it is never.
-
-    >>> lasting(0.001, 5000), lasting(0.0, 5000)
-    (1024, 5000)
-    """
-    if not shrink:
-        return rounds
-    if not shrink < 1 - SMALLEST:
-        raise JobError(f"train.step times train.l2 is {shrink:g}; blind training needs it below 0.75")
-    lasts = math.log(SMALLEST) / math.log1p(-shrink)
-    return int(2 ** math.floor(math.log2(min(max(lasts, 1.0), 2.0**40))))
-
-
 class Desk:
     """The label holder's side of a blind run."""
 
@@ -110,6 +92,7 @@ class Desk:
             Delays(context.plan.pace.ahead - 1),
             lambda: min(1.0, self.window.finished / schedule.rounds),
         )
+        self.room = Room(context.plan, schedule)
         self.rng = context.rng(_ROUNDING)
         self.factors = Factors()
         shape = (schedule.rows, *context.plan.objective.shape)
@@ -123,23 +106,6 @@ class Desk:
         return isinstance(self.block.estimator, Saga)
 
     # -- beginning ----------------------------------------------------------------------------------
-
-    def column_bits(self, lengths: Lengths) -> int:
-        """How finely owners write their columns: as lengths of rows let them, whatever size a step has.
-
-        Rounding columns moves a score by about 2^-bits |w|, and |w| is about what an epoch's steps add to it.
-        Rounding coefficients moves it by those of all epochs, each as often up as down, and less than that as
-        steps make up for what others have lost: that much is one bit in four. Both shall be alike.
-        """
-        step, rows, size = self.context.plan.pace.step, self.schedule.rows, self.schedule.largest
-        rate = rows / max(lengths.all**2, 1.0) if step == "auto" else float(step)
-        room = self._growth(lengths, 1.0, rate) * size / rate
-        if self.context.plan.settings.estimator != "sgd":  # q has a coefficient for every row
-            room = max(room, lengths.all * math.sqrt(rows))
-        more = lengths.all**2 / rows * self.schedule.epochs / size / 16
-        return column_bits(
-            WORD - math.log2(max(lengths.longest * room, 1.0)), math.log2(max(more, 2**-20)) / 2
-        )
 
     def begin(self, lengths: Lengths) -> None:
         """Choose how numbers are written, from the lengths of the owners' rows and the size of a step."""
@@ -160,21 +126,7 @@ class Desk:
     @property
     def _room(self) -> float:
         """The length that p is given room for, beyond that of now: what steps may add until an epoch ends."""
-        rate, rounds = self.steps.rate(), self.schedule.per_epoch
-        shrinks = rate * self.context.plan.objective.l2
-        shrunk = (1 - shrinks) ** min(rounds, lasting(shrinks, rounds))  # alpha, by which steps are divided
-        return self._growth(self.lengths, self._usual, rate) / shrunk
-
-    def _growth(self, lengths: Lengths, usual: float, rate: float) -> float:
-        """Some times the length that the steps of an epoch usually add to p, for thetas of this size.
-
-        Batches add to |p|^2 (`slots`) their own squares, and by where they point less than 2 rate theta^2: so
-        it is for the squared loss, and nearly so for others.
-        """
-        rounds, ahead = self.schedule.per_epoch, self.context.plan.pace.ahead
-        squares = lengths.all**2 * (usual * rate) ** 2 / self.schedule.largest
-        pointed = 2 * rounds * rate * usual**2
-        return ROOM * math.sqrt(min((2 * ahead - 1) * squares + pointed, rounds * squares))
+        return self.room.of_an_epoch(self.lengths, self._usual, self.steps.rate())
 
     def _slot(self, largest: float, squares: Floats) -> Slot:
         bits = bits_for(largest, self.lengths.bits)
@@ -338,18 +290,9 @@ class Desk:
         self.slope = self._shaped(self.q.value(total))
         self.q.settle((self.D * self.slope).sum(axis=0))
 
-    def blurred(self, parts: Iterable[Words]) -> list[Words]:
-        """The own parts of the owners' weights as they may be told: weights get 20 bits, by random low ones.
-
-        Exact weights are sums of whole numbers, one for every row, and lattice reduction could solve them.
-        """
-        reach = max(1, int(2.0**-REVEALED * self.length / self.unit))
-        noise = Stream(own_key(self.context, "blur"))
-        told = []
-        for number, part in enumerate(parts):
-            random = noise.words(number, part.size).reshape(part.shape) % np.uint64(2 * reach + 1)
-            told.append(part + random - np.uint64(reach))
-        return told
+    def as_told(self, parts: Iterable[Words]) -> list[Words]:
+        """The own parts of the owners' weights as they may be told: to so many bits of the length of all."""
+        return blurred(self.context, parts, max(1, int(2.0**-REVEALED * self.length / self.unit)))
 
     @property
     def unit(self) -> float:

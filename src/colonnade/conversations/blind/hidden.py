@@ -19,6 +19,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Words
 from colonnade.conversations.blind import columns
+from colonnade.conversations.blind.blur import REVEALED, blurred
 from colonnade.conversations.blind.pairs import Open, PairProducts
 from colonnade.conversations.blind.scale import BITS, Scale
 from colonnade.conversations.blind.verbs import NOTHING
@@ -34,11 +35,10 @@ from colonnade.net.endpoint import Endpoint
 from colonnade.net.expect import PACKED, floats, like, words
 from colonnade.secure import waves
 from colonnade.secure.product import Columns
-from colonnade.secure.streams import Roles, Stream
+from colonnade.secure.streams import Roles
 from colonnade.secure.truncate import Truncation, opening
 
 LOT = 4096  # rows whose products are prepared together
-REVEALED = 20  # bits of fraction of the weights that owners are told
 SHRUNK = 0.01  # the part of all weights that the penalty takes at once, at most
 _LINE = 2**40  # tags of messages between two parties alone
 
@@ -273,12 +273,11 @@ class HiddenTraining:
     # -- the end ----------------------------------------------------------------------------------------
 
     async def _weights(self) -> Floats:
-        """The own weights, to some bits: exact ones are sums of whole numbers that could be solved."""
-        unit, line = 2.0**-self.scale.weights, self._line()
-        noise, reach = Stream(columns.own_key(self.context, "blur")), 2 ** (self.scale.weights - REVEALED)
-        for number, (owner, part) in enumerate(self.products.parts.items()):
-            random = noise.words(number, part.size).reshape(part.shape) % np.uint64(2 * reach + 1)
-            await self.net.send(owner, Unveil(line, part + random - np.uint64(reach), unit))
+        """The own weights, to `REVEALED` bits of fraction."""
+        unit, line, parts = 2.0**-self.scale.weights, self._line(), self.products.parts
+        told = blurred(self.context, parts.values(), 2 ** (self.scale.weights - REVEALED))
+        for owner, part in zip(parts, told, strict=True):
+            await self.net.send(owner, Unveil(line, part, unit))
         for side in self.products.sides:
             if side.scored and self.me == side.roles.owner:
                 due = like(self.products.own)

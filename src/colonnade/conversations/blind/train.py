@@ -22,9 +22,10 @@ import numpy as np
 from colonnade.arrays import Arrays, Matrix
 from colonnade.conversations.blind import columns
 from colonnade.conversations.blind.all_rows import add_all, all_scores
-from colonnade.conversations.blind.desk import Asking, Desk, lasting
+from colonnade.conversations.blind.desk import Asking, Desk
 from colonnade.conversations.blind.measure import Measured
 from colonnade.conversations.blind.predict import label_holder_arrays, owner_arrays
+from colonnade.conversations.blind.room import lasting
 from colonnade.conversations.blind.slots import Lengths
 from colonnade.conversations.blind.tune import BlindTuner
 from colonnade.conversations.blind.verbs import Asked, OpenLot, Verbs
@@ -130,7 +131,7 @@ class BlindTraining:
             return Lengths(0.0, 0.0, await self._told(0, 0, bits))
         total = (await self.context.sum.collect(piece, tag=tag)) * 2.0**-8
         lengths = Lengths.of(total * np.array([1.0, self.schedule.rows]))
-        return replace(lengths, bits=await self._told(self.desk.column_bits(lengths), 0))
+        return replace(lengths, bits=await self._told(self.desk.room.column_bits(lengths), 0))
 
     # -- the run --------------------------------------------------------------------------------------
 
@@ -321,7 +322,7 @@ class BlindTraining:
                 return label_holder_arrays(desk.block.w, parts, desk.unit, self.lengths.bits)
             X, bits = self._tables().get("train"), self.lengths.bits
             return {} if X is None else owner_arrays(parts[self.context.me], self.key, X, bits)
-        told = [] if desk is None else desk.blurred(parts.values())
+        told = [] if desk is None else desk.as_told(parts.values())
         unveiled = await self.verbs.unveil(self.p, told, desk.unit if desk is not None else 0.0)
         if desk is not None:
             return {"w": desk.block.w}

@@ -1,4 +1,4 @@
-"""The door of an HTTP server: how many connections it lets in, and how long one may stand there silent.
+"""Bounds the connections of an HTTP server: how many there may be, and how long one may be silent.
 
 Anybody who reaches the port can open connections and say nothing, and a process has only so many. So there is
 room for so many at once, one that does not ask anything in time is closed, and where there is no room left
@@ -26,7 +26,7 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 class Door:
-    """Makes the protocol of every connection; `inner` makes the one that answers requests."""
+    """Makes the protocol of every connection and closes silent ones; `inner` makes what answers requests."""
 
     def __init__(
         self, inner: Callable[[], asyncio.Protocol], most: int = MOST, first_s: float = FIRST_S
@@ -74,7 +74,7 @@ class Visitor(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def _heard(self, patience: float) -> None:
-        """Go to the end of the line of the silent, and wait so long for the next question."""
+        """Count as heard from just now; the connection is closed if nothing is asked for so many seconds."""
         self._forget()
         self._door.inside[self] = None
         self._timer = asyncio.get_running_loop().call_later(patience, self.leave)
