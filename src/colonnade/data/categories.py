@@ -61,8 +61,8 @@ def codes_in(values: Column, names: Sequence[str]) -> Rows:
     """Each value's position in `names`, gaps and unknown values at those for them; -1 where there is none."""
     codes = category_codes(values, names)
     place = {name: k for k, name in enumerate(names)}
-    lost = codes < 0
-    gaps = lost & gaps_in(values)
-    codes[lost & ~gaps] = place.get(OTHER, -1)
-    codes[gaps] = place.get(MISSING, -1)
+    lost = np.flatnonzero(codes < 0)
+    gaps = gaps_in(values[lost])
+    codes[lost[~gaps]] = place.get(OTHER, -1)
+    codes[lost[gaps]] = place.get(MISSING, -1)
     return codes
