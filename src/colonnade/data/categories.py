@@ -19,7 +19,7 @@ from colonnade.data.table import Column
 OTHER, MISSING = "(other)", "(missing)"
 # A value of one row is rare, but where there are few rows. Chosen on held-back training rows of Adult and of
 # made-up columns with 50 to 2,000 values, among 1, 2, 3, 5 and 10: where values tell something, to join those
-# of fewer than ten costs two to three points of AUC, and where they do not the penalty sees to them. Values of
+# of fewer than ten costs two to three points of AUC; where they do not the penalty sees to them. Values of
 # one row are joined only where they are many: if most values have several rows, as people have who were
 # measured again and again, those of one row will come again, too. Chosen on held-back training rows of 156
 # tables with such values, among never, always, and more than a tenth, a quarter or a half of the values: by
