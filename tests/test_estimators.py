@@ -120,6 +120,14 @@ def test_a_messy_frame_is_prepared_like_a_file() -> None:
         clf.predict(frame[["job", "age", "since", "both"]])
 
 
+def test_a_kernel_machine_whose_penalty_is_large() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 90)), rng.integers(0, 4, 40)  # nothing to learn: the best penalty is large
+    fitted = VerticalClassifier("fdskl", parties=4, epochs=10, tolerance=0).fit(X, y)
+    assert fitted.result_.chosen["l2"] > 1
+    assert np.isfinite(fitted.predict_proba(X)).all()
+
+
 def test_rare_values_are_joined_as_said() -> None:
     X = pd.DataFrame({"town": ["Ulm"] * 60 + ["Rom"] * 60 + ["Bonn"] * 3, "age": np.arange(123.0)})
     y = np.arange(123) % 2
