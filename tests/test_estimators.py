@@ -120,6 +120,24 @@ def test_a_messy_frame_is_prepared_like_a_file() -> None:
         clf.predict(frame[["job", "age", "since", "both"]])
 
 
+def test_a_kernel_machine_whose_penalty_is_large() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 90)), rng.integers(0, 4, 40)  # nothing to learn: the best penalty is large
+    fitted = VerticalClassifier("fdskl", parties=4, epochs=10, tolerance=0).fit(X, y)
+    assert fitted.result_.chosen["l2"] > 1
+    assert np.isfinite(fitted.predict_proba(X)).all()
+
+
+def test_rare_values_are_joined_as_said() -> None:
+    X = pd.DataFrame({"town": ["Ulm"] * 60 + ["Rom"] * 60 + ["Bonn"] * 3, "age": np.arange(123.0)})
+    y = np.arange(123) % 2
+    for rare, last in (("auto", "town=Ulm"), (0, "town=Ulm"), (5, "town=(other)")):
+        fitted = quick(parties=2, rare=rare).fit(X, y)
+        towns = next(names for names in fitted.feature_names_.values() if "town=Ulm" in names)
+        assert last in towns
+        assert ("town=Bonn" in towns) == (rare != 5)
+
+
 # -- more than two classes ----------------------------------------------------------------------------
 
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -298,6 +316,7 @@ def test_what_cannot_be_trained_is_refused_with_a_way_out(data: Data) -> None:
         (quick(algorithm="vfb2"), parties, JobError, "vfb2"),
         (quick(world="moon"), parties, JobError, "moon"),
         (quick(job={"data": {}}), parties, JobError, "the data is X"),
+        (quick(rare=-1), parties, JobError, "rare: -1"),
         (quick(job={"secure": {"summ": "plain"}}), parties, JobError, r"secure\.sum\?"),
         (quick(algorithm="fdskl", intercept=True), parties, JobError, "no intercept"),
         (VerticalClassifier("split", model=3), parties, JobError, "is no model"),

@@ -78,6 +78,15 @@ def test_sparse_columns_equal_the_largest_value_scaler_and_stay_sparse(X: Floats
     np.testing.assert_allclose(found.toarray(), MaxAbsScaler().fit_transform(X)[:, kept], atol=1e-12)
 
 
+def test_values_of_one_row_are_joined_only_where_they_are_many() -> None:
+    again = [f"p{k % 30}" for k in range(120)]
+    for more, joined in ((["new"], False), ([f"new{k}" for k in range(12)], True)):
+        values = np.array([*again, *more], dtype=object)
+        prep = Preparation.fit(RawTable("bank.csv", ("person",), (values,)))
+        assert ("person=(other)" in prep.outputs) == joined
+        assert len(prep.outputs) == 31
+
+
 def test_outliers_are_drawn_nearer_and_keep_their_order() -> None:
     X = np.concatenate([np.linspace(0.0, 1.0, 200), [8.0, 90.0, np.nan]])[:, None]
     prep = Preparation.fit(table(X), tails="bend")

@@ -91,6 +91,12 @@ def test_a_label_out_of_range_is_named_with_its_row_in_the_file() -> None:
         labels.transform(np.array([0.0, 7.0]), name="t.csv", origin=np.array([3, 41]))
 
 
+def test_a_count_that_training_did_not_have_may_be_a_number_to_predict() -> None:
+    labels = Labels.fit(np.array([0.0, 1.0, 2.0]), "multiclass")
+    with pytest.raises(DataError, match=r"label 38 in row 1 is out of range.*set loss = 'squared'"):
+        labels.transform(np.array([38.0]))
+
+
 def test_codes_of_categories() -> None:
     values = np.array(["b ", "a", "", "zz", "a"], dtype=object)
     assert category_names(values) == ("a", "b", "zz")

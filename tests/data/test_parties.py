@@ -142,6 +142,25 @@ def test_what_a_frame_calls_categorical_is() -> None:
     assert found.raw.column("mixed").tolist() == ["1", "a", ""]
 
 
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["boss", "clerk"])])
+def test_what_polars_calls_categorical_is(kind: Any) -> None:
+    jobs = pl.Series("job", ["boss", None, "clerk", "boss"]).cast(kind)
+    found = columns_of(pl.DataFrame([jobs]))
+    assert found.categorical == ("job",)
+    assert found.raw.column("job").tolist() == ["boss", "", "clerk", "boss"]
+
+
+def test_columns_of_pandas_that_are_cut_or_sparse() -> None:
+    ages = pd.Series([17.0, 42.0, np.nan, 68.0])
+    frame = pd.DataFrame({0: pd.cut(ages, [0, 30, 60, 90]), 1: pd.arrays.SparseArray([0.0, 0.0, 3.0, 0.0])})
+    found = columns_of(frame)
+    assert found.categorical == ("0",)
+    assert found.raw.column("0").tolist() == ["(0, 30]", "(30, 60]", "", "(60, 90]"]
+    np.testing.assert_array_equal(found.raw.column("1"), [0, 0, 3, 0])
+    assert isinstance(frame.dtypes[0], pd.CategoricalDtype)  # the caller's frame is as it was
+    assert isinstance(frame.dtypes[1], pd.SparseDtype)
+
+
 def bad(value: float) -> np.ndarray[Any, Any]:
     out = X.copy()
     out[2, 3] = value

@@ -52,6 +52,7 @@ def _check(block: Block) -> None:
     reasons = {
         "its columns are weighed (woe)": bool(made.woe),
         "its columns are sparse": made.sparse,
+        "its outliers are drawn nearer": bool(made.numbers.bend),
         f"{', '.join(made.dates)}: dates": bool(made.dates),
         f"{', '.join(numbers)}: categories that are numbers": bool(numbers),
     }

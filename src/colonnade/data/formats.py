@@ -174,7 +174,7 @@ def column_of(
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return column_of(path, name, column.cast(kind.value_type), dialect, verbatim, dates=dates)
+        return column_of(path, name, _decoded(column), dialect, verbatim, dates=dates)
     if pa.types.is_binary(kind) or pa.types.is_nested(kind):
         fault = "is not UTF-8 text" if pa.types.is_binary(kind) else f"holds {kind}, not one value a row"
         raise DataError(f"{path}: column '{name}' {fault}; convert it to numbers or UTF-8 text")
@@ -192,6 +192,16 @@ def column_of(
             f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite; correct it"
         )
     return Recognised(numbers)
+
+
+def _decoded(column: Any) -> Any:
+    """A pyarrow column of categories as its values; pyarrow's own cast does not know every kind of text."""
+    import pyarrow as pa
+
+    kind = column.type.value_type
+    kind = pa.string() if pa.types.is_string_view(kind) else kind
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.chunked_array([each.dictionary.cast(kind).take(each.indices) for each in chunks], kind)
 
 
 def _days(column: Any) -> NDArray[np.float64]:

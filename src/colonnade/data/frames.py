@@ -140,9 +140,21 @@ def _from_pandas(X: Any) -> Any:
     """A frame of pandas as a pyarrow table, without its index."""
     import pyarrow as pa
 
+    X = X.copy(deep=False)  # whose columns may be replaced; they are few that are
+    for name, kind in zip(X.columns, X.dtypes, strict=True):
+        if str(kind).startswith("Sparse["):
+            X[name] = X[name].astype(kind.subtype)
+        elif _of_intervals(kind):  # what cutting a column makes: each is known by its text
+            X[name] = X[name].cat.rename_categories(str)
     try:
         return pa.Table.from_pandas(X, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # a column of pandas may hold anything: what has no type of its own is text
-        mixed = X.select_dtypes(object).apply(lambda column: column.map(str, na_action="ignore"))
-        return pa.Table.from_pandas(X.assign(**mixed), preserve_index=False)
+        for name in X.select_dtypes(object):
+            X[name] = X[name].map(str, na_action="ignore")
+        return pa.Table.from_pandas(X, preserve_index=False)
+
+
+def _of_intervals(kind: Any) -> bool:
+    """Whether a kind of pandas's columns is categories that are intervals."""
+    return str(getattr(getattr(kind, "categories", None), "dtype", "")).startswith("interval")

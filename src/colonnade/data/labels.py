@@ -111,9 +111,11 @@ class Labels:
         codes = category_codes(y, self.classes)
         if (codes < 0).any():
             row = int((codes < 0).argmax())
+            counts = numbers_of(np.array(self.classes, dtype=object)) is not None and len(self.classes) > 2
+            remedy = "; if it is a number to predict and no class, set loss = 'squared'" if counts else ""
             raise DataError(
                 f"{name}: label {_text(y[row])} in row {row_number(row, origin)} is out of range; "
-                f"the training rows have {some(self.classes)}"
+                f"the training rows have {some(self.classes)}{remedy}"
             )
         if self.task == "multiclass":
             return codes.astype(np.float64)

@@ -21,7 +21,7 @@ from colonnade.arrays import Floats
 from colonnade.conversations.kernel.predict import KernelShare, KernelShares
 from colonnade.data.parties import Parties
 from colonnade.data.party_data import Recipe
-from colonnade.data.prepare import Missing
+from colonnade.data.prepare import Missing, Rare
 from colonnade.data.scaling import Scale
 from colonnade.errors import DataError, JobError
 from colonnade.estimators.display import summary_html
@@ -72,6 +72,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         scale: Scale | float = "auto",
         missing: Missing = "auto",
         categorical: Sequence[str] | None = None,
+        rare: Rare = "auto",
         epochs: int | None = None,
         tolerance: float | None = None,
         batch: int | None = None,
@@ -96,6 +97,7 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         self.scale = scale
         self.missing = missing
         self.categorical = categorical
+        self.rare = rare
         self.epochs = epochs
         self.tolerance = tolerance
         self.batch = batch
@@ -155,7 +157,9 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
         if self.missing not in get_args(MissingName):
             raise JobError(f"missing: {self.missing!r} is none of {', '.join(get_args(MissingName))}")
         categorical = tuple(self.categorical or ()) + parties.categorical
-        recipe = Recipe(self.scale, categorical=categorical, missing=self.missing)
+        if self.rare != "auto" and not (isinstance(self.rare, Integral) and self.rare >= 0):
+            raise JobError(f"rare: {self.rare!r} is neither auto nor a whole number >= 0")
+        recipe = Recipe(self.scale, categorical=categorical, missing=self.missing, rare=self.rare)
         with told(composition.job.train.epochs, self.verbose, self.callbacks or ()) as progress:
             self._model, self.result_ = train(composition, data, recipe, models, progress)
         self._split = parties.columns

@@ -38,6 +38,9 @@ PARAMETERS = """
     categorical : list of str, default=None
         Columns that are categories though they look like numbers. Text is by itself, unless it has so many
         different values that it must be an id; so is what a data frame calls categorical.
+    rare : int or "auto", default="auto"
+        Categories of fewer rows become one, which also takes unknown values. "auto": those of a single row,
+        where there are more than a hundred rows and more than a quarter of the values are such; 0: keep all.
     epochs : int, default=None
         The most passes over the rows; None: what suits the algorithm.
     tolerance : float, default=None

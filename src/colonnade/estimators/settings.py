@@ -20,7 +20,8 @@ TRAIN_KEYS = ("epochs", "batch", "step", "tolerance", "l2", "l1", "loss")
 def read(given: Mapping[str, Any], job: Mapping[str, Any], where: str) -> Job:
     """The job of an estimator's own parameters and, for all else, of its parameter `job`."""
     if "data" in job:
-        raise JobError(f"{where}: job has a section 'data', but the data is X; use columns, scale, ...")
+        own = "columns, scale, missing, categorical, rare"
+        raise JobError(f"{where}: job has a section 'data', but the data is X; use {own}")
     plain: dict[str, Any] = {"compare": False, **given}
     for key, value in job.items():
         plain[key] = {**plain[key], **value} if isinstance(plain.get(key), dict) else value

@@ -151,7 +151,8 @@ def step_of(context: Context[KernelSettings], layout: FeatureLayout, agreed: Agr
         return float(step)
     loss = context.label_holder.loss if context.holds_label else context.loss
     falling = context.plan.settings.step == "falling"
-    return kernel_step(loss, agreed.spread, layout.schedule.largest, layout.block, delay, falling=falling)
+    allowed = kernel_step(loss, agreed.spread, layout.schedule.largest, layout.block, delay, falling=falling)
+    return min(allowed, 1 / agreed.l2) if agreed.l2 else allowed  # beyond, weights would turn over
 
 
 def draw_features(
