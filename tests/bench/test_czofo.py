@@ -21,6 +21,7 @@ from colonnade_bench.czofo.cases import CASES, cases_of
 from colonnade_bench.czofo.data import assigned, balanced, blocks
 from colonnade_bench.czofo.paper import FRAMEWORKS
 from colonnade_bench.czofo.slow import EXTENTS, pairs_of
+from colonnade_bench.czofo.slow_updates import Asked, Ended, row_of
 from colonnade_bench.czofo.steps import KINDS, MLP, NOISY, best, noisy_trials, trials
 from colonnade_bench.party_tables import prepared
 
@@ -171,6 +172,16 @@ def test_accuracies_with_a_slow_client_are_compared_pair_by_pair(tmp_path: Path)
         tmp_path / "czofo.md"
     ).read_text(encoding="utf-8")
     assert "vafl" not in (tmp_path / "czofo.md").read_text(encoding="utf-8")
+
+
+def test_a_slow_clients_runs_are_beside_their_twins() -> None:
+    twins = [Ended(72.0, 0.57, [100, 100]), Ended(71.0, 0.58, [100, 100])]
+    slowed = [Ended(71.0, 0.58, [133, 67]), Ended(71.0, 0.58, [135, 65])]
+    row = row_of("client 1 slow", twins, slowed)
+    assert row[:4] == ["client 1 slow", 2, 71.5, 71.0]
+    assert row[-3:] == ["+0.00500", "0.00500", "134, 66"]
+    names = {Asked("gmsc", "czofo-ef", 20, 3, slow).name for slow in (None, 0, 1)}
+    assert len(names) == 3, "every run has a file of its own"
 
 
 def test_the_step_of_a_kind_is_the_one_that_did_best_on_validation_rows() -> None:

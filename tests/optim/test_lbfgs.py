@@ -178,3 +178,33 @@ def test_on_a_quadratic_exact_pairs_take_a_fraction_of_gradient_descent_s_steps(
         lbfgs.add(s, curvature * s, lbfgs.dots(s, curvature * s), 0.0)
     value = {name: 0.5 * curvature @ x**2 for name, x in (("plain", plain), ("lbfgs", w))}
     assert value["lbfgs"] < 1e-12 < 1e-4 < value["plain"]
+
+
+@given(seeds, st.integers(0, 6), st.integers(1, 3), st.booleans())
+@settings(max_examples=60)
+def test_inner_products_are_those_of_all_vectors_in_a_row(
+    seed: int, count: int, others: int, classes: bool
+) -> None:
+    """Stored vectors are not copied for their products, which therefore come in two parts."""
+    rng = np.random.default_rng(seed)
+    shape = (3, 2) if classes else (6,)
+    lbfgs = alone(4, curved_pairs(rng, shape, count, 0.0))
+    new = list(rng.standard_normal((others, *shape)))
+    flat = [vector.ravel() for vector in new]
+    whole = np.array([*lbfgs.vectors, *flat])
+    np.testing.assert_allclose(lbfgs.dots(*new), whole @ np.array(flat).T, rtol=1e-12, atol=1e-12)
+
+
+def test_the_oldest_pair_drops_out_and_the_pinned_ones_stay() -> None:
+    rng = np.random.default_rng(0)
+    lbfgs = LimitedMemory(2, 0.05)
+    pinned = list(rng.standard_normal((2, 5)))
+    lbfgs.pin(pinned, lbfgs.dots(*pinned), 1.0)
+    pairs = curved_pairs(rng, (5,), 4, 0.0)
+    before = lbfgs.inverse
+    for s, y in pairs:
+        lbfgs.append(s, y, lbfgs.dots(s, y), 1.0)
+    kept = np.array([*pinned, *(vector for pair in pairs[-2:] for vector in pair)])
+    np.testing.assert_array_equal(lbfgs.vectors, kept)
+    np.testing.assert_allclose(lbfgs.products, kept @ kept.T, rtol=1e-12)
+    assert len(before.vectors) == 2, "whoever keeps an H keeps it as it was"

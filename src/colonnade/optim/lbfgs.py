@@ -45,9 +45,9 @@ class Inverse:
         A row for every stored vector and then for each of the others, a column for each of the others.
         """
         new = np.array(others).reshape(len(others), -1)
-        known = np.concatenate([self.vectors.reshape(len(self.vectors), new.shape[1]), new])
-        products: Floats = known @ new.T
-        return products
+        known = self.vectors.reshape(len(self.vectors), new.shape[1])
+        # in two products: one of all vectors in a row would copy those that are known, at every step
+        return np.concatenate([known @ new.T, new @ new.T])
 
     def direction(self, v: Floats, products: Floats) -> Floats:
         """H v; `products` are the inner products of the stored vectors with v, over all blocks."""
@@ -183,12 +183,13 @@ class LimitedMemory:
         table[size, :] = column_s
         table[size + 1, :] = column_y
         table[size, size + 1] = table[size + 1, size] = column_y[-2]
-        vectors = _rows(self.vectors, [s, y])
+        known = [self.vectors]
         if self.pairs + 1 - self.pinned > self.memory:
             oldest = 2 * self.pinned
-            kept = [i for i in range(len(vectors)) if i not in (oldest, oldest + 1)]
-            vectors, table = vectors[kept], table[np.ix_(kept, kept)]
-        self.inverse = Inverse(vectors, table, gamma)
+            known = [self.vectors[:oldest], self.vectors[oldest + 2 :]]
+            kept = [i for i in range(size + 2) if i not in (oldest, oldest + 1)]
+            table = table[np.ix_(kept, kept)]
+        self.inverse = Inverse(_rows(*known, [s, y]), table, gamma)
 
 
 @cache
