@@ -44,7 +44,7 @@ from colonnade.messages import Backward, Piece, Stop
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.stream import tls_channel
-from colonnade.net.stream.certificates import Credentials, issue
+from colonnade.net.stream.certificates import Credentials, issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.net.stream.tls import STRANGERS
 from colonnade.net.stream.wire import NetworkWire
@@ -224,6 +224,40 @@ def test_a_peer_whose_process_is_killed_is_lost_within_the_deadline(kind: str, v
                 with pytest.raises(PeerLost, match=f"{survivor} lost {victim} .*waited 0.6 s"):
                     await waiting
                 assert time.perf_counter() - begin < 45  # not the deadline of 60 s
+        finally:
+            process.kill()
+            process.communicate()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("authority", ["the same", "another"])
+def test_whoever_listens_where_a_lost_peer_did_is_not_taken_for_it(
+    kind: str, authority: str, tmp_path: Path
+) -> None:
+    if authority == "another":
+        make_authority(tmp_path)
+        for each in PAIR:
+            issue(tmp_path, each)
+    else:
+        for file in certificates().iterdir():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+        _reissued(tmp_path, "bee")
+
+    async def main() -> None:
+        where = addresses(PAIR)
+        process = _spawn(kind, "bee", where)
+        try:
+            async with party(wire(kind, "ant", where, reconnect_s=2.0)) as net:
+                waiting = asyncio.ensure_future(net.gather(Piece, 0))
+                process.kill()
+                process.wait()
+                stranger = wire(kind, "bee", where, Credentials.load(tmp_path, "bee", PAIR))
+                listening = asyncio.ensure_future(_outcome(stranger))
+                with pytest.raises(PeerLost, match=r"ant lost bee .*waited 2 s"):
+                    await waiting
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
         finally:
             process.kill()
             process.communicate()

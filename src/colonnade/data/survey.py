@@ -22,7 +22,8 @@ class Survey:
 
     path: Path
     raw: RawTable
-    _ids: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # by column, what was read before
+    # by column, what was read before
+    _ids: dict[str, NDArray[np.str_]] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def of(path: Path) -> Survey:

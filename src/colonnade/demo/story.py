@@ -107,7 +107,7 @@ def _put_together(result: Result, own: dict[str, Dossier]) -> Dossier:
         holder,
         result=msgspec.structs.replace(result, data=data, converged=holder.result.converged),
         parts=tuple(part for each in own.values() for part in each.parts),
-        facts=holder.facts[:1],  # the others are of the clinic's own part in the run
+        facts=tuple(fact for fact in holder.facts if all(fact in each.facts for each in own.values())),
         seen_by=None,
     )
 

@@ -143,6 +143,10 @@ class NetworkWire:
             return "no answer"
         except OSError as error:
             return _words(error)
+        except CertificateError as error:
+            if not link.instance:
+                raise
+            return str(error)  # the real peer was met before: somebody else answers where it was
         finally:
             if connection is not None and connection.peer is None:
                 connection.close()
