@@ -67,6 +67,11 @@ def test_a_mark_within_an_id_is_a_letter_like_any_other() -> None:
         assert identified(table(ids), [Key()], ["id"]).rows == 2
 
 
+def test_a_mark_within_an_id_of_several_columns_is_refused_by_name() -> None:
+    with pytest.raises(DataError, match=r"id of row 2 has the character '\\x1f'"):
+        identified(table([f"a{ID_MARK}b", f"a{ID_MARK}b{ID_MARK}c"]), [Key(), Key()], ["one", "two"])
+
+
 @given(st.lists(st.sampled_from(["a", "B ", " b", "", "10", "9", "1.5"]), min_size=1, max_size=30))
 def test_codes_are_places_among_the_names(texts: list[str]) -> None:
     values = np.array(texts, dtype=object)

@@ -21,7 +21,7 @@ from colonnade.errors import DataError
 from colonnade.job import Key
 
 PIECE = 2**16  # ids that are Python texts at once
-LONGEST = 1000
+LONGEST = 1000  # digits of an id
 WHOLE = re.compile(rf"[+-]?\d{{1,{LONGEST}}}")  # in any script; longer ones are no ids, and slow to read
 SHORTENED = re.compile(r"\d(?:[.,]\d+)?[eE]\+?\d+")  # what a spreadsheet makes of a long number
 RULES = {  # for ids that look different, as a job writes them
@@ -142,8 +142,11 @@ def normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[
         normal = []
         for row, text in enumerate(piece.tolist(), start):
             try:
-                parts = zip(forms, text.split(ID_MARK) if len(forms) > 1 else [text], strict=True)
-                normal.append(ID_MARK.join(form(part, raw.row_number(row) - 1) for form, part in parts))
+                number, parts = raw.row_number(row), text.split(ID_MARK) if len(forms) > 1 else [text]
+                if len(parts) != len(forms):
+                    raise DataError(f"id of row {number} has the character {ID_MARK!r}, which joins columns")
+                made = (form(part, number - 1) for form, part in zip(forms, parts, strict=True))
+                normal.append(ID_MARK.join(made))
             except DataError as fault:
                 faults.append(str(fault))
         pieces.append(np.array(normal, dtype=np.str_))
