@@ -142,11 +142,7 @@ def normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[
         normal = []
         for row, text in enumerate(piece.tolist(), start):
             try:
-                number, parts = raw.row_number(row), text.split(ID_MARK) if len(forms) > 1 else [text]
-                if len(parts) != len(forms):
-                    raise DataError(f"id of row {number} has the character {ID_MARK!r}, which joins columns")
-                made = (form(part, number - 1) for form, part in zip(forms, parts, strict=True))
-                normal.append(ID_MARK.join(made))
+                normal.append(_form_of(text, raw.row_number(row), forms))
             except DataError as fault:
                 faults.append(str(fault))
         pieces.append(np.array(normal, dtype=np.str_))
@@ -154,6 +150,14 @@ def normal(raw: RawTable, keys: Sequence[Key], names: Sequence[str]) -> NDArray[
         more = f" ({len(faults) - 1:,} more rows have such ids)" if len(faults) > 1 else ""
         raise DataError(f"{raw.name}: {faults[0]}{more}; correct them, or see keys")
     return np.concatenate(pieces)
+
+
+def _form_of(text: str, number: int, forms: Sequence[Callable[[str, int], str]]) -> str:
+    """The normal form of the id in a row of the file; DataError if it has none."""
+    parts = text.split(ID_MARK) if len(forms) > 1 else [text]
+    if len(parts) != len(forms):
+        raise DataError(f"id of row {number} has the character {ID_MARK!r}, which joins columns")
+    return ID_MARK.join(form(part, number - 1) for form, part in zip(forms, parts, strict=True))
 
 
 def _at_once(ids: NDArray[np.str_], key: Key) -> NDArray[np.str_] | None:
