@@ -28,7 +28,7 @@ import sys, time
 import numpy as np, jax, jax.numpy as jnp
 import spu, spu.utils.simulation as simulation
 
-X, y = np.load(sys.argv[1] + "/X.npy"), np.load(sys.argv[1] + "/y.npy")
+X, y = (np.load(f"{sys.argv[1]}/{name}.npy", allow_pickle=False) for name in "Xy")
 batch, epochs = int(sys.argv[2]), int(sys.argv[3])
 rounds = len(X) // batch
 X, y = X[: rounds * batch], y[: rounds * batch]
