@@ -17,6 +17,6 @@ def compiled(module: str) -> Extension:
 
 
 setup(
-    ext_modules=[compiled("models._rows"), compiled("secure._words")],
+    ext_modules=[compiled("models._rows"), compiled("net._line"), compiled("secure._words")],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -98,6 +98,20 @@ class Penalty:
         gradient: Floats = (times * self.l2) * self.regularizer.gradient(w)
         return self._without_free(gradient) if self.free else gradient
 
+    def decay(self, w: Floats, step: float) -> None:
+        """Let the smooth part act on weights, in place: w -= step times its gradient.
+
+        >>> w = np.array([1.0, 1.0, 1.0])
+        >>> Penalty(L2(), 0.5, free=(2,)).decay(w, step=0.5)
+        >>> Penalty(L2(), 0.5).decay(w, step=1.0)
+        >>> w.tolist()
+        [0.375, 0.375, 0.5]
+        """
+        if isinstance(self.regularizer, L2) and not self.free:
+            w *= 1.0 - step * self.l2
+        else:
+            w -= step * self.gradient(w)
+
     def bend(self, w: Floats, s: Floats) -> Floats:
         """The second derivative of the smooth part at w, times s."""
         bent: Floats = self.l2 * self.regularizer.curvature(w) * s

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from colonnade.models import sparse
+from colonnade.models.linear import descend
 from colonnade.models.sparse import FlatRows, Lasting, SparseRows
 
 pytestmark = pytest.mark.skipif(not sparse.COMPILED, reason="no compiler made _rows")
@@ -44,6 +45,10 @@ def test_compiled_kernels_give_what_scipy_gives(
     assert ours.scores(start, end, w).tolist() == theirs.scores(start, end, w).tolist()
     assert ours.gradient(start, end, theta).tolist() == theirs.gradient(start, end, theta).tolist()
     assert ours.values(start, end) == theirs.values(start, end)
+    other = w.copy()
+    descend(ours, start, end, theta, w, 0.3)
+    descend(theirs, start, end, theta, other, 0.3)
+    assert w.tolist() == other.tolist()
 
 
 def test_one_table_has_many_orders() -> None:
@@ -77,6 +82,8 @@ def test_what_does_not_fit_is_refused() -> None:
         rows.scores(0, 2, np.ones(3))
     with pytest.raises(ValueError, match="do not fit"):
         rows.gradient(0, 2, np.ones(1))
+    with pytest.raises(ValueError, match="do not fit"):
+        rows.descend(0, 2, np.ones(2), np.ones(3), 0.1)
     with pytest.raises(ValueError, match="no such row"):
         lasting.in_order(np.array([0, 2]))
     with pytest.raises(ValueError, match="no room"):

@@ -14,7 +14,7 @@ from colonnade.arrays import Numbers
 from colonnade.errors import MalformedMessage, OversizedMessage
 from colonnade.messages import Message, Piece, decode, encode
 from colonnade.net.frame import Header, pack, route_of, unpack
-from colonnade.net.stream.framing import RECORD, Splitter, prefix, stream_framing
+from colonnade.net.stream.framing import RECORD, Splitter, plain_split, prefix, split, stream_framing
 
 numbers = st.sampled_from([0, 1, 2**16 - 1, 2**16]) | st.integers(0, 2**32 - 1)
 routes = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 255))
@@ -123,6 +123,13 @@ def test_a_stream_splits_into_its_frames_however_it_is_cut(frames: list[bytes], 
         got += splitter.feed(stream[:cut])
         stream = stream[cut:]
     assert got + splitter.feed(stream) == frames
+
+
+@given(st.binary(max_size=300), st.integers(0, 200))
+@example(prefix(3) + b"ab", 2)
+@example(prefix(2**15) + bytes(10), 2**16)
+def test_frames_are_cut_alike_by_both_ways(data: bytes, limit: int) -> None:
+    assert split(data, limit) == plain_split(data, limit)
 
 
 def test_a_length_over_the_limit_is_refused_before_its_frame_is_there() -> None:

@@ -241,9 +241,7 @@ def test_a_frame_in_order_that_is_no_message_ends_the_run_by_its_senders_name(ru
             delivery, line = net._delivery, net._delivery._lines["bee"]
             # no message, one nested too deep, and a good one that overtakes them: all are taken at once
             payloads = (b"\xc1", b"\x93\x01\x00" + b"\x91" * 100_000, encode(piece(1, 1.0)))
-            headers = (delivery._header(line, "bee", DATA, line.number()) for _ in payloads)
-            frames = [pack(header, payload) for header, payload in zip(headers, payloads, strict=True)]
-            for frame in reversed(frames):
+            for frame in reversed([line.pack(payload) for payload in payloads]):
                 delivery._wire.send("bee", frame)
             with pytest.raises(Aborted, match="bee ended the run"):
                 await net.recv(Piece, "bee", 1)

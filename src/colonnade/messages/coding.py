@@ -22,15 +22,17 @@ AnyMessage = OfRounds | OfCascades | OfRows | OfDaemons | OfTrees | OfBlindRuns
 # a dtype is one byte on the wire; what is not in this list cannot be sent
 _DTYPES = tuple(np.dtype(code) for code in ("<f8", "<u8", "<f4", "<i8", "<u4", "<i4", "<u2", "u1"))
 _CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
+_BYTES = _CODES[np.dtype(np.uint8)]
 
 
 def _pack(value: object) -> object:
     """An array in a form that msgpack has."""
-    if isinstance(value, np.ndarray):
-        if value.dtype == np.uint8 and value.ndim == 1:
-            return np.ascontiguousarray(value).data  # packed bytes need no type and no shape
-        return _CODES[value.dtype], value.shape, np.ascontiguousarray(value).data
-    raise TypeError(f"a {type(value).__name__} cannot be sent")
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"a {type(value).__name__} cannot be sent")
+    code, data = _CODES[value.dtype], np.ascontiguousarray(value).data
+    if code == _BYTES and value.ndim == 1:
+        return data  # packed bytes need no type and no shape
+    return code, value.shape, data
 
 
 def _unpack(_: type, value: Any) -> Numbers:
@@ -38,11 +40,15 @@ def _unpack(_: type, value: Any) -> Numbers:
     if isinstance(value, bytes):
         return np.frombuffer(value, dtype=np.uint8)
     code, shape, data = value
-    if code < 0 or min(shape, default=0) < 0:
-        raise ValueError(f"no array has type code {code} and shape {shape}")
-    array = np.frombuffer(data, dtype=_DTYPES[code])
+    if code < 0:
+        raise ValueError(f"no array has type code {code}")
     # bytes cannot be changed, so neither can an array that was received
-    return array if len(shape) == 1 and shape[0] == array.size else array.reshape(shape)
+    array = np.frombuffer(data, _DTYPES[code])
+    if len(shape) == 1 and shape[0] == len(array):
+        return array
+    if min(shape, default=0) < 0:
+        raise ValueError(f"no array has shape {shape}")
+    return array.reshape(shape)
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_pack)

@@ -7,6 +7,7 @@
  * two bytes where that is enough, and where all numbers are one they are not stored at all.
  */
 #include "../buffers.h"
+#include <stdlib.h>
 
 enum { AHEAD = 24, FEW = 4, LONG = 8 };
 
@@ -110,64 +111,150 @@ static const char *wrong_with(const Py_buffer *pointers, const Py_buffer *column
     return NULL;
 }
 
-enum { POINTERS, NUMBERS_ROWS, COLUMNS, NUMBERS, FROM, TO, ARRAYS };
+/* -- a table, which keeps hold of its arrays -- */
 
-static const char *wrong_with_product(const Py_buffer *given, const Task *task, int gradient)
+enum { POINTERS, NUMBERS_ROWS, COLUMNS, NUMBERS, ARRAYS };
+
+typedef struct {
+    PyObject_HEAD
+    Py_buffer given[ARRAYS];
+    int held;
+    Py_ssize_t rows, width;
+} Table;
+
+static int table_init(Table *table, PyObject *arguments, PyObject *named)
 {
-    const Py_buffer *from = &given[FROM], *to = &given[TO];
-    Py_ssize_t rows = given[POINTERS].shape[0] - 1;
-    if (!is(&given[NUMBERS_ROWS], 4, "i") || given[NUMBERS_ROWS].shape[0] != given[COLUMNS].shape[0])
-        return "the table is not whole";
+    static const int flags[] = {READ, READ, READ, READ};
+    PyObject *arrays[ARRAYS];
+    if (table->held || named != NULL) {
+        PyErr_SetString(PyExc_TypeError, "a table is made once, of four arrays and its width");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(arguments, "OOOOn", &arrays[0], &arrays[1], &arrays[2], &arrays[3], &table->width))
+        return -1;
+    if (!hold(table->given, arrays, flags, ARRAYS))
+        return -1;
+    table->held = ARRAYS;
+    table->rows = table->given[POINTERS].shape[0] - 1;
+    const char *wrong = wrong_with(&table->given[POINTERS], &table->given[COLUMNS], &table->given[NUMBERS]);
+    if (wrong == NULL && (!is(&table->given[NUMBERS_ROWS], 4, "i") || table->width < 0 ||
+                          table->given[NUMBERS_ROWS].shape[0] != table->given[COLUMNS].shape[0]))
+        wrong = "the table is not whole";
+    if (wrong == NULL)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, wrong);
+    return -1;
+}
+
+static void table_dealloc(Table *table)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)table);
+    release(table->given, table->held);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(table);
+    Py_DECREF(type);
+}
+
+/* -- products of its rows -- */
+
+enum { FROM, TO, PAIR };
+enum { SCORES, GRADIENT, DESCENT };
+
+static const char *wrong_with_product(const Py_buffer *pair, const Table *table, const Task *task, int what)
+{
+    const Py_buffer *from = &pair[FROM], *to = &pair[TO];
     if (!is(from, 8, "d") || !is(to, 8, "d") || from->ndim < 1 || from->ndim > 2 || from->ndim != to->ndim ||
         (from->ndim == 2 && from->shape[1] != to->shape[1]))
         return "the shapes do not fit each other";
-    if (task->start < 0 || task->start > task->end || task->end > rows ||
-        (gradient ? from : to)->shape[0] != task->end - task->start ||
-        (gradient ? to : from)->shape[0] != task->width)
+    if (task->start < 0 || task->start > task->end || task->end > table->rows ||
+        (what == SCORES ? to : from)->shape[0] != task->end - task->start ||
+        (what == SCORES ? from : to)->shape[0] != task->width)
         return "the shapes do not fit each other";
     return NULL;
 }
 
-static PyObject *product(PyObject *const *arguments, Py_ssize_t count, int gradient)
+/* to += factor times the gradient, which is made apart: so it is the same to the last bit as in two steps */
+static int descend(const Task *task, const double *theta, double *to, double factor)
 {
-    static const int flags[] = {READ, READ, READ, READ, READ, WRITE};
-    Py_buffer given[ARRAYS];
-    if (count != ARRAYS + 3) {
-        PyErr_SetString(PyExc_TypeError, "a product needs six arrays and three numbers");
+    enum { NEAR = 512 };
+    double near[NEAR];
+    Py_ssize_t count = task->width * task->classes;
+    double *gradient = count <= NEAR ? near : malloc((size_t)count * sizeof(double));
+    if (gradient == NULL)
+        return 0;
+    memset(gradient, 0, (size_t)count * sizeof(double));
+    write_gradient(task, theta, gradient);
+    for (Py_ssize_t k = 0; k < count; k++)
+        to[k] += factor * gradient[k];
+    if (gradient != near)
+        free(gradient);
+    return 1;
+}
+
+static PyObject *product(Table *table, PyObject *const *arguments, Py_ssize_t count, int what)
+{
+    static const int flags[] = {READ, WRITE};
+    Py_buffer pair[PAIR];
+    int whole = 1;
+    if (count != PAIR + (what == DESCENT ? 3 : 2) || !table->held) {
+        PyErr_SetString(PyExc_TypeError, "a product needs two arrays, a first and a last row, a descent a factor");
         return NULL;
     }
-    Py_ssize_t start = PyLong_AsSsize_t(arguments[ARRAYS]), end = PyLong_AsSsize_t(arguments[ARRAYS + 1]);
-    Py_ssize_t width = PyLong_AsSsize_t(arguments[ARRAYS + 2]);
-    if (PyErr_Occurred() || !hold(given, arguments, flags, ARRAYS))
+    Py_ssize_t start = PyLong_AsSsize_t(arguments[PAIR]), end = PyLong_AsSsize_t(arguments[PAIR + 1]);
+    double factor = what == DESCENT ? PyFloat_AsDouble(arguments[PAIR + 2]) : 0;
+    if (PyErr_Occurred() || !hold(pair, arguments, flags, PAIR))
         return NULL;
-    int ones = given[NUMBERS].shape[0] == 0;
+    const Py_buffer *given = table->given;
     Task task = {.pointers = given[POINTERS].buf, .rows = given[NUMBERS_ROWS].buf, .columns = given[COLUMNS].buf,
-                 .size = given[COLUMNS].itemsize, .numbers = ones ? NULL : given[NUMBERS].buf, .start = start,
-                 .end = end, .classes = given[FROM].ndim > 1 ? given[FROM].shape[1] : 1, .width = width};
-    const char *wrong = wrong_with(&given[POINTERS], &given[COLUMNS], &given[NUMBERS]);
-    if (wrong == NULL)
-        wrong = wrong_with_product(given, &task, gradient);
+                 .size = given[COLUMNS].itemsize, .numbers = given[NUMBERS].shape[0] ? given[NUMBERS].buf : NULL,
+                 .start = start, .end = end, .classes = pair[FROM].ndim > 1 ? pair[FROM].shape[1] : 1,
+                 .width = table->width};
+    const char *wrong = wrong_with_product(pair, table, &task, what);
     if (wrong == NULL) {
         Py_BEGIN_ALLOW_THREADS
-        memset(given[TO].buf, 0, (size_t)given[TO].len);
-        (gradient ? write_gradient : write_scores)(&task, given[FROM].buf, given[TO].buf);
+        if (what == DESCENT)
+            whole = descend(&task, pair[FROM].buf, pair[TO].buf, factor);
+        else {
+            memset(pair[TO].buf, 0, (size_t)pair[TO].len);
+            (what == GRADIENT ? write_gradient : write_scores)(&task, pair[FROM].buf, pair[TO].buf);
+        }
         Py_END_ALLOW_THREADS
     }
-    release(given, ARRAYS);
-    return nothing_or(wrong);
+    release(pair, PAIR);
+    return whole ? nothing_or(wrong) : PyErr_NoMemory();
 }
 
-static PyObject *scores(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *scores(Table *table, PyObject *const *arguments, Py_ssize_t count)
 {
-    (void)self;
-    return product(arguments, count, 0);
+    return product(table, arguments, count, SCORES);
 }
 
-static PyObject *gradient(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *gradient(Table *table, PyObject *const *arguments, Py_ssize_t count)
 {
-    (void)self;
-    return product(arguments, count, 1);
+    return product(table, arguments, count, GRADIENT);
 }
+
+static PyObject *descent(Table *table, PyObject *const *arguments, Py_ssize_t count)
+{
+    return product(table, arguments, count, DESCENT);
+}
+
+static PyMethodDef table_methods[] = {
+    {"scores", (PyCFunction)(void (*)(void))scores, METH_FASTCALL,
+     "scores(w, out, start, end): writes the products of rows and w."},
+    {"gradient", (PyCFunction)(void (*)(void))gradient, METH_FASTCALL,
+     "gradient(theta, out, start, end): writes the sum of rows times theta."},
+    {"descend", (PyCFunction)(void (*)(void))descent, METH_FASTCALL,
+     "descend(theta, w, start, end, factor): adds the sum of rows times theta, times the factor, to w."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot table_slots[] = {
+    {Py_tp_init, table_init},       {Py_tp_dealloc, table_dealloc},
+    {Py_tp_methods, table_methods}, {Py_tp_doc, "Table(pointers, rows, columns, numbers, width)"},
+    {0, NULL},
+};
+
+static PyType_Spec table_spec = {"colonnade.models._rows.Table", sizeof(Table), 0, Py_TPFLAGS_DEFAULT, table_slots};
 
 /* -- putting rows in an order -- */
 
@@ -281,18 +368,24 @@ static PyObject *put_in_order(PyObject *self, PyObject *const *arguments, Py_ssi
 }
 
 static PyMethodDef methods[] = {
-    {"scores", (PyCFunction)(void (*)(void))scores, METH_FASTCALL,
-     "scores(pointers, rows, columns, numbers, w, out, start, end, width): writes the products of rows and w."},
-    {"gradient", (PyCFunction)(void (*)(void))gradient, METH_FASTCALL,
-     "gradient(pointers, rows, columns, numbers, theta, out, start, end, width): writes the sum of rows times theta."},
     {"put_in_order", (PyCFunction)(void (*)(void))put_in_order, METH_FASTCALL,
      "put_in_order(pointers, columns, numbers, order, and the four arrays of the new table): writes these."},
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_rows", NULL, 0, methods, NULL, NULL, NULL, NULL};
+static int add_types(PyObject *module)
+{
+    PyObject *table = PyType_FromSpec(&table_spec);
+    int added = table == NULL ? -1 : PyModule_AddObjectRef(module, "Table", table);
+    Py_XDECREF(table);
+    return added;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_types}, {0, NULL}};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_rows", NULL, 0, methods, slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__rows(void)
 {
-    return PyModule_Create(&module);
+    return PyModuleDef_Init(&module);
 }

@@ -11,25 +11,11 @@ def put_in_order(
     new_columns: Columns,
     new_numbers: Floats,
 ) -> None: ...
-def scores(
-    pointers: Pointers,
-    rows: RowNumbers,
-    columns: Columns,
-    numbers: Floats,
-    w: Floats,
-    out: Floats,
-    start: int,
-    end: int,
-    width: int,
-) -> None: ...
-def gradient(
-    pointers: Pointers,
-    rows: RowNumbers,
-    columns: Columns,
-    numbers: Floats,
-    theta: Floats,
-    out: Floats,
-    start: int,
-    end: int,
-    width: int,
-) -> None: ...
+
+class Table:
+    def __init__(
+        self, pointers: Pointers, rows: RowNumbers, columns: Columns, numbers: Floats, width: int, /
+    ) -> None: ...
+    def scores(self, w: Floats, out: Floats, start: int, end: int, /) -> None: ...
+    def gradient(self, theta: Floats, out: Floats, start: int, end: int, /) -> None: ...
+    def descend(self, theta: Floats, w: Floats, start: int, end: int, factor: float, /) -> None: ...

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from colonnade.arrays import Floats, Matrix, Rows
-from colonnade.models.sparse import SparseRows
+from colonnade.models.sparse import FlatRows, SparseRows
 
 SHARD = 2**12
 """Rows of a dense block that one product takes."""
@@ -81,6 +81,14 @@ def _cuts(start: int, end: int) -> list[int]:
     ([4000, 4096, 8192, 9000], [5, 7])
     """
     return [start, *range((start // SHARD + 1) * SHARD, end, SHARD), end]
+
+
+def descend(rows: RowKernels, start: int, end: int, theta: Floats, w: Floats, step: float) -> None:
+    """w -= step X[start:end]' theta, in place."""
+    if isinstance(rows, FlatRows) and w.flags.c_contiguous:
+        rows.descend(start, end, theta, w, step)
+    else:
+        w -= step * rows.gradient(start, end, theta)
 
 
 def rows_of(X: Matrix, order: Rows | None = None) -> RowKernels:

@@ -151,19 +151,22 @@ class FlatRows:
     def __init__(
         self, pointers: Pointers, rows: RowNumbers, columns: Columns, numbers: Floats, width: int
     ) -> None:
-        self._table = pointers, rows, columns, numbers
+        self._pointers = pointers
+        self._table = compiled.Table(pointers, rows, columns, numbers, width)
         self._width = width
 
     def scores(self, start: int, end: int, w: Floats) -> Floats:
         out = np.empty((end - start, *w.shape[1:]))
-        compiled.scores(*self._table, np.ascontiguousarray(w), out, start, end, self._width)
+        self._table.scores(np.ascontiguousarray(w), out, start, end)
         return out
 
     def gradient(self, start: int, end: int, theta: Floats) -> Floats:
         out = np.empty((self._width, *theta.shape[1:]))
-        compiled.gradient(*self._table, np.ascontiguousarray(theta), out, start, end, self._width)
+        self._table.gradient(np.ascontiguousarray(theta), out, start, end)
         return out
 
+    def descend(self, start: int, end: int, theta: Floats, w: Floats, step: float) -> None:
+        self._table.descend(np.ascontiguousarray(theta), w, start, end, -step)
+
     def values(self, start: int, end: int) -> int:
-        pointers = self._table[0]
-        return int(pointers[end] - pointers[start])
+        return int(self._pointers[end] - self._pointers[start])

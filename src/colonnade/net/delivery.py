@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from colonnade.errors import MalformedMessage, OversizedMessage, RefusedMessage, UnknownParty
 from colonnade.messages import Message, decode, encode
-from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, Routes, header_size, pack, unpack
+from colonnade.net.frame import ACK, DATA, HEADER_LIMIT, RESEND, Header, Routes, pack, unpack
 from colonnade.net.inprocess.handover import handed
 from colonnade.net.inprocess.local import LocalWire, Take
-from colonnade.net.line import Line
+from colonnade.net.line import CheckedLine, Line
 from colonnade.net.meter import Meter, Weighed, weighed
 from colonnade.net.network import Wire
 
@@ -45,14 +45,19 @@ class Delivery:
         self._take = take
         self._refuse = refuse
         self._size_limit = size_limit
+        self._framing = wire.framing
         self._checked = not wire.intact
-        self._lines = {peer: Line() for peer in routes.to}
+        kind = Line if wire.intact else CheckedLine
+        self._lines = {
+            peer: kind(routes.to[peer], routes.of[peer], keeps=not wire.lossless) for peer in routes.to
+        }
         self._near: dict[str, Take] = {}  # who takes a message as it is, without a frame
         if isinstance(wire, LocalWire):
             self._near = wire.hub.take
             self._near[me] = self.take
         self._full: dict[str, asyncio.Future[None]] = {}  # lines without room for what is said unasked
         self._again: dict[str, int] = {}  # from which frame on these are sent again once there is
+        self._retries = wire.retry_after is not None and not wire.lossless
         self._retry: asyncio.TimerHandle | None = None
         self._settled: asyncio.Future[None] | None = None
 
@@ -81,18 +86,12 @@ class Delivery:
         """Send the bytes of a message as the next frame to a peer."""
         if HEADER_LIMIT + len(payload) > self._size_limit:
             raise self._too_long(known, len(payload))
-        line, wire = self._lines[to], self._wire
-        sequence = line.number()
-        line.report()
-        header = (DATA, self._routes.to[to], sequence, line.taken)
-        frame = pack(header, payload, checked=self._checked)
+        frame = self._lines[to].pack(payload)
         size = len(frame)
-        self.meter.sent(known, to, size, *wire.framing(size))
-        if not wire.lossless:
-            line.keep(sequence, frame)
-            if wire.retry_after is not None:
-                self._schedule_retry()
-        return wire.send(to, frame)
+        self.meter.sent(known, to, size, *self._framing(size))
+        if self._retries:
+            self._schedule_retry()
+        return self._wire.send(to, frame)
 
     def _hand_over(self, peers: Sequence[str], message: Message) -> None:
         """Give other parties of this process their copy of a message; its bytes count as if it was sent."""
@@ -101,9 +100,7 @@ class Delivery:
         if HEADER_LIMIT + length > self._size_limit:
             raise self._too_long(known, length)
         for peer in peers:
-            line = self._lines[peer]
-            line.sent += 1
-            size = length + header_size(line.sent, line.taken)
+            size = self._lines[peer].pass_by(length)
             meter.sent(known, peer, size)
             self._near[peer](self._me, copy, size)
 
@@ -130,7 +127,7 @@ class Delivery:
 
     async def settle(self) -> None:
         """Wait until the peers have acknowledged all that was sent to them, but not for long."""
-        if any(line.unacknowledged for line in self._lines.values()):
+        if self._unsettled():
             retry = self._wire.retry_after
             self._settled = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._settled], timeout=LINGER if retry is None else 8 * retry)
@@ -138,8 +135,12 @@ class Delivery:
     def _check_settled(self) -> None:
         if self._settled is None or self._settled.done():
             return
-        if not any(line.unacknowledged for line in self._lines.values()):
+        if not self._unsettled():
             self._settled.set_result(None)
+
+    def _unsettled(self) -> bool:
+        """Whether a peer has not acknowledged all that was sent to it."""
+        return any(line.kept_bytes for line in self._lines.values())
 
     async def close(self) -> None:
         if self._retry is not None:
@@ -152,10 +153,19 @@ class Delivery:
 
     def deliver(self, sender: str, frame: bytes) -> None:
         """Take a frame from the wire. Never raises: a bad frame is refused, named and counted."""
-        try:
-            self._accept(sender, frame)
-        except RefusedMessage as refusal:
-            self.meter.refused[type(refusal).__name__] += 1
+        line, size = self._lines.get(sender), len(frame)
+        payload = None if line is None or size > self._size_limit else line.open(frame)
+        if line is None or payload is None:  # not simply the next message
+            try:
+                self._accept(sender, frame)
+            except RefusedMessage as refusal:
+                self.meter.refused[type(refusal).__name__] += 1
+            return
+        if self._settled is not None:
+            self._check_settled()
+        self._deliver(sender, size, payload)
+        if not self._wire.lossless and line.owes_ack():
+            self._control(sender, ACK)
 
     def take(self, sender: str, message: Message, size: int) -> None:
         """Take a message that is handed over without a frame, which would have this size."""
@@ -198,17 +208,17 @@ class Delivery:
         if line.early and line.gap_is_news():
             self._control(sender, RESEND)
         for taken in ready:
-            self._deliver(sender, taken, payload if taken is frame else unpack(taken)[1])
+            self._deliver(sender, len(taken), payload if taken is frame else unpack(taken)[1])
         if not self._wire.lossless and line.owes_ack():
             self._control(sender, ACK)
 
-    def _deliver(self, sender: str, frame: bytes, payload: memoryview) -> None:
-        """Hand over the message of a frame whose turn it is."""
+    def _deliver(self, sender: str, size: int, payload: bytes | memoryview) -> None:
+        """Hand over the message of a frame of this size whose turn it is."""
         try:
             message = decode(payload)
-            size, meter = len(frame), self.meter
+            meter = self.meter
             meter.received_messages += 1
-            length, sealed = self._wire.framing(size)
+            length, sealed = self._framing(size)
             meter.received_bytes += size + length + sealed
             self._take(sender, message, size)
         except RefusedMessage as refusal:
@@ -220,7 +230,7 @@ class Delivery:
 
     def lost(self, peer: str) -> None:
         """Stop waiting for acknowledgements of a peer that is gone."""
-        self._lines[peer].unacknowledged.clear()
+        self._lines[peer].forget()
         self._check_settled()
 
     def restored(self, peer: str) -> None:
@@ -241,7 +251,7 @@ class Delivery:
 
     def _resend(self, to: str, first: int = 0) -> None:
         """Send again what was not acknowledged, from this frame on; the rest once a full line has room."""
-        for sequence, frame in self._lines[to].unacknowledged:
+        for sequence, frame in self._lines[to].unacknowledged():
             if sequence >= first and not self._repeat(to, frame):
                 self._again[to] = sequence
                 return
@@ -272,7 +282,7 @@ class Delivery:
     def _retry_now(self) -> None:
         self._retry = None
         for peer, line in self._lines.items():
-            if line.unacknowledged:
+            if kept := line.unacknowledged():
                 # the oldest alone: its arrival brings an acknowledgement that says what else is missing
-                self._repeat(peer, line.unacknowledged[0][1])
+                self._repeat(peer, kept[0][1])
                 self._schedule_retry()

@@ -26,8 +26,8 @@ from colonnade.errors import MalformedMessage, RefusedMessage, UnknownParty, Wro
 _NARROW, _WIDE = struct.Struct("<BIHH"), struct.Struct("<BIII")
 _ROUTE = struct.Struct(">IBB")
 _NARROW_LIMIT = 2**16
-_CHECKED, _WIDENED = 0x80, 0x40
-_MARKS = _CHECKED | _WIDENED
+CHECKED, _WIDENED = 0x80, 0x40
+_MARKS = CHECKED | _WIDENED
 CHECKSUM = 4
 HEADER_LIMIT = _WIDE.size + CHECKSUM
 """The most bytes that a header can have."""
@@ -47,7 +47,7 @@ def pack(header: Header | tuple[int, int, int, int], payload: bytes = b"", *, ch
     """The bytes of a frame, with a checksum if `checked`."""
     kind, route, sequence, acknowledged = header
     if checked:
-        kind |= _CHECKED
+        kind |= CHECKED
     if sequence < _NARROW_LIMIT and acknowledged < _NARROW_LIMIT:
         fields = _NARROW.pack(kind, route, sequence, acknowledged)
     else:
@@ -68,7 +68,7 @@ def unpack(frame: bytes, *, demand: bool = False) -> tuple[Header, memoryview]:
     """The header and the payload of a frame. A checksum must fit; with `demand` it must also be there."""
     marks = frame[0] if frame else 0
     fields = _WIDE if marks & _WIDENED else _NARROW
-    checked = demand or marks & _CHECKED
+    checked = demand or marks & CHECKED
     end = fields.size
     start = end + CHECKSUM if checked else end
     if len(frame) < start:
@@ -77,7 +77,7 @@ def unpack(frame: bytes, *, demand: bool = False) -> tuple[Header, memoryview]:
     kind, route, sequence, acknowledged = fields.unpack_from(view)
     if checked:
         checksum = int.from_bytes(view[end:start], "little")
-        if not marks & _CHECKED or checksum != zlib.crc32(view[start:], zlib.crc32(view[:end])):
+        if not marks & CHECKED or checksum != zlib.crc32(view[start:], zlib.crc32(view[:end])):
             raise MalformedMessage(f"a frame of {len(frame)} bytes does not fit its checksum")
     return Header(kind & ~_MARKS, route, sequence, acknowledged), view[start:]
 

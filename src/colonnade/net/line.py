@@ -8,8 +8,8 @@ would give its mask away.
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from colonnade.net.ends import Ends
+from colonnade.net.frame import DATA, pack
 
 ACK_EVERY = 64
 ACK_BYTES = 2**20
@@ -17,52 +17,25 @@ EARLY_LIMIT = 4096
 EARLY_BYTES = 64 * 2**20
 
 
-@dataclass(slots=True)
-class Line:
-    """The numbers of one end: of the last frame sent, taken in order, and acknowledged by the peer."""
+class Line(Ends):
+    """One end of a line: its numbers, and the frames that came too early."""
 
-    sent: int = 0
-    taken: int = 0
-    acknowledged: int = 0
-    unacknowledged: deque[tuple[int, bytes]] = field(default_factory=deque)
-    early: dict[int, bytes] = field(default_factory=dict)
-    early_bytes: int = 0
-    reported: int = 0  # the last `taken` the peer was told of
-    unreported_bytes: int = 0
-    gap_reported: int = -1
-
-    def number(self) -> int:
-        """The number of the next frame to the peer."""
-        self.sent += 1
-        return self.sent
-
-    def keep(self, sequence: int, frame: bytes) -> None:
-        """Store a frame until it is acknowledged."""
-        self.unacknowledged.append((sequence, frame))
-
-    def acknowledge(self, upto: int) -> bool:
-        """Forget the frames up to this one, which the peer has. False if that was known."""
-        if upto <= self.acknowledged:
-            return False
-        self.acknowledged = upto
-        kept = self.unacknowledged
-        while kept and kept[0][0] <= upto:
-            kept.popleft()
-        return True
+    def __init__(self, to: int, of: int, *, keeps: bool = True) -> None:
+        super().__init__(to, of, keeps)
+        self.early: dict[int, bytes] = {}
+        self.early_bytes = 0
+        self.gap_reported = -1
 
     def take(self, sequence: int, frame: bytes) -> list[bytes] | None:
         """The frames that may be delivered now, in order; None for a repeat."""
         if sequence == self.taken + 1:
-            self.taken = sequence
-            self.unreported_bytes += len(frame)
-            if not self.early:
-                return [frame]
             ready = [frame]
-            while (following := self.early.pop(self.taken + 1, None)) is not None:
-                self.taken += 1
+            while (following := self.early.pop(sequence + len(ready), None)) is not None:
                 self.early_bytes -= len(following)
-                self.unreported_bytes += len(following)
                 ready.append(following)
+            self.taken += len(ready)
+            self.unreported_bytes += sum(map(len, ready))
+            self.gap = bool(self.early)
             return ready
         if sequence <= self.taken or sequence in self.early:
             return None
@@ -70,23 +43,23 @@ class Line:
         if len(self.early) < EARLY_LIMIT and self.early_bytes + len(frame) <= EARLY_BYTES:
             self.early[sequence] = frame
             self.early_bytes += len(frame)
+            self.gap = True
         return []
 
     @property
     def waiting(self) -> int:
         """How many bytes wait for the peer: to close a gap, or to say that it has them."""
-        return self.early_bytes + sum(len(frame) for _, frame in self.unacknowledged)
+        return self.early_bytes + self.kept_bytes
 
     def clear(self) -> None:
         """Forget the frames that wait."""
-        self.unacknowledged.clear()
+        self.forget()
         self.early.clear()
-        self.early_bytes = 0
+        self.early_bytes, self.gap = 0, False
 
     def report(self) -> None:
         """Remember that the peer is told of `taken` now."""
-        self.reported = self.taken
-        self.unreported_bytes = 0
+        self.reported, self.unreported_bytes = self.taken, 0
 
     def owes_ack(self) -> bool:
         """True when so much has arrived that the peer must be told, even without an answer to send."""
@@ -99,3 +72,16 @@ class Line:
             self.gap_reported = self.taken
             return True
         return False
+
+
+class CheckedLine(Line):
+    """A line over a wire that may change frames: each has a checksum, which is looked at before all else."""
+
+    def pack(self, payload: bytes) -> bytes:
+        """The next frame to the peer."""
+        frame = pack((DATA, self.to, self.sent + 1, self.taken), payload)
+        self.count(frame)
+        return frame
+
+    def open(self, frame: bytes) -> None:
+        """Nothing: no frame is taken before its checksum was looked at."""

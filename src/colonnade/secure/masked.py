@@ -70,5 +70,5 @@ class MaskedSum:
         self._used.use(tag)
         mask = self._masks.of(tag, piece.size)
         if is_words(piece):
-            return (piece + ring.OFFSET).ravel() + mask
+            return (piece + ring.OFFSET).ravel() + mask[: piece.size]
         return ring.masked(piece, mask, self._parties)

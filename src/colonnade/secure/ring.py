@@ -79,7 +79,7 @@ def masked(values: Floats, mask: Words, q: int) -> Words:
     [6442450951]
     """
     if words.COMPILED and values.flags.c_contiguous:
-        piece = np.empty(values.size, dtype=_WORD)
+        piece = np.empty(values.size, _WORD)
         if _words.masked(values, mask, piece, _PUSH_BY, _SMALL):
             return piece
     piece = offset(values, q).ravel()

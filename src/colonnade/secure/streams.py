@@ -132,13 +132,14 @@ class Masks:
         self._ahead: dict[int, Words] = {}  # by tag, what nobody has asked for yet
         self._beyond: dict[int, int] = {}  # by topic, the tag after the last that was made with neighbours
         self._pad = np.empty(0, dtype=np.uint64)
+        self._counters: Words = np.empty((0, 0, 2), dtype=np.uint64)  # of the last masks
 
     def of(self, tag: int, size: int) -> Words:
-        """The mask of a sum."""
+        """The mask of a sum: so many words, or more."""
         mask = self._ahead.pop(tag, None)
-        if mask is None or mask.size < size:
+        if mask is None or len(mask) < size:
             mask = self._fresh(tag, size)
-        return mask[:size]
+        return mask
 
     def _fresh(self, tag: int, size: int) -> Words:
         """The mask of a sum, made now; those of its neighbours are made with it."""
@@ -148,7 +149,8 @@ class Masks:
             return alone
         first = tag - tag % tags
         self._beyond[topic] = first + tags
-        self._ahead.update(enumerate(self._made(first, tags, size + SLACK), start=first))
+        made = self._made(first, tags, size + SLACK)
+        self._ahead.update(zip(range(first, first + tags), made, strict=True))
         mask = self._ahead.pop(tag)
         while len(self._ahead) > KEPT:
             del self._ahead[next(iter(self._ahead))]
@@ -157,9 +159,13 @@ class Masks:
     def _made(self, first: int, tags: int, size: int) -> Words:
         """The masks of some tags in a row; a long one in stretches, which stay in the processor's cache."""
         blocks = -(-size // 2)
-        counters = np.empty((tags, min(blocks, _PIECE), 2), dtype=np.uint64)
+        counters = self._counters
+        if counters.shape[:2] != (tags, blocks):
+            counters = np.empty((tags, min(blocks, _PIECE), 2), dtype=np.uint64)
+            counters[:, :, 1] = np.arange(counters.shape[1], dtype=np.uint64)
+            if blocks <= _PIECE:  # or they move on, below
+                self._counters = counters
         counters[:, :, 0] = np.arange(first, first + tags, dtype=np.uint64)[:, None]
-        counters[:, :, 1] = np.arange(counters.shape[1], dtype=np.uint64)
         total = np.empty(tags * blocks * 2, dtype=np.uint64)
         for start in range(0, total.size, counters.size):
             if start:

@@ -17,7 +17,7 @@ from colonnade.conversations.evaluate import Scored
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.engines.engine import INLINE, Engine
 from colonnade.job import MEMORY
-from colonnade.models.linear import RowKernels
+from colonnade.models.linear import RowKernels, descend
 from colonnade.models.shuffled import ShuffledRows
 from colonnade.models.sparse import SparseRows
 from colonnade.optim.estimators import Estimator, Saga, Sgd
@@ -111,28 +111,28 @@ class Block:
     def estimate(self, thetas: Thetas) -> Floats:
         """The sum of the batches' gradient estimates; consecutive batches are one matrix product."""
         v = self.penalty.gradient(self.w, times=len(thetas))
-        forgets = isinstance(self.estimator, Sgd)  # and remembers nothing of any row
-        replies = dict(thetas)
-        for run in neighbours(list(replies), alike=True):
-            first, last = run[0], run[-1]
-            theta = replies[first] if len(run) == 1 else np.concatenate([replies[batch] for batch in run])
-            rows, start, end = self.rows(first.epoch), first.start, last.end
-            size = float(first.end - start)  # a whole number would first be made an array
-            if forgets:
+        for epoch, start, end, theta, batches in joined(thetas):
+            rows, size = self.rows(epoch), (end - start) / batches
+            if isinstance(self.estimator, Sgd):  # it remembers nothing of any row
                 v += rows.gradient(start, end, theta) / size
                 continue
-            news = self.estimator.news(self._schedule.places(first.epoch, start, end), theta)
+            news = self.estimator.news(self._schedule.places(epoch, start, end), theta)
             gradient = learnt = rows.gradient(start, end, news)
             filling = isinstance(self.estimator, Saga) and self.estimator.filling
             if filling and not np.array_equal(news, theta):
                 gradient = rows.gradient(start, end, theta)  # without the mean a difference says nothing
-            v += gradient / size + len(run) * self.estimator.mean()
+            v += gradient / size + batches * self.estimator.mean()
             self.estimator.learn(end - start, learnt)
         return v
 
     def step(self, thetas: Thetas, rate: float) -> None:
         """Make one update from all these thetas."""
-        self.w -= rate * self.estimate(thetas)
+        if isinstance(self.estimator, Sgd):  # it needs no room for what the gradients add up to
+            self.penalty.decay(self.w, rate * len(thetas))
+            for epoch, start, end, theta, batches in joined(thetas):
+                descend(self.rows(epoch), start, end, theta, self.w, rate * batches / (end - start))
+        else:
+            self.w -= rate * self.estimate(thetas)
         if self.penalty.l1:
             self.penalty.shrink(self.w, rate * len(thetas))
 
@@ -145,6 +145,23 @@ def scored_by(rows: RowKernels, count: int, w: Floats) -> Scored:
     """The scores of rows by weights as they are now, for measuring."""
     frozen = w.copy()
     return Scored(count, lambda start, end: rows.scores(start, end, frozen))
+
+
+def joined(thetas: Thetas) -> list[tuple[int, int, int, Floats, int]]:
+    """Thetas of neighbouring batches as one: the epoch, from which row to which, theta, of how many batches.
+
+    >>> one, two = np.array([0.5, 1.0]), np.array([0.0, 2.0])
+    >>> joined([(Round(7, 1, 2, 4), two), (Round(6, 1, 0, 2), one)])
+    [(1, 0, 4, array([0.5, 1. , 0. , 2. ]), 2)]
+    """
+    if len(thetas) == 1:
+        ((_, epoch, start, end), theta) = thetas[0]
+        return [(epoch, start, end, theta, 1)]
+    theta_of, found = dict(thetas), []
+    for run in neighbours(list(theta_of), alike=True):
+        theta = np.concatenate([theta_of[batch] for batch in run])
+        found.append((run[0].epoch, run[0].start, run[-1].end, theta, len(run)))
+    return found
 
 
 def neighbours(batches: Sequence[Round], *, alike: bool = False) -> list[list[Round]]:

@@ -9,6 +9,7 @@ hangs up on purpose.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from colonnade.errors import OversizedMessage
 
@@ -64,27 +65,48 @@ class Splitter:
                 return []
             data = b"".join(self._rest)  # once a frame is whole, and not for every piece of it
             self._rest.clear()
-        frames = []
-        at, size = 0, len(data)
-        self._need = SHORT
-        while size - at >= SHORT:
-            start = at + SHORT
-            length = int.from_bytes(data[at:start], "little")
-            if length & _MARK:
-                if size - at < LONG:
-                    self._need = LONG
-                    break
-                start = at + LONG
-                length += (int.from_bytes(data[at + SHORT : start], "little") << _BITS) - _MARK
-            if length > self.limit:
-                raise OversizedMessage(f"a frame of {length} bytes is announced, the limit is {self.limit}")
-            end = start + length
-            if end > size:
-                self._need = end - at
-                break
-            frames.append(data[start:end])
-            at = end
-        if at < size:
+        frames, at, self._need = split(data, self.limit)
+        if self._need < 0:
+            raise OversizedMessage(f"a frame of {-self._need} bytes is announced, the limit is {self.limit}")
+        if at < len(data):
             self._rest.append(data[at:])
-            self._size = size - at
+            self._size = len(data) - at
         return frames
+
+
+def plain_split(data: bytes, limit: int) -> tuple[list[bytes], int, int]:
+    """The whole frames in some bytes, where they end, and how many bytes from there the next one needs.
+
+    The last number is negative where a frame is longer than the limit: minus its length. `_line.c` does the
+    same, compiled.
+    """
+    frames = []
+    at, size, need = 0, len(data), SHORT
+    while size - at >= SHORT:
+        start = at + SHORT
+        length = int.from_bytes(data[at:start], "little")
+        if length & _MARK:
+            if size - at < LONG:
+                need = LONG
+                break
+            start = at + LONG
+            length += (int.from_bytes(data[at + SHORT : start], "little") << _BITS) - _MARK
+        if length > limit:
+            need = -length
+            break
+        end = start + length
+        if end > size:
+            need = end - at
+            break
+        frames.append(data[start:end])
+        at = end
+    return frames, at, need
+
+
+if TYPE_CHECKING:
+    split = plain_split
+else:
+    try:
+        from colonnade.net._line import split
+    except ImportError:
+        split = plain_split

@@ -30,13 +30,14 @@ class Outbox:
 
     def put(self, frame: bytes) -> Awaitable[None] | None:
         """Send a frame. What comes back, if anything, is to be awaited before the next."""
-        length, channel = prefix(len(frame)), self._channel
-        at_once = channel is not None and not (self._pieces or self._full)
-        if channel is not None and at_once and len(frame) < self._write_size and channel.prompt():
+        channel, size = self._channel, len(frame)
+        length = prefix(size)
+        alone = size < self._write_size and not (self._pieces or self._full)
+        if channel is not None and alone and channel.prompt():
             self._full = not channel.write(length + frame)
             return None
         self._pieces += (length, frame)
-        self._waiting += len(length) + len(frame)
+        self._waiting += len(length) + size
         if not self._scheduled and not self._full and self._channel is not None:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)

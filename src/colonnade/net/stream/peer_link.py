@@ -28,13 +28,15 @@ class PeerLink:
     instance: bytes = b""  # the peer's process; empty until it was met
     ended: ColonnadeError | None = None
     left: bool = False  # it hung up on purpose
+    closed: bool = False  # this party did
     timer: asyncio.TimerHandle | None = None
     dialling: asyncio.Task[None] | None = None
 
-    def send(self, frame: bytes) -> Awaitable[None] | None:
-        if self.ended is not None:
+    def store(self, frame: bytes) -> Awaitable[None] | None:
+        """Take a frame while no connection stands."""
+        if self.ended is not None or self.closed:
             return None  # nobody will take it, and whoever must know has been told
-        if self.connection is None and self.instance:
+        if self.instance:
             return self.outbox.turn()  # the line is down; the endpoint sends again when it stands
         return self.outbox.put(frame)
 
@@ -73,5 +75,7 @@ class PeerLink:
         self.stop_waiting()
         if self.dialling is not None:
             self.dialling.cancel()
+        self.closed = True
         self.outbox.hang_up()
+        self.detach()
         self.outbox.release()

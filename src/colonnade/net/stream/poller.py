@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import selectors
+import select
 from collections.abc import Callable
 
-SUPPORTED = hasattr(selectors.DefaultSelector, "fileno") and hasattr(os, "readv")
-"""Whether many descriptors can be asked for through one, as on Linux, BSD and macOS."""
+SUPPORTED = hasattr(select, "epoll") and hasattr(os, "readv")
+"""Whether many descriptors can be asked for through one, and read into a buffer: on Linux."""
 
 
 class Poller:
@@ -22,35 +22,36 @@ class Poller:
 
     def __init__(self) -> None:
         self.heard = 0  # how often there was something
-        self._selector: selectors.BaseSelector | None = None
-        self._fileno = -1
+        self._epoll: select.epoll | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._readers: dict[int, Callable[[], None]] = {}
 
     def watch(self, descriptor: int, read: Callable[[], None]) -> None:
         """Call `read` whenever this descriptor is ready, until it is forgotten."""
-        if self._selector is None:
-            selector = selectors.DefaultSelector()
-            self._selector, self._loop = selector, asyncio.get_running_loop()
-            self._fileno = selector.fileno()
-            self._loop.add_reader(self._fileno, self.poll)
-        self._selector.register(descriptor, selectors.EVENT_READ, read)
+        if self._epoll is None:
+            self._epoll, self._loop = select.epoll(), asyncio.get_running_loop()
+            self._loop.add_reader(self._epoll.fileno(), self.poll)
+        self._epoll.register(descriptor, select.EPOLLIN)
+        self._readers[descriptor] = read
 
     def forget(self, descriptor: int) -> None:
         """Watch a descriptor no more. The last one takes the poller's own with it."""
-        if self._selector is None or self._loop is None:
+        if self._epoll is None or self._loop is None:
             return
-        self._selector.unregister(descriptor)
-        if not self._selector.get_map():
-            self._loop.remove_reader(self._fileno)
-            self._selector.close()
-            self._selector = None
+        self._epoll.unregister(descriptor)
+        del self._readers[descriptor]
+        if not self._readers:
+            self._loop.remove_reader(self._epoll.fileno())
+            self._epoll.close()
+            self._epoll = None
 
     def poll(self) -> None:
         """Read all that has come."""
-        if self._selector is None:
+        if self._epoll is None:
             return
-        ready = self._selector.select(0)
+        ready = self._epoll.poll(0)
         if ready:
             self.heard += 1
-            for key, _ in ready:
-                key.data()
+            for descriptor, _ in ready:
+                if (read := self._readers.get(descriptor)) is not None:  # an earlier one may end others
+                    read()

@@ -106,8 +106,7 @@ class RunWire:
         self.weigh(lambda: 0, lambda error: None)
         runs.add(self)
 
-    def framing(self, size: int) -> tuple[int, int]:
-        return stream_framing(size)
+    framing = staticmethod(stream_framing)
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self.deliver, self._lost, self.restored = deliver, lost, restored

@@ -8,7 +8,6 @@ other end learns why it was refused.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from colonnade.net.stream.channel import CLOSE_S, Receiver
 from colonnade.net.stream.crowd import Crowd
 from colonnade.net.stream.framing import RECORD
 from colonnade.net.stream.poller import SUPPORTED, Poller
+from colonnade.net.stream.sealed import Sealed
 
 HANDSHAKE_S = 10.0
 HANDSHAKE_BUFFER, READ_BUFFER, WRITE_BUFFER = 2**13, 2**17, 2**18
@@ -52,7 +52,8 @@ class TlsChannel(asyncio.BufferedProtocol):
         self._outcome = outcome
         self._explain = explain
         self._poller = poller
-        self._descriptor = -1  # while the poller watches it
+        self._descriptor = -1  # while the poller watches it,
+        self._sealed: Sealed | None = None  # and what is read and written there, past asyncio's transport
         self._spoke = -1  # how often anything was heard until this channel was last written to
         self._receiver: Receiver | None = None
         self._connected = self._secured = self._closing = self._paused = False
@@ -75,12 +76,15 @@ class TlsChannel(asyncio.BufferedProtocol):
         if self._closing or self._transport.is_closing():
             return True
         self._spoke = self._poller.heard
-        written = self._tls.write(data)
-        if written < len(data):
-            rest = memoryview(data)[written:]
+        if self._sealed is not None and not self._transport.get_write_buffer_size():
+            unsent = self._sealed.write(data)
+        else:
+            rest = memoryview(data)
             while rest:
                 rest = rest[self._tls.write(rest) :]
-        self._transport.write(self._outgoing.read())
+            unsent = self._outgoing.read()
+        if unsent:
+            self._transport.write(unsent)
         return not self._paused
 
     def prompt(self) -> bool:
@@ -159,26 +163,28 @@ class TlsChannel(asyncio.BufferedProtocol):
     def _watch(self) -> None:
         self._transport.pause_reading()
         self._descriptor = self._transport.get_extra_info("socket").fileno()
+        self._sealed = Sealed(
+            self._descriptor, self._tls, self._incoming, self._outgoing, ssl.SSLWantReadError
+        )
         self._poller.watch(self._descriptor, self._readable)
 
     def _unwatch(self) -> None:
         if self._descriptor >= 0:
             self._poller.forget(self._descriptor)
-            self._descriptor = -1
+            self._descriptor, self._sealed = -1, None
 
     def _readable(self) -> None:
         """Read what has come. Whatever goes wrong ends this channel and no other."""
-        if self._closing or self._transport.is_closing():
+        if self._closing or self._transport.is_closing() or self._sealed is None:
             return
         try:
-            size = os.readv(self._descriptor, (self._buffer,))
-            if size:
-                self.buffer_updated(size)
-            else:
+            if not self._sealed.read(self._take):
                 self._unwatch()
                 self._transport.close()
-        except (BlockingIOError, InterruptedError):
-            pass
+            self._answer()
+        except ssl.SSLError as error:
+            self._error = self._explain(error)
+            self.close()
         except OSError as error:
             self._error = error
             self._transport.abort()
@@ -221,16 +227,23 @@ class TlsChannel(asyncio.BufferedProtocol):
         """Decrypt what has arrived and hand it over."""
         try:
             while self._incoming.pending and not self._closing:
-                record = self._tls.read(RECORD)
-                if not record:
-                    self.close()
-                    break
-                receiver.received(record)
+                self._take(self._tls.read(RECORD))
         except ssl.SSLWantReadError:
             pass  # half a record; the rest is on its way
         except ssl.SSLError as error:
             self._error = self._explain(error)
             self.close()
+        self._answer()
+
+    def _take(self, record: bytes) -> None:
+        """Hand a record over; an empty one is the peer's last."""
+        if not record:
+            self.close()
+        elif self._receiver is not None and not self._closing:
+            self._receiver.received(record)
+
+    def _answer(self) -> None:
+        """Send what TLS itself has to say about what it has read."""
         if self._outgoing.pending and not self._closing:
             self._transport.write(self._outgoing.read())
 

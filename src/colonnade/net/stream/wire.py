@@ -73,8 +73,7 @@ class NetworkWire:
         self._all_gone = asyncio.Event()
         self._last_refusal = ""
 
-    def framing(self, size: int) -> tuple[int, int]:
-        return stream_framing(size)
+    framing = staticmethod(stream_framing)
 
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self.deliver = deliver
@@ -82,7 +81,8 @@ class NetworkWire:
         self._restored = restored
 
     def send(self, to: str, frame: bytes) -> Awaitable[None] | None:
-        return None if self._closing else self._links[to].send(frame)
+        link = self._links[to]
+        return link.outbox.put(frame) if link.connection is not None else link.store(frame)
 
     def catch_up(self) -> int:
         return self._engine.catch_up()
