@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colonnade.conversations.linear.block import Delays
+from colonnade.conversations.progress import Progress
 from colonnade.conversations.reach import ReachState
 from colonnade.conversations.schedule import Round
 from colonnade.conversations.tickets import TicketsState
-from colonnade.conversations.window import WindowState
 from colonnade.errors import CheckpointError
 from colonnade.optim.lbfgs import LimitedMemory
 from colonnade.plain import fill, pack, unpack
@@ -52,7 +52,8 @@ def reach() -> ReachState:
 
 
 def test_arrays_records_and_counters_come_back() -> None:
-    state = TicketsState([4, 9], [WindowState([2], 9, beyond={3})], [[1]], reach(), read={5: [1, 2]})
+    progress = Progress([1], [2], [4], [9], [{3}])
+    state = TicketsState([4, 9], progress, [[1]], reach(), read={5: [1, 2]})
     value: dict[str, Any] = {
         "window": state,
         "delays": Delays(3, Counter({1: 2})),
@@ -75,13 +76,12 @@ def test_a_generator_goes_on_where_it_was() -> None:
 
 
 def test_a_record_that_others_hold_is_filled_and_an_array_is_replaced() -> None:
-    windows = [WindowState([], 5), WindowState([], 5)]
-    state, first = TicketsState([5], windows, [[0]], reach()), windows[0]
-    kept = unpack(
-        pack(TicketsState([3, 5], [WindowState([], 5, base=2), WindowState([], 5)], [[1]], reach()))
-    )
+    progress, further = Progress.of(2, stop=5), Progress.of(2, stop=5)
+    further.finish(0, index=1)
+    state = TicketsState([5], progress, [[0]], reach())
+    kept = unpack(pack(TicketsState([3, 5], further, [[1]], reach())))
     assert fill(state, kept) is state
-    assert (state.windows[0] is first, first.base, state.limits) == (True, 2, [3, 5])
+    assert (state.progress is progress, progress.base, state.limits) == (True, [0, 1], [3, 5])
     memory = LimitedMemory(3, 0.1)
     memory.pinned = 1
     assert unpack(pack(memory)).pinned == 1

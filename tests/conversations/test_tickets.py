@@ -75,7 +75,7 @@ class Play:
     def give(self, p: int, j: int) -> bool:
         """A party gives a dominator its share of the next round, if it may."""
         tickets = self.parties[p]
-        number = tickets.windows[j].begun * self.m + j
+        number = tickets.state.progress.begun[j] * self.m + j
         if not tickets.open_to(number, self.extra):
             return False
         tickets.read([number])
@@ -199,7 +199,7 @@ def test_a_run_that_is_ended_early_ends_with_what_the_keeper_has_given(at: int) 
         tasks = [asyncio.ensure_future(pausing()), asyncio.ensure_future(keeper.announce(net))]
         while keeper.finished < at:
             for j in range(2):
-                number = keeper.windows[j].begun * 2 + j
+                number = keeper.state.progress.begun[j] * 2 + j
                 if keeper.open_to(number):
                     keeper.read([number])
                     keeper.heard(number, keeper.done)

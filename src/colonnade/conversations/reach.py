@@ -52,13 +52,12 @@ class Reach:
 
     def look_back(self, given: Sequence[int]) -> None:
         """Note that an update is made; so many shares were given to every dominator until now."""
-        state = self.state
+        heard, heard_before, given_before = self.state.heard, self.state.heard_before, self.state.given_before
         for index, shares in enumerate(given):
-            used = state.heard[index] - state.heard_before[index]
-            new = shares - state.given_before[index]
+            used, new = heard[index] - heard_before[index], shares - given_before[index]
             if used or new:
-                self._adapt(index, used, all_used=state.heard[index] == shares, new=new > 0)
-        state.given_before, state.heard_before = list(given), list(state.heard)
+                self._adapt(index, used, all_used=heard[index] == shares, new=new > 0)
+        heard_before[:], given_before[:] = heard, given
 
     def _adapt(self, index: int, used: int, *, all_used: bool, new: bool) -> None:
         state = self.state

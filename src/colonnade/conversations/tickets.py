@@ -20,19 +20,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import ge
 
 from colonnade.conversations.lateness import UNBOUNDED, bound
 from colonnade.conversations.pacing import Conditions
+from colonnade.conversations.progress import Progress
 from colonnade.conversations.reach import Reach, ReachState
-from colonnade.conversations.window import Window, WindowState
 from colonnade.errors import ProtocolError
 from colonnade.messages import Enough
 from colonnade.net.expect import said_by
 from colonnade.net.network import Network
 
 OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
-_BASE, _BEGUN, _FINISHED = attrgetter("base"), attrgetter("begun"), attrgetter("finished")
 
 
 @dataclass
@@ -40,7 +39,7 @@ class TicketsState:
     """How far a party is with every dominator's rounds, and where the run pauses or ends."""
 
     limits: list[int]  # rounds of all dominators until every pause, and until the end
-    windows: list[WindowState]
+    progress: Progress
     marks: list[list[int]]  # for every dominator: the rounds of each that were begun at its last theta
     reach: ReachState
     leg: int = 0  # pauses so far
@@ -74,36 +73,36 @@ class Tickets:
     ) -> None:
         self.own_ahead, self.keeper, self.lead = ahead, keeper, lead
         self.delay_bound = bound(dominators, ahead, stale, lead)
-        self.windows = [Window(ahead, UNBOUNDED) for _ in range(dominators)]
         marks = [[0] * dominators for _ in range(dominators)]
         limits = [*sorted(set(gates)), rounds]
         self.reach = Reach(dominators, ahead, own)
-        self.state = TicketsState(limits, [window.state for window in self.windows], marks, self.reach.state)
-        self._each = [window.state for window in self.windows]  # looked at in every round
+        self.state = TicketsState(limits, Progress.of(dominators, UNBOUNDED), marks, self.reach.state)
         self._dominators = dominators
-        self._conditions = Conditions()
+        self._conditions = Conditions()  # of who waits for a round to begin
+        self._legs = Conditions()  # of who waits for the end of a leg, or for many rounds
+        self._awaited: list[int] = []  # how many
 
     # -- how far it is ------------------------------------------------------------------------------
 
     @property
     def ahead(self) -> int:
         """The most rounds in flight, of all dominators together."""
-        return self.own_ahead * len(self.windows)
+        return self.own_ahead * self._dominators
 
     @property
     def done(self) -> tuple[int, ...]:
         """How many rounds of every dominator are finished."""
-        return tuple(map(_FINISHED, self._each))
+        return tuple(self.state.progress.finished)
 
     @property
     def finished(self) -> int:
         """How many rounds are finished."""
-        return sum(map(_FINISHED, self._each))
+        return sum(self.state.progress.finished)
 
     @property
     def base(self) -> int:
         """How many rounds are finished, without those that have overtaken others."""
-        return sum(map(_BASE, self._each))
+        return sum(self.state.progress.base)
 
     @property
     def stop(self) -> int:
@@ -118,20 +117,23 @@ class Tickets:
 
     def numbers(self) -> Iterable[int]:
         """The rounds at both ends of what is in flight, for every dominator."""
-        m = len(self.windows)
-        return [own * m + j for j, window in enumerate(self.windows) for own in window.numbers()]
+        progress = self.state.progress
+        ends = [
+            (base, max(base, begun - 1)) for base, begun in zip(progress.base, progress.begun, strict=True)
+        ]
+        return [own * self._dominators + j for j, both in enumerate(ends) for own in both]
 
     # -- beginning and finishing rounds -------------------------------------------------------------
 
     def past(self, number: int) -> bool:
         """Whether the round is not to be computed any more."""
         own, index = divmod(number, self._dominators)
-        return own >= self._each[index].stop
+        return own >= self.state.progress.stop[index]
 
     def expects(self, number: int) -> bool:
         """Whether the round is begun here and not finished."""
-        own, window, _ = self._of(number)
-        return window.expects(own)
+        own, index = divmod(number, self._dominators)
+        return self.state.progress.expects(own, index)
 
     async def opens(self, number: int, extra: int = 0) -> bool:
         """Wait until the round may begin, and begin it; False if it is not to be computed any more."""
@@ -154,9 +156,9 @@ class Tickets:
         own, index = divmod(number, self._dominators)
         if self.keeper and not self._has_ticket(index, extra):
             return False
-        each = self._each[index]
-        if own >= each.begun:
-            each.begun = own + 1
+        begun = self.state.progress.begun
+        if own >= begun[index]:
+            begun[index] = own + 1
         if self.keeper:
             self._close_if_full()
         return True
@@ -175,28 +177,21 @@ class Tickets:
 
     def finish(self, numbers: Iterable[int]) -> None:
         """Mark rounds as finished."""
-        done = self.done
+        state, progress, done = self.state, self.state.progress, self.done
         for number in numbers:
             own, index = divmod(number, self._dominators)
-            self._measure(number, done)
-            self._each[index].finish(own)
+            read, seen = state.read.pop(number), state.seen.pop(number)
+            if seen != read and (late := _more(seen, read)) > state.tau_1:
+                state.tau_1 = late
+            if seen != done and (late := _more(done, seen)) > state.tau_2:
+                state.tau_2 = late
+            progress.finish(own, index)
             if self.lead < UNBOUNDED:
-                self.state.marks[index] = [each.begun for each in self._each]
-        self.reach.look_back(list(map(_BEGUN, self._each)))
+                state.marks[index] = list(progress.begun)
+        self.reach.look_back(progress.begun)
+        if state.leg < len(state.closed) or (self._awaited and self.base >= min(self._awaited)):
+            self._legs.wake()
         self._conditions.wake()
-
-    def _measure(self, number: int, done: Sequence[int]) -> None:
-        """Note the two delays of a round that is finished now: tau_1 and tau_2."""
-        state = self.state
-        read, seen = state.read.pop(number), state.seen.pop(number)
-        if seen != read and (late := _more(seen, read)) > state.tau_1:
-            state.tau_1 = late
-        if seen != done and (late := _more(done, seen)) > state.tau_2:
-            state.tau_2 = late
-
-    def _of(self, number: int) -> tuple[int, Window, int]:
-        own, index = divmod(number, len(self.windows))
-        return own, self.windows[index], index
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
         """Whether the round is within its dominator's window and, at the keeper, has a ticket."""
@@ -206,33 +201,32 @@ class Tickets:
 
     def end(self, number: int, extra: int = 0) -> int:
         """The first round of the same dominator that is beyond its window or the end."""
-        m, reach = self._dominators, self.reach
+        m, progress, reach = self._dominators, self.state.progress, self.reach
         index = number % m
-        each = self._each[index]
-        base = each.base
+        base, stop = progress.base[index], progress.stop[index]
         if index == reach.own and not reach.may_launch(base):
             return number
         limit = base + self.own_ahead
         if extra:  # as many beyond its window as the dominator uses, and `extra` at most
             limit += min(extra, reach.beyond(index, base))
-        return (limit if limit < each.stop else each.stop) * m + index
+        return (limit if limit < stop else stop) * m + index
 
     def _has_ticket(self, index: int, extra: int) -> bool:
         """Whether the keeper may give a share to this dominator: not too many in all, nor since any theta.
 
         A slow dominator has fewer in hand than a fast one, or at a pause all would wait for it to use them.
         """
-        state, window = self.state, self._each[index]
+        state, progress = self.state, self.state.progress
         if state.leg < len(state.closed):
             return False
-        in_hand = window.begun - window.finished
-        if in_hand:
-            most = self.own_ahead + (min(extra, self.reach.beyond(index, window.base)) if extra else 0)
-            if in_hand * max(self.done) > most * window.finished:
+        begun, finished = progress.begun[index], progress.finished[index]
+        if in_hand := begun - finished:
+            beyond = self.reach.beyond(index, progress.base[index]) if extra else 0
+            if in_hand * max(progress.finished) > (self.own_ahead + min(extra, beyond)) * finished:
                 return False
         if self.lead >= UNBOUNDED:
             return True
-        leads = (window.begun - mark[index] for other, mark in enumerate(state.marks) if other != index)
+        leads = (begun - mark[index] for other, mark in enumerate(state.marks) if other != index)
         return all(lead < self.lead for lead in leads)
 
     @property
@@ -258,17 +252,17 @@ class Tickets:
 
     async def due(self, number: int) -> None:
         """Wait until theta of a round may be applied."""
-        await self._conditions.until(lambda: self.is_due(number))
+        await self._legs.until(lambda: self.is_due(number))
 
     def under_way(self) -> list[int]:
         """The rounds that are begun here and not finished."""
-        m = len(self.windows)
-        return [own * m + j for j, window in enumerate(self.windows) for own in window.under_way()]
+        m, progress = self._dominators, self.state.progress
+        return [own * m + j for j in range(m) for own in progress.under_way(j)]
 
     def over(self, number: int) -> bool:
         """Whether the round is finished here."""
-        own, window, _ = self._of(number)
-        return window.over(own)
+        own, index = divmod(number, self._dominators)
+        return self.state.progress.over(own, index)
 
     # -- pauses and the end -------------------------------------------------------------------------
 
@@ -277,14 +271,14 @@ class Tickets:
         state = self.state
         if not self.keeper or state.leg < len(state.closed):
             return
-        begun = [each.begun for each in self._each]
+        begun = state.progress.begun
         if state.ending or sum(begun) >= state.limits[state.leg]:
             self.close(state.leg, begun, last=state.ending or state.leg == len(state.limits) - 1)
 
     def close(self, leg: int, counts: Sequence[int], *, last: bool) -> None:
         """End a leg with so many rounds of every dominator, since the keeper says so."""
         state = self.state
-        known = state.closed[-1] if state.closed else [0] * len(self.windows)
+        known = state.closed[-1] if state.closed else [0] * self._dominators
         if leg != len(state.closed) or len(counts) != len(known) or state.last is not None:
             raise ProtocolError(f"the end of leg {leg} with {len(counts)} numbers of rounds was not due")
         if any(count < before for count, before in zip(counts, known, strict=True)):
@@ -296,19 +290,23 @@ class Tickets:
         state.closed.append(list(counts))
         if last:
             state.last = leg
-            for window, count in zip(self.windows, counts, strict=True):
-                window.stop_at(count)
+            state.progress.stop[:] = counts
+        self._wake_all()
+
+    def _wake_all(self) -> None:
+        """Look again at what everybody waits for, as a leg began or ended."""
+        self._legs.wake()
         self._conditions.wake()
 
     async def announce(self, net: Network) -> None:
         """Tell all how many rounds of every dominator each leg ends with; the keeper does."""
         state = self.state
         while state.last is None or state.told <= state.last:
-            await self._conditions.until(lambda: state.told < len(state.closed))
+            await self._legs.until(lambda: state.told < len(state.closed))
             leg = state.told
             await net.broadcast(Enough(leg, tuple(state.closed[leg]), leg == state.last))
             state.told += 1
-            self._conditions.wake()
+            self._wake_all()
 
     async def heed(self, net: Network, keeper: str) -> None:
         """End legs where the keeper says; for everybody else."""
@@ -329,30 +327,32 @@ class Tickets:
         """Yield every gate once all rounds before it are finished; asking for the next one lifts it."""
         state = self.state
         while True:
-            await self._conditions.until(self._at_the_end_of_a_leg)
+            await self._legs.until(self._at_the_end_of_a_leg)
             if state.leg == state.last:
                 return
             yield state.limits[state.leg]
             state.leg += 1
             self._close_if_full()
-            self._conditions.wake()
+            self._wake_all()
 
     def _at_the_end_of_a_leg(self) -> bool:
         state = self.state
         if state.leg >= len(state.closed):
             return False
-        return all(
-            each.base >= count for each, count in zip(self._each, state.closed[state.leg], strict=True)
-        )
+        return all(map(ge, state.progress.base, state.closed[state.leg]))
 
     async def reaches(self, number: int) -> bool:
         """Wait until so many rounds are finished; False if the run stops before that."""
-        await self._conditions.until(lambda: self.base >= number or self._over())
+        self._awaited.append(number)
+        try:
+            await self._legs.until(lambda: self.base >= number or self._over())
+        finally:
+            self._awaited.remove(number)
         return self.base >= number
 
     async def ends(self) -> None:
         """Wait until every round of the run is finished, and all know that they are."""
-        await self._conditions.until(self._over)
+        await self._legs.until(self._over)
 
     def _over(self) -> bool:
         state = self.state
@@ -368,11 +368,9 @@ class Tickets:
 
     def strays(self) -> list[int]:
         """The rounds that were begun here and never took place, once the run is over."""
-        m, state = len(self.windows), self.state
+        m, state = self._dominators, self.state
         counts = state.closed[state.last] if state.last is not None else self.done
-        return [
-            own * m + j for j, window in enumerate(self.windows) for own in range(counts[j], window.begun)
-        ]
+        return [own * m + j for j in range(m) for own in range(counts[j], state.progress.begun[j])]
 
 
 def _more(these: Sequence[int], those: Sequence[int]) -> int:

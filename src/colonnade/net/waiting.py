@@ -54,7 +54,7 @@ class Waits:
         if self.failure is not None:
             raise self.failure
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        begun = self.now()
         due = float("inf") if patient else begun + deadlines * self._deadline
         wait = _Wait(missing, what, begun, due, loop.create_future())
         self._waits.setdefault(key, []).append(wait)

@@ -25,9 +25,9 @@ from colonnade.errors import SumError
 from colonnade.messages import TOPIC_SHIFT
 from colonnade.secure.protocol import UsedTags
 
-TAGS, PAGE = 16, 2**14  # masks that are made in one go: so many tags, and words, at the most
+TAGS, PAGE = 48, 2**14  # masks that are made in one go: so many tags, and words, at the most
 SLACK = 8  # words by which a neighbour may be longer
-KEPT = 128  # masks that are kept
+KEPT = 256  # masks that are kept
 _BLOCK = 16  # bytes that one counter block becomes: two words
 _PIECE = 2**13  # counter blocks that are made at once
 _FEW = 2**15  # words of a tag whose counters are kept for the next
