@@ -129,6 +129,7 @@ IN_FLIGHT: tuple[tuple[bool, Row], ...] = (
     (True, {"ahead": 6, "stale": 0}),
     (True, {"ahead": 24, "stale": 0}),
     (True, {"max_delay": 300}),
+    (True, {"max_delay": 600}),
     (False, {}),
     (False, {"ahead": 24}),
 )
