@@ -15,14 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from colonnade import __version__
-from colonnade.report.figures import COLOURS, MARKERS, STYLE, save
 
 Say = Callable[[str], None]
 
@@ -90,7 +85,9 @@ class Bench:
         text = "\n".join(head) + "\n" + "\n\n".join(grid.markdown() for grid in self.grids) + "\n"
         paths[1].write_text(text, encoding="utf-8")
         if self.panels:
-            paths.append(save(draw(self.panels, self.title), out / f"{self.name}.png"))
+            from colonnade_bench.drawing import drawn  # who measures on a bare machine draws elsewhere
+
+            paths.append(drawn(self.panels, self.title, out / f"{self.name}.png"))
         return paths
 
 
@@ -113,36 +110,6 @@ def kept(path: Path, question: Any, answer: Callable[[], Any] | None) -> Any:
     draft.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     draft.replace(path)
     return found["answer"]
-
-
-def draw(panels: Sequence[Panel], title: str) -> Figure:
-    """A figure with the panels side by side, three in a row."""
-    across = min(3, len(panels))
-    down = math.ceil(len(panels) / across)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(4.6 * across, 3.8 * down), layout="constrained")
-        figure.suptitle(title, fontsize=12, fontweight="bold")
-        for number, panel in enumerate(panels):
-            axes = figure.add_subplot(down, across, number + 1)
-            for k, (name, points) in enumerate(panel.lines.items()):
-                x, y = zip(*points, strict=True)
-                colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
-                axes.plot(x, y, label=name, markersize=4, linewidth=1.6, color=colour, marker=marker)
-            if panel.log:
-                _logarithmic(axes)
-            axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
-            axes.grid(visible=True, color="#d8d8d8", linewidth=0.8)
-            axes.legend(frameon=False, fontsize=8)
-    return figure
-
-
-def _logarithmic(axes: Axes) -> None:
-    """Make both axes logarithmic, with plain numbers, where there are few decades also at 2 and 5."""
-    axes.set(xscale="log", yscale="log")
-    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
 
 
 def growth_exponent(points: Sequence[tuple[float, float]]) -> float:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from colonnade.cli.bench import bench as command
 from colonnade.data.table import RawTable
+from colonnade.errors import JobError
 from colonnade.run.resolve import compose
 from colonnade_bench.common import Bench
 from colonnade_bench.czofo import case as czofo_case
@@ -21,6 +22,7 @@ from colonnade_bench.czofo.cases import CASES, cases_of
 from colonnade_bench.czofo.data import assigned, balanced, blocks
 from colonnade_bench.czofo.paper import FRAMEWORKS
 from colonnade_bench.czofo.slow import EXTENTS, pairs_of
+from colonnade_bench.czofo.slow import Asked as Slowed
 from colonnade_bench.czofo.slow_updates import Asked, Ended, row_of
 from colonnade_bench.czofo.steps import KINDS, MLP, NOISY, best, noisy_trials, trials
 from colonnade_bench.party_tables import prepared
@@ -143,7 +145,7 @@ def test_every_case_is_a_job_and_one_of_each_part_runs_between_processes(part: s
 @pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("part", sorted(EXTENTS))
 def test_every_run_with_a_slow_client_has_a_twin_without(part: str, quick: bool) -> None:
-    cases = pairs_of(part, quick=quick)
+    cases = pairs_of(part, Slowed(quick=quick))
     for case in cases:
         compose(job_of(case, 2 if part in ("a9a", "gmsc") else 10))
     assert len({case.slug for case in cases}) == len(cases)
@@ -156,7 +158,7 @@ def test_every_run_with_a_slow_client_has_a_twin_without(part: str, quick: bool)
 
 @pytest.mark.usefixtures("real_data")
 def test_accuracies_with_a_slow_client_are_compared_pair_by_pair(tmp_path: Path) -> None:
-    cases = pairs_of("a9a", quick=False)
+    cases = pairs_of("a9a", Slowed())
     accuracies = {"seed 0, all at 1": 85.0, "seed 0, one at 0.4": 84.5, "seed 1, all at 1": 85.0}
     cut = [case.shortened(1) for case in cases if case.name == "vafl, seed 0, one at 0.4"]
     for case in [*cases, *cut]:  # of the first framework one pair and a half; of vafl one run that was cut
@@ -172,6 +174,21 @@ def test_accuracies_with_a_slow_client_are_compared_pair_by_pair(tmp_path: Path)
         tmp_path / "czofo.md"
     ).read_text(encoding="utf-8")
     assert "vafl" not in (tmp_path / "czofo.md").read_text(encoding="utf-8")
+
+
+def test_runs_with_a_slow_client_have_as_many_epochs_and_seeds_as_are_asked_for() -> None:
+    usual, asked = pairs_of("gmsc", Slowed()), pairs_of("gmsc", Slowed(["vafl"], epochs=100, seeds=2))
+    assert [case.epochs for case in asked] == [100] * 4, "two seeds, without a slow client and with one"
+    assert {case.name for case in asked} < {case.name for case in usual}
+    assert not {case.slug for case in asked} & {case.slug for case in usual}, "records of their own"
+    assert {case.algorithm for case in pairs_of("mnist2", Slowed(["zoo-vfl"]))} == {"zoo-vfl"}
+
+
+def test_what_a_slow_client_cannot_be_asked_for_is_named(tmp_path: Path) -> None:
+    for words in (["--only", "slow:a9a:splitt"], ["--epochs", "3"], ["--only", "a9a", "--seeds", "3"]):
+        given = CliRunner().invoke(command, ["czofo", *words, "--out", str(tmp_path)])
+        assert isinstance(given.exception, JobError)
+        assert words[-2] in str(given.exception)
 
 
 def test_a_slow_clients_runs_are_beside_their_twins() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from colonnade.data.datasets import available
+from colonnade.errors import JobError
 from colonnade_bench.common import Bench, Grid, Panel, Say
 from colonnade_bench.czofo import paper
 from colonnade_bench.czofo.case import Case, Measurement, Record
@@ -18,7 +19,7 @@ from colonnade_bench.czofo.cases import cases_of
 from colonnade_bench.czofo.paper import FRAMEWORKS, REACHED, THRESHOLDS, Printed
 from colonnade_bench.czofo.privacy import privacy
 from colonnade_bench.czofo.records import Measure, records
-from colonnade_bench.czofo.slow import slow
+from colonnade_bench.czofo.slow import Asked, slow
 from colonnade_bench.czofo.time import times
 
 TITLES = {
@@ -60,8 +61,15 @@ def run(
     device: str = "cpu",
     processes: int = 1,
     seconds: float | None = None,
+    epochs: int | None = None,
+    seeds: int | None = None,
 ) -> list[Path]:
-    """Make the tables of all parts, or of some; cases that have a record are not run again."""
+    """Make the tables of all parts, or of some; cases that have a record are not run again.
+
+    Other epochs and seeds than usual are those of `slow`.
+    """
+    if (epochs or seeds) and {piece.partition(":")[0] for piece in only} != {"slow"}:
+        raise JobError("--epochs, --seeds: of czofo only runs with a slow client have these; add --only slow")
     bench = Bench("czofo", "VFL-CZOFO: split networks in few bytes", quick)
 
     def measure(cases: Sequence[Case]) -> Mapping[str, Record]:
@@ -74,7 +82,7 @@ def run(
         elif name == "privacy":
             privacy(bench, measure, say, quick=quick)
         elif name == "slow":
-            slow(bench, measure, out / "records", say, named, quick=quick)
+            slow(bench, measure, out / "records", say, Asked(named, epochs, seeds, quick))
         else:
             tables(bench, name, measure, say, named, quick=quick)
         bench.write(out)  # a full run takes long, and what is there can be read meanwhile

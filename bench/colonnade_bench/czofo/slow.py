@@ -3,7 +3,8 @@
 In one run of a pair all clients have the same speed, in the other one of them computes everything 1 / 0.4
 times as long, by work and not by waiting; it is another client for every seed. Both have one seed, which
 draws the order of rows, the directions and the first weights. Settings are those of the tables, with fewer
-epochs. Every run leaves a record, as all do; `slow:kept` makes the table of those that are there.
+epochs, or with as many as are asked for, which have records of their own. Every run leaves a record, as all
+do; `slow:kept` makes the table of those that are there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from colonnade.data.datasets import available
+from colonnade.errors import JobError
 from colonnade_bench.common import Bench, Grid, Say
 from colonnade_bench.czofo.case import Case, Record
 from colonnade_bench.czofo.cases import cases_of
@@ -31,10 +33,10 @@ class Extent(NamedTuple):
     seeds: int
 
 
-LINEAR = ("czofo", "czofo-ef", "vafl", "zoo-vfl")
+FRAMEWORKS = ("czofo", "czofo-ef", "vafl", "zoo-vfl")  # the asynchronous ones
 EXTENTS = {
-    "a9a": Extent(LINEAR, 20, 5),
-    "gmsc": Extent(LINEAR, 20, 15),  # about 4,200 test rows: single runs differ most here
+    "a9a": Extent(FRAMEWORKS, 20, 5),
+    "gmsc": Extent(FRAMEWORKS, 20, 15),  # about 4,200 test rows: single runs differ most here
     "mnist2": Extent(("czofo",), 5, 4),
     "mnist4": Extent(("czofo",), 5, 4),
     "mnist8": Extent(("czofo",), 3, 4),
@@ -43,41 +45,69 @@ EXTENTS = {
 QUICK = ("a9a",)
 
 
-def pairs_of(part: str, named: Sequence[str] = (), *, quick: bool) -> list[Case]:
-    """The runs of a part, a pair for every seed and framework; first those of the first seed.
+class Asked(NamedTuple):
+    """What was asked for: parts and frameworks by name, or `kept`, and other epochs and seeds than usual."""
 
-    Of the frameworks all, or those that are named.
-    """
-    extent = EXTENTS[part]
-    known = {case.name: case for case in cases_of(part, quick=quick)}
-    chosen = tuple(name for name in extent.frameworks if name in named) or extent.frameworks
-    chosen = chosen[:1] if quick else chosen
-    return [
-        _between(known[name], 1 if quick else extent.epochs, seed, speed)
-        for seed, name, speed in product(range(1 if quick else extent.seeds), chosen, (1.0, SPEED))
+    named: Sequence[str] = ()
+    epochs: int | None = None
+    seeds: int | None = None
+    quick: bool = False
+
+    def check(self) -> None:
+        """Refuse a name that is neither a part nor a framework, which would be left out in silence."""
+        for name in self.named:
+            if name not in (*EXTENTS, *FRAMEWORKS, "kept"):
+                known = ", ".join([*EXTENTS, *FRAMEWORKS])
+                raise JobError(f"--only: slow has no {name!r}; it has {known}, and kept")
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """The parts that are named, or all."""
+        return [part for part in EXTENTS if part in self.named] or (QUICK if self.quick else tuple(EXTENTS))
+
+    def extent(self, part: str) -> Extent:
+        """How long and how often a part is run."""
+        usual = EXTENTS[part]
+        chosen = tuple(name for name in FRAMEWORKS if name in self.named) or usual.frameworks
+        if self.quick:
+            usual, chosen = usual._replace(epochs=1, seeds=1), chosen[:1]
+        return Extent(chosen, self.epochs or usual.epochs, self.seeds or usual.seeds)
+
+
+def pairs_of(part: str, asked: Asked) -> list[Case]:
+    """The runs of a part, a pair for every seed and framework; first those of the first seed."""
+    extent = asked.extent(part)
+    known = {case.name: case for case in cases_of(part, quick=asked.quick)}
+    pairs = [
+        _between(known[name], extent.epochs, seed, speed)
+        for seed, name, speed in product(range(extent.seeds), extent.frameworks, (1.0, SPEED))
     ]
+    if asked.epochs is None:
+        return pairs
+    # a record's file is named by its part, so that runs of another length leave the usual ones as they are
+    return [msgspec.structs.replace(case, part=f"{case.part}, {asked.epochs} epochs") for case in pairs]
 
 
 def _between(case: Case, epochs: int, seed: int, speed: float) -> Case:
     """The same case between processes, one client at this speed."""
-    train = {**case.train, "epochs": epochs, "evaluate_every": 1.0}
+    # a long run need not be measured more often than a short one
+    train = {**case.train, "epochs": epochs, "evaluate_every": max(1.0, epochs / 20)}
     name = f"{case.name}, seed {seed}, {'all at 1' if speed == 1 else f'one at {speed:g}'}"
     return msgspec.structs.replace(
         case, part=f"slow {case.part}", name=name, world="network", train=train, seed=seed, speed=speed
     )
 
 
-def slow(
-    bench: Bench, measure: Measure, folder: Path, say: Say, named: Sequence[str], *, quick: bool
-) -> None:
+def slow(bench: Bench, measure: Measure, folder: Path, say: Say, asked: Asked) -> None:
     """Add the table: of all parts and frameworks, of those named, or with `kept` of what has a record."""
+    asked.check()
     rows = []
-    for part in [part for part in EXTENTS if part in named] or (QUICK if quick else EXTENTS):
-        cases = pairs_of(part, named, quick=quick)
+    for part in asked.parts:
+        cases = pairs_of(part, asked)
         if not available(cases[0].dataset):
             say(f"{cases[0].dataset} is not on this machine, left out")
             continue
-        made = {} if "kept" in named else measure(cases)
+        made = {} if "kept" in asked.named else measure(cases)
         found = made or {case.name: there for case in cases if (there := record_of(case, folder))}
         rows += _rows(part, cases, found)
     heads = ["part", "framework", "clients", "epochs", "seeds", *HEADS, f"within {LIMIT}"]

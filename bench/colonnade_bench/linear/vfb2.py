@@ -34,7 +34,7 @@ PARTS = {
 }
 LAST = ("lossless:kept", "slow:kept")
 # of one core, by processor time; the fits of `against` are timed by the clock
-MINUTES = {"calibration": 0.1, "straggling": 5, "speedup": 2, "curves": 6, "convergence": 3, "lossless": 37}
+MINUTES = {"calibration": 0.1, "straggling": 5, "speedup": 2, "curves": 6, "convergence": 3, "lossless": 33}
 FORWARDS = ("free", "charged")
 
 

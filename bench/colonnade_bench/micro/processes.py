@@ -89,7 +89,7 @@ class Split:
 
     def run(self, algorithm: str, world: str, parties: int, net: Row) -> Finished:
         """Train on the columns, cut among so many parties."""
-        data = tables(parties, parties if self.pulls else min(parties, 2), self.rows, self.columns)
+        data = tables(parties, range(parties if self.pulls else min(parties, 2)), self.rows, self.columns)
         return finished(algorithm, world, data, self.train(algorithm, world), net)
 
     def calls(self, algorithm: str, parties: int) -> int:
@@ -158,7 +158,7 @@ def _value_seconds(rows: int, columns: int, batch: int) -> float:
 @cache
 def program_seconds(algorithm: str, parties: int, batch: int, *, all_hold: bool) -> float:
     """Seconds that a round takes a party beside numbers and messages: masks, bookkeeping, theta."""
-    data = tables(parties, parties if all_hold else 1, rows=4 * batch, columns=parties)
+    data = tables(parties, range(parties if all_hold else 1), rows=4 * batch, columns=parties)
     train = {"batch": batch, "epochs": 50, "reshuffle": False}
     runs = [trained(algorithm, "local", data, train, {}) for _ in range(3)]
     return min(map(seconds, runs)) / (50 * 4 * parties)

@@ -5,8 +5,9 @@
                                                [--algorithms vfb2-svrg] [--counts 1 2 4] [--choices 1]
 
 Parts:
-- rounds: 4 parties, 3 of them dominators, one dominator (or the passive party) at speed 0.2: time for the
-  same rounds beside the synchronous twin's, every dominator's share of the launches, and the delays;
+- rounds: 4 parties, one at speed 0.2: a dominator of three; the same party without its label, so that the
+  other two launch alone; or the passive one beside three dominators. Time for the same rounds beside the
+  synchronous twin's, every dominator's share of the launches, and the delays;
 - target: time to a sub-optimality of 1e-3, 8 parties, one at 0.4, either a dominator or a passive one;
 - schedules: the same on the virtual clock, by what is in flight, also with nobody slow and one at 0.2;
 - algorithms: VFB2, AsySQN, AsyREVEL and VFL-CZOFO: how much longer a run takes with a party at 0.4;
@@ -73,8 +74,8 @@ def network(effort: Effort, speeds: Sequence[float], **more: Any) -> Row:
     }
 
 
-def tables(parties: int, active: int, rows: int = 3840, columns: int = 64) -> Tables:
-    """Random columns, cut among so many parties, and a label that depends on all."""
+def tables(parties: int, active: Sequence[int], rows: int = 3840, columns: int = 64) -> Tables:
+    """Random columns, cut among so many parties, and a label that depends on all, held by the active ones."""
     rng = np.random.default_rng(7)
     X = rng.standard_normal((rows, columns))
     y = np.where(X @ rng.standard_normal(columns) + rng.standard_normal(rows) >= 0, 1.0, -1.0)
@@ -82,11 +83,11 @@ def tables(parties: int, active: int, rows: int = 3840, columns: int = 64) -> Ta
     cuts = np.array_split(np.arange(columns), parties)
     train = {
         name: Table(
-            name, tuple(f"c{j}" for j in own), np.ascontiguousarray(X[:, own]), y if k < active else None
+            name, tuple(f"c{j}" for j in own), np.ascontiguousarray(X[:, own]), y if k in active else None
         )
         for k, (name, own) in enumerate(zip(names, cuts, strict=True))
     }
-    return Tables("random", train, None, tuple(names[:active]))
+    return Tables("random", train, None, tuple(names[k] for k in active))
 
 
 def trained(algorithm: str, world: str, data: Tables, train: Row, net: Row, **sections: Any) -> Result:
@@ -128,17 +129,26 @@ IN_FLIGHT: tuple[tuple[bool, Row], ...] = (
     (True, {"ahead": 6, "stale": 0}),
     (True, {"ahead": 24, "stale": 0}),
     (True, {"max_delay": 300}),
+    (True, {"max_delay": 600}),
     (False, {}),
     (False, {"ahead": 24}),
 )
 
 
+# which party is slow, and who holds the label
+PLACES: dict[str, tuple[int, tuple[int, ...]]] = {
+    "dominator": (1, (0, 1, 2)),
+    "the same, passive": (1, (0, 2)),
+    "another, passive": (3, (0, 1, 2)),
+}
+
+
 def rounds(effort: Effort) -> Iterator[Row]:
     """Time for the same rounds, asynchronous over synchronous, with one slow party of four."""
     train = {"batch": 64, "epochs": effort.epochs}
-    for world, (who, slow) in product(effort.worlds, {"dominator": 1, "passive": 3}.items()):
+    for world, (who, (slow, active)) in product(effort.worlds, PLACES.items()):
         speeds = [0.2 if k == slow else 1.0 for k in range(4)]
-        data = tables(4, 3)
+        data = tables(4, active)
         sync = trained("vfb-sgd", world, data, train, network(effort, speeds))
         for join, choice in IN_FLIGHT[: effort.choices]:
             found = trained("vfb2-sgd", world, data, {**train, **choice}, network(effort, speeds, join=join))
@@ -245,7 +255,7 @@ def algorithms(effort: Effort) -> Iterator[Row]:
     """How much longer runs of each paper's algorithm take with one of four parties at 0.4."""
     for world, (name, pair) in product(effort.worlds, PAIRS.items()):
         for algorithm, kind in zip(pair, ("asynchronous", "synchronous"), strict=True):
-            data = tables(4, 1 if name in ("AsyREVEL", "VFL-CZOFO") else 3, rows=1920)
+            data = tables(4, range(1 if name in ("AsyREVEL", "VFL-CZOFO") else 3), rows=1920)
             train: Row = {"batch": 64, "epochs": effort.epochs}
             if name == "AsySQN":
                 train |= {"labels_at": 4}
@@ -272,7 +282,7 @@ def parties(effort: Effort) -> Iterator[Row]:
             if world == "network" and q > (os.cpu_count() or 1):
                 continue
             share = replace(effort, work_ms=effort.work_ms * 4 / q)
-            data = tables(q, min(q, 2))
+            data = tables(q, range(min(q, 2)))
             result = trained(
                 algorithm, world, data, {"batch": 64, "epochs": effort.epochs}, network(share, [1.0] * q)
             )

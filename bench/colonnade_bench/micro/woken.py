@@ -37,7 +37,7 @@ def round_us(nap: float, repeats: int) -> float:
             "secure": {"labels": "clear"},
         }
     )
-    data = tables(2, 1, rows=4 * BATCH, columns=2)
+    data = tables(2, [0], rows=4 * BATCH, columns=2)
     slept = 0
 
     def sleep(to: str, frame: bytes) -> None:

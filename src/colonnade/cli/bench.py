@@ -45,7 +45,8 @@ BENCHES = {
 @click.option("--minutes", type=click.FloatRange(0.1), help="How long it goes on (soak).")
 @click.option("--rows", type=click.IntRange(1), help="So many rows (large).")
 @click.option("--columns", type=click.IntRange(1), help="So many columns (large).")
-@click.option("--seeds", type=click.IntRange(1), help="So many seeds of simulated faults (faults).")
+@click.option("--seeds", type=click.IntRange(1), help="So many seeds (faults; czofo's slow clients).")
+@click.option("--epochs", type=click.IntRange(1), help="Epochs of a run (czofo's slow clients).")
 @click.option("--kill", type=click.IntRange(1), help="So many kills of every conversation (faults).")
 @JSON
 def bench(
