@@ -84,4 +84,4 @@ def test_masks_are_the_words_of_all_streams_in_whatever_order_they_are_asked_for
     for number, size in asked:
         tag = tag_of(Topic.TUNE, number)
         first, second, third = (stream.words(tag, size) for stream in streams)
-        assert np.array_equal(masks.of(tag, size), first + second - third)
+        assert np.array_equal(masks.of(tag, size)[:size], first + second - third)
