@@ -150,6 +150,8 @@ class Preparation:
         """Any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held here."""
         if self.woe:
             raw = weigh_columns(raw, self.woe)
+        else:
+            self._refuse_other_kinds(raw)
         if raw.columns != self.needed:
             raw = raw.select(self.needed)
         # the training file decides whether columns are sparse; a test file may be emptier or fuller
@@ -164,6 +166,20 @@ class Preparation:
         elif self.categories or self.gaps or self.intercept:
             X = self._assemble(raw, X)
         return Table(raw.name, self.outputs, X, y, raw.ids)
+
+    def _refuse_other_kinds(self, raw: RawTable) -> None:
+        """Refuse numbers where training had dates, and dates where it had numbers."""
+        found = raw.reading.dates
+        for c in self.numbers.names:
+            if (c in self.dates) == (c in found) or c not in raw.columns:
+                continue
+            values = raw.column(c)
+            if values.dtype == object or np.isnan(values).all():
+                continue  # text is read as the dates of training were
+            what, before = ("dates", "numbers") if c in found else ("numbers", "dates")
+            raise DataError(
+                f"{raw.name}: column '{c}' has {what}, and training had {before} there; write them alike"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain lists, numbers and text, for JSON."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from colonnade.arrays import Floats, Matrix
-from colonnade.data.recognise import days_of, number_of
+from colonnade.data.dates import days_of
+from colonnade.data.recognise import number_of
 from colonnade.data.table import RawTable, first_place, int32_indices, stored_values
 from colonnade.errors import DataError
 
