@@ -18,7 +18,6 @@ from colonnade.data.recognise import numbers_of
 from colonnade.data.scaling import Scale, Tails
 from colonnade.data.suspects import counts_rows, like_ids, like_labels
 from colonnade.data.table import RawTable, count, some
-from colonnade.errors import DataError
 
 
 @dataclass
@@ -50,14 +49,11 @@ def learn(
     _sort_out(found, raw, categorical, missing, rare)
     numbers = _learn_numbers(found, raw, scale, tails, missing)
     drop = scale == "auto"
-    kept = set(found.categories) | set(found.gaps if missing == "auto" else ()) | set(numbers.names)
-    if raw.columns and not kept - found.constant:
-        raise DataError(
-            f"{raw.name}: every column ({some(raw.columns, 4)}) is constant in the training rows or nothing "
-            "but ids; this party has nothing to learn from, give it other columns"
-        )
     if drop:
         found.categories = {c: v for c, v in found.categories.items() if c not in found.constant}
+    marked = found.gaps if missing == "auto" else {}
+    if raw.columns and not (numbers.names or found.categories or marked):
+        numbers = _column_of_zeros(found, raw, numbers)
     return Preparation(
         columns=raw.columns,
         missing=missing,
@@ -153,6 +149,16 @@ def _learn_numbers(
         *(_plain(part, keep) for part in (fill, shift, divisor)),
         *(_plain(part, keep) for part in (low, high, bend) if len(part)),
     )
+
+
+def _column_of_zeros(found: _Findings, raw: RawTable, numbers: Numbers) -> Numbers:
+    """Keep the first column as zeros where nothing is left: every party takes part in every sum."""
+    first = raw.columns[0]
+    found.constant.add(first)
+    if raw.sparse:
+        return Numbers((first,), (0.0,), (0.0,), (1.0,))
+    found.categories[first] = (OTHER,)
+    return numbers
 
 
 def _plain(values: Floats, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[float, ...]:

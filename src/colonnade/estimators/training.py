@@ -13,6 +13,7 @@ from colonnade.data.assign import as_they_are
 from colonnade.data.described import with_parties
 from colonnade.data.parties import Parties
 from colonnade.data.party_data import PartyData, Prepared, Recipe
+from colonnade.data.prepare import refuse_nothing
 from colonnade.data.table import Table
 from colonnade.estimators.fitted import Fitted
 from colonnade.estimators.models import Chosen, built, model_of
@@ -77,6 +78,7 @@ def _prepared(composition: Composition, data: Labelled, recipe: Recipe) -> dict[
         if composition.has("takes-gaps") and as_they_are(recipe.scale, recipe.missing):
             own = own.with_gaps()
         prepared[party] = PartyData(party, raw, None, own).prepare()
+    refuse_nothing(each.preparation for each in prepared.values())
     return prepared
 
 

@@ -17,6 +17,7 @@ from colonnade.data.assign import Assigned, assign, label_holders
 from colonnade.data.described import described
 from colonnade.data.labels import Labels, check_labels
 from colonnade.data.party_data import PartyData
+from colonnade.data.prepare import refuse_nothing
 from colonnade.data.table import Table, as_numbers
 from colonnade.errors import DataError, JobError
 from colonnade.job import MEMORY, Job, memory_of
@@ -270,6 +271,7 @@ def _test_scores(order: Launch, shares: dict[str, Share]) -> TestScores | None:
 def compare(order: Launch) -> Pooled:
     """Train the same model on pooled columns. No party takes part in it."""
     prepared = {party: data.prepare() for party, data in order.data.items()}
+    refuse_nothing(each.preparation for each in prepared.values())
     test = {party: each.test for party, each in prepared.items() if each.test is not None}
     given = {party: each.own for party, each in order.models.items() if each.own is not None}
     head = next((each.head for each in order.models.values() if each.head is not None), None)
