@@ -133,6 +133,10 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written(bank(born=["01/02/2020", "03/04/2021"] * (ROWS // 2)))},
         "day and month cannot be told apart",
     ),
+    "ambiguous dates that all differ": (
+        lambda: {"bank.csv": written(bank(born=[f"{k % 12 + 1}/{k // 12 + 1}/2020" for k in range(ROWS)]))},
+        "column 'born' is left out: as text it has 96 different values",
+    ),
     "text labels": (
         lambda: {"bank.csv": written(bank(y=["yes" if v else "no" for v in LABEL]))},
         "yes is positive, no is not",
@@ -159,7 +163,8 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
     ),
     "names": (
         lambda: {"bank.csv": written(bank(name=[f"Ada {k}" for k in range(ROWS)]))},
-        "different texts in 96 rows",
+        "has 96 different texts in 96 rows, like an id or free text: it is left out; to keep it as "
+        'categories say categorical = ["name"]',
     ),
     "row numbers": (lambda: {"bank.csv": written(bank(number=list(range(ROWS))))}, "like an id or an index"),
     "row numbers without a name": (

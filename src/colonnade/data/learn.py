@@ -18,6 +18,7 @@ from colonnade.data.recognise import numbers_of
 from colonnade.data.scaling import Scale, Tails
 from colonnade.data.suspects import counts_rows, like_ids, like_labels
 from colonnade.data.table import RawTable, count, some
+from colonnade.job.writing import text
 
 
 @dataclass
@@ -211,14 +212,20 @@ def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: M
 
 def _warnings(found: _Findings, raw: RawTable) -> list[str]:
     """What the owner should look at."""
-    left_out = [
-        f"column '{c}' has {different:,} different texts in {raw.rows:,} rows, like an id or free text; "
-        "it is left out"
-        for c, different in found.ids.items()
-        if not any(text.startswith(f"column '{c}'") for text in raw.reading.warned)  # it was told why
-    ]
+    left_out = [_left_out(c, different, raw) for c, different in found.ids.items()]
     numbers = [c for c in found.numbers if c not in found.constant]
     return [*left_out, *like_ids(raw, numbers), *like_labels(raw, numbers, found.categories)]
+
+
+def _left_out(column: str, different: int, raw: RawTable) -> str:
+    """Why a text column is left out, and how to keep it."""
+    named = f"column '{column}'"
+    if any(said.startswith(named) for said in raw.reading.warned):  # it was told why it is text
+        return f"{named} is left out: as text it has {different:,} different values"
+    return (
+        f"{named} has {different:,} different texts in {raw.rows:,} rows, like an id or free text: it is "
+        f"left out; to keep it as categories say categorical = [{text(column)}]"
+    )
 
 
 def _counted(columns: dict[str, int]) -> str:
