@@ -222,6 +222,10 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "unknown")))},
         "in 12 rows, 'unknown', which was taken as a gap",
     ),
+    "points of other programs": (
+        lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "."), visits2=gaps(list(VISITS), "--")))},
+        "filled with the mean and marked",
+    ),
     "errors of spreadsheets": (
         lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "#DIV/0!")))},
         "filled with the mean and marked",
@@ -267,6 +271,15 @@ def test_a_messy_file_trains_and_what_was_done_is_told(kind: str, tmp_path: Path
     assert result.data.task == "binary"
     assert result.metrics["test_accuracy"] > 0.6
     assert result.data.rows["train"] + result.data.rows["test"] >= 90
+
+
+def test_a_word_that_only_test_rows_have_makes_a_column_of_numbers_text_everywhere(tmp_path: Path) -> None:
+    """What a column is shows in all rows of a file, not in those that chance chose for training."""
+    for row in range(0, ROWS, 9):
+        rooms: list[Any] = [k % 5 for k in range(ROWS)]
+        rooms[row] = ">5"
+        result = run(tmp_path, {"bank.csv": written(bank(rooms=rooms))} | SHOP)
+        assert "column 'rooms' is taken as text" in said(result)
 
 
 def test_odd_labels_are_pointed_out(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_wide_one_hot_is_sparse(kinds: int, sparse: bool) -> None:
 
 def test_text_in_a_number_column_names_column_row_and_fix() -> None:
     raw = mixed(income=["1.5", "", "a lot"], age=[1.0, 2.0, 3.0])
-    fitted = Preparation.fit(mixed(income=["1.5", "2"], age=[1.0, 2.0]), missing="zero")
+    fitted = Preparation.fit(mixed(income=[1.5, 2.0], age=[1.0, 2.0]), missing="zero")
     with pytest.raises(DataError, match=r"bank.csv: column 'income', row 3 holds 'a lot'.*correct it"):
         fitted.transform(raw)
     with pytest.raises(

@@ -14,7 +14,6 @@ from colonnade.arrays import Floats, Matrix
 from colonnade.data import scaling
 from colonnade.data.categories import MISSING, OTHER, Counted
 from colonnade.data.prepare import Missing, Numbers, Preparation, Rare, refuse_gaps, refuse_missing
-from colonnade.data.recognise import numbers_of
 from colonnade.data.scaling import Scale, Tails
 from colonnade.data.suspects import counts_rows, like_ids, like_labels
 from colonnade.data.table import RawTable, count, some
@@ -94,9 +93,7 @@ def _sort_out(
     for c in raw.columns:
         plain = raw.sparse or not (c in categorical or c == "" or isinstance(raw.values, tuple))
         values = None if plain else raw.column(c)
-        if values is None or (
-            c not in categorical and (values.dtype != object or numbers_of(values) is not None)
-        ):
+        if values is None or (c not in categorical and values.dtype != object):
             if c == "" and values is not None and counts_rows(values):  # what tables are saved with
                 found.index = True
             else:
