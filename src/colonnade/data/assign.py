@@ -51,6 +51,7 @@ class Assigned:
     guessed: bool = False  # what the labels are, nobody said
     helper: str | None = None  # may hold no columns
     large: bool = False  # columns lie prepared in files, since they do not fit the memory
+    chosen: str | None = None  # what was found out by trying, in words
 
     def __post_init__(self) -> None:
         widths = {party: data.columns for party, data in self.parties.items()}

@@ -126,7 +126,9 @@ def _learn_numbers(
         refuse_gaps(raw, names, X)
     found.gaps = _gaps(X, names) if missing in ("auto", "keep") else {}
     low = high = bend = np.zeros(0)
-    if scale == "auto" and not isinstance(X, csr_array):
+    if scale == "auto" and tails == "keep" and not isinstance(X, csr_array):
+        low, high = scaling.far(X)
+    elif scale == "auto" and not isinstance(X, csr_array):
         low, high, apart = scaling.caps(X, scaling.BENT_TAIL if tails == "bend" else scaling.TAIL)
         bend = apart if tails == "bend" else bend
         beyond = scaling.outliers(X, low, high)

@@ -16,6 +16,7 @@ from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.data.assign import Assigned, assign, label_holders
 from colonnade.data.described import described
 from colonnade.data.labels import Labels, check_labels
+from colonnade.data.outliers import choose, with_tails
 from colonnade.data.party_data import PartyData
 from colonnade.data.prepare import refuse_nothing
 from colonnade.data.table import Table, as_numbers
@@ -92,7 +93,7 @@ def federate(
     """
     composition = job if isinstance(job, Composition) else compose(job)
     tell("reading the data")
-    source, order = prepare(composition)
+    source, order = prepare(composition, tell)
     order = replace(order, progress=progress, out=out, timeline=timeline, resume=resume)
     return conclude(composition.job, source, order, tell)
 
@@ -115,9 +116,30 @@ def read(composition: Composition) -> Assigned:
     )
 
 
-def prepare(composition: Composition) -> tuple[Source, Launch]:
+def read_and_choose(composition: Composition, tell: Callable[[str], None] = lambda words: None) -> Assigned:
+    """Read a job's files; what becomes of outliers is chosen on training rows, where that is cheap."""
+    assigned = read(composition)
+    if assigned.large or not composition.tries_tails:
+        return assigned
+    job = msgspec.structs.replace(
+        composition.job, compare=False, train=msgspec.structs.replace(composition.job.train, target=None)
+    )
+
+    def error(parties: Mapping[str, PartyData]) -> float:
+        held_back = replace(assigned, parties=dict(parties))
+        return conclude(job, *order_of(replace(composition, job=job), held_back)).result.metrics["rmse"]
+
+    found = choose(assigned.parties, error, job.seed, tell)
+    if found is None:
+        return assigned
+    return replace(assigned, parties=with_tails(assigned.parties, found.tails), chosen=found.said())
+
+
+def prepare(
+    composition: Composition, tell: Callable[[str], None] = lambda words: None
+) -> tuple[Source, Launch]:
     """Read a job's files; returns what is known of them and the run to launch."""
-    return order_of(composition, read(composition))
+    return order_of(composition, read_and_choose(composition, tell))
 
 
 def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Launch]:
