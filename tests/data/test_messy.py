@@ -226,6 +226,16 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "."), visits2=gaps(list(VISITS), "--")))},
         "filled with the mean and marked",
     ),
+    "units behind exponents": (
+        lambda: {"bank.csv": written(bank(income=[f"{v:.2e} kg" for v in INCOME]))},
+        "'income': kg was taken off",
+    ),
+    "words in several cases": (
+        lambda: {
+            "bank.csv": written(bank(town=[t.upper() if k % 9 == 1 else t for k, t in enumerate(TOWN)]))
+        },
+        "column 'town' has values that differ in case alone (KÖLN, Köln, ",
+    ),
     "errors of spreadsheets": (
         lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "#DIV/0!")))},
         "filled with the mean and marked",

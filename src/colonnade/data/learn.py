@@ -15,7 +15,7 @@ from colonnade.data import scaling
 from colonnade.data.categories import MISSING, OTHER, Counted
 from colonnade.data.prepare import Missing, Numbers, Preparation, Rare, refuse_gaps, refuse_missing
 from colonnade.data.scaling import Scale, Tails
-from colonnade.data.suspects import counts_rows, like_ids, like_labels
+from colonnade.data.suspects import counts_rows, like_ids, like_labels, odd_spellings
 from colonnade.data.table import RawTable, count, some
 from colonnade.job.writing import text
 
@@ -213,7 +213,12 @@ def _warnings(found: _Findings, raw: RawTable) -> list[str]:
     """What the owner should look at."""
     left_out = [_left_out(c, different, raw) for c, different in found.ids.items()]
     numbers = [c for c in found.numbers if c not in found.constant]
-    return [*left_out, *like_ids(raw, numbers), *like_labels(raw, numbers, found.categories)]
+    return [
+        *left_out,
+        *odd_spellings(found.categories),
+        *like_ids(raw, numbers),
+        *like_labels(raw, numbers, found.categories),
+    ]
 
 
 def _left_out(column: str, different: int, raw: RawTable) -> str:
