@@ -154,6 +154,8 @@ def _column_problems(preparation: Preparation, raw: RawTable, name: str) -> Iter
         what = f"column '{name}' is empty in {count(int(gaps.sum()), 'row')}, first in row {row}"
         yield Problem(raw.name, f"{what}, and training had no gaps", int(gaps.sum()))
     if name in preparation.categories:
+        if name in preparation.constant:
+            return  # whatever it holds, it adds nothing
         strange = (category_codes(column, preparation.categories[name]) < 0) & ~gaps
         if strange.any():
             what = (
