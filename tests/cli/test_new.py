@@ -132,6 +132,16 @@ def test_ids_of_other_names_and_other_looks_are_joined_and_scored() -> None:
     assert len(Path("scores.csv").read_text().splitlines()) == 51
 
 
+def test_ids_of_other_names_that_differ_in_case_or_zeros_are_found() -> None:
+    Path("one.csv").write_text("key,x,y\n" + "".join(f"C-{k:03},{k % 7},{k % 2}\n" for k in range(60)))
+    Path("two.csv").write_text("who,z\n" + "".join(f"c-{k:03},{k % 5}\n" for k in range(60)))
+    done = colonnade("new", "one.csv", "two.csv", "--label", "y")
+    assert done.exit_code == 2
+    assert "by their values it may be --id key --id who" in done.stderr
+    made = colonnade("new", "one.csv", "two.csv", "--label", "y", "--id", "key", "--id", "who")
+    assert 'ids:     60 are in all files with keys = [{ case = "lower" }]' in made.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -169,6 +169,17 @@ def test_all_that_is_wrong_with_new_rows_is_said_at_once() -> None:
         assert words in done.stderr
 
 
+def test_a_party_that_teaches_nothing_is_scored_without_a_word_about_its_values() -> None:
+    same = [f"c{k:03},DE" for k in range(120)]
+    Path("shop.csv").write_text("\n".join(["customer,country", *same]) + "\n")
+    trained("linear")
+    Path("few.csv").write_text("customer,country\nc001,FR\n")
+    done = colonnade("predict", "out", "--file", "bank=bank.csv", "--file", "shop=few.csv", "--out", "s.csv")
+    assert done.exit_code == 0, done.stderr
+    assert "unknown to training" not in done.stderr
+    assert "s.csv: 1 row scored" in done.stderr
+
+
 def test_values_unknown_to_training_are_counted_and_rows_of_one_file_only_left_out() -> None:
     trained("linear")
     Path("few.csv").write_text("customer,visits,city\nc001,0.5,Rome\nc002,1,Ulm\nx,1,Ulm\n")

@@ -97,6 +97,12 @@ def test_a_count_that_training_did_not_have_may_be_a_number_to_predict() -> None
         labels.transform(np.array([38.0]))
 
 
+@pytest.mark.parametrize(("positive", "coded"), [("TRUE", [1.0, -1.0]), ("false", [-1.0, 1.0])])
+def test_truth_is_known_by_its_word_though_it_is_read_as_a_number(positive: str, coded: list[float]) -> None:
+    labels = Labels.fit(np.array([1.0, 0.0]), "binary", positive=[positive])
+    assert labels.transform(np.array([1.0, 0.0])).tolist() == coded
+
+
 def test_codes_of_categories() -> None:
     values = np.array(["b ", "a", "", "zz", "a"], dtype=object)
     assert category_names(values) == ("a", "b", "zz")

@@ -133,6 +133,10 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written(bank(born=["01/02/2020", "03/04/2021"] * (ROWS // 2)))},
         "day and month cannot be told apart",
     ),
+    "ambiguous dates that all differ": (
+        lambda: {"bank.csv": written(bank(born=[f"{k % 12 + 1}/{k // 12 + 1}/2020" for k in range(ROWS)]))},
+        "column 'born' is left out: as text it has 96 different values",
+    ),
     "text labels": (
         lambda: {"bank.csv": written(bank(y=["yes" if v else "no" for v in LABEL]))},
         "yes is positive, no is not",
@@ -159,7 +163,8 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
     ),
     "names": (
         lambda: {"bank.csv": written(bank(name=[f"Ada {k}" for k in range(ROWS)]))},
-        "different texts in 96 rows",
+        "has 96 different texts in 96 rows, like an id or free text: it is left out; to keep it as "
+        'categories say categorical = ["name"]',
     ),
     "row numbers": (lambda: {"bank.csv": written(bank(number=list(range(ROWS))))}, "like an id or an index"),
     "row numbers without a name": (
@@ -217,6 +222,20 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "unknown")))},
         "in 12 rows, 'unknown', which was taken as a gap",
     ),
+    "points of other programs": (
+        lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "."), visits2=gaps(list(VISITS), "--")))},
+        "filled with the mean and marked",
+    ),
+    "units behind exponents": (
+        lambda: {"bank.csv": written(bank(income=[f"{v:.2e} kg" for v in INCOME]))},
+        "'income': kg was taken off",
+    ),
+    "words in several cases": (
+        lambda: {
+            "bank.csv": written(bank(town=[t.upper() if k % 9 == 1 else t for k, t in enumerate(TOWN)]))
+        },
+        "column 'town' has values that differ in case alone (KÖLN, Köln, ",
+    ),
     "errors of spreadsheets": (
         lambda: {"bank.csv": written(bank(income=gaps(list(INCOME), "#DIV/0!")))},
         "filled with the mean and marked",
@@ -262,6 +281,15 @@ def test_a_messy_file_trains_and_what_was_done_is_told(kind: str, tmp_path: Path
     assert result.data.task == "binary"
     assert result.metrics["test_accuracy"] > 0.6
     assert result.data.rows["train"] + result.data.rows["test"] >= 90
+
+
+def test_a_word_that_only_test_rows_have_makes_a_column_of_numbers_text_everywhere(tmp_path: Path) -> None:
+    """What a column is shows in all rows of a file, not in those that chance chose for training."""
+    for row in range(0, ROWS, 9):
+        rooms: list[Any] = [k % 5 for k in range(ROWS)]
+        rooms[row] = ">5"
+        result = run(tmp_path, {"bank.csv": written(bank(rooms=rooms))} | SHOP)
+        assert "column 'rooms' is taken as text" in said(result)
 
 
 def test_odd_labels_are_pointed_out(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_wide_one_hot_is_sparse(kinds: int, sparse: bool) -> None:
 
 def test_text_in_a_number_column_names_column_row_and_fix() -> None:
     raw = mixed(income=["1.5", "", "a lot"], age=[1.0, 2.0, 3.0])
-    fitted = Preparation.fit(mixed(income=["1.5", "2"], age=[1.0, 2.0]), missing="zero")
+    fitted = Preparation.fit(mixed(income=[1.5, 2.0], age=[1.0, 2.0]), missing="zero")
     with pytest.raises(DataError, match=r"bank.csv: column 'income', row 3 holds 'a lot'.*correct it"):
         fitted.transform(raw)
     with pytest.raises(
@@ -219,8 +219,24 @@ def test_constant_columns_are_named_and_become_zero(scale: Any) -> None:
     assert prepared.columns == ("a", "town=Ulm", "b")
     assert not prepared.X[:, :2].any()
     assert prepared.X[1, 2] > 0
-    with pytest.raises(DataError, match=r"every column \(a, town\) is constant"):
-        Preparation.fit(train.select(["a", "town"]), scale=scale, categorical=["town"])
+    assert prep.teaches
+    alone = Preparation.fit(train.select(["a", "town"]), scale=scale, categorical=["town"])
+    assert not alone.teaches
+    assert "every column (a, town) is constant" in alone.warnings[-1]
+
+
+@pytest.mark.parametrize("missing", ["auto", "mean", "keep"])
+@pytest.mark.parametrize("kind", ["number", "text", "sparse"])
+def test_columns_that_teach_nothing_are_one_column_of_zeros(kind: str, missing: Any) -> None:
+    raw = {
+        "number": mixed(a=[7.0] * 30, b=[8.0] * 30),
+        "text": mixed(name=[f"Ada {k}" for k in range(30)], land=["de"] * 30),
+        "sparse": table(csr_array(np.full((30, 2), 3.0))),
+    }[kind]
+    prep = Preparation.fit(raw, missing=missing)
+    assert not full(prep.transform(raw).X).any()
+    assert len(prep.outputs) == 1
+    assert not Preparation.from_dict(prep.to_dict()).teaches
 
 
 @pytest.mark.parametrize("scale", ["none", "minmax", "maxabs"])

@@ -245,6 +245,50 @@ def test_numbers_of_new_rows_mean_what_they_meant_in_training(tmp_path: Path) ->
     assert one == pytest.approx(other, abs=1e-9)
 
 
+def test_a_party_whose_columns_teach_nothing_takes_part_and_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    consortium = lay_out(tmp_path)
+    customers = tmp_path / "shop" / "customers.csv"
+    customers.write_text("\n".join(["id,visits", *(f"{one},3" for one in ids_of(customers, "id"))]) + "\n")
+    applicants = ids_of(tmp_path / "shop" / "applicants.csv", "id")
+
+    async def program(daemons: dict[str, Daemon]) -> Any:
+        await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        share = shares.load(models(daemons["shop"]), "repaid")
+        return share.arrays["w"], await scores_of(daemons["bank"], applicants, "applicants")
+
+    weights, scored = together(consortium, program)
+    assert not weights.any()
+    assert len({row["score"] for row in scored["rows"]}) > 1
+    assert "every column (visits) is constant in the training rows" in caplog.text
+
+
+def test_dates_of_new_rows_are_read_as_those_of_training_were(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    customers, applicants = (tmp_path / "shop" / f"{name}.csv" for name in ("customers", "applicants"))
+    known, new = ids_of(customers, "id"), ids_of(applicants, "id")
+    days = np.datetime64("2020-01-01") + np.arange(len(known)) % 300
+    lines = [f"{one},{str(day).replace('-', '')}" for one, day in zip(known, days, strict=True)]
+    customers.write_text("\n".join(["id,visits", *lines]) + "\n")
+
+    async def program(daemons: dict[str, Daemon]) -> list[list[float]]:
+        await daemons["bank"].train(job())
+        for name in ("shop", "telecom"):
+            await settled(daemons[name])
+        found = []
+        for day in ("20200413", "2020-04-13"):  # one number alone could be anything
+            applicants.write_text("\n".join(["id,visits", *(f"{one},{day}" for one in new)]) + "\n")
+            scored = await scores_of(daemons["bank"], new, "applicants")
+            found.append([row["score"] for row in scored["rows"]])
+        return found
+
+    one, other = together(consortium, program)
+    assert one == pytest.approx(other, abs=1e-9)
+
+
 def test_stopping_at_one_party_ends_the_run_at_all(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path)
 

@@ -27,6 +27,7 @@ def predict_run(
     as_json: bool,
 ) -> None:
     """Score the rows of one table, or of one file per party, and write CSV to `out` or standard output."""
+    from colonnade.data.table import count
     from colonnade.errors import DataError
     from colonnade.run.kept import KeptModel
     from colonnade.run.offline import from_files, from_table
@@ -53,7 +54,7 @@ def predict_run(
     if as_json:
         click.echo(json.dumps({"model": str(run), "file": str(out), "rows": len(z), "notes": rows.remarks}))
     else:
-        click.echo(f"{out}: {len(z):,} rows scored with the model of {run}", err=True)
+        click.echo(f"{out}: {count(len(z), 'row')} scored with the model of {run}", err=True)
 
 
 def _by_party(files: Sequence[str]) -> dict[str, Path]:

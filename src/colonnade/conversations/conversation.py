@@ -40,6 +40,7 @@ Trait = Literal[
     "blind-labels",  # can be trained so that only the label holder learns what labels follow from
     "blind-by-itself",  # and is where the job does not say otherwise
     "takes-gaps",  # columns need no scale, a gap may stay a gap, and categories are numbered
+    "few-rounds",  # a training is so short that some more may be spent on a choice
     "no-share",  # nobody ends up with a share that could score new rows
 ]
 

@@ -51,6 +51,7 @@ class Assigned:
     guessed: bool = False  # what the labels are, nobody said
     helper: str | None = None  # may hold no columns
     large: bool = False  # columns lie prepared in files, since they do not fit the memory
+    chosen: str | None = None  # what was found out by trying, in words
 
     def __post_init__(self) -> None:
         widths = {party: data.columns for party, data in self.parties.items()}
@@ -225,7 +226,7 @@ def _from_party_files(
     if data.test_files is not None and set(data.test_files) != set(files):
         raise DataError("data.test_files: give one test file for every party of data.files")
 
-    def load(paths: Mapping[str, str]) -> PartyTables:
+    def load(paths: Mapping[str, str], dates: dict[str, str] | None = None) -> PartyTables:
         tables = load_party_files(
             paths,
             id={party: data.id_at(party) for party in paths},
@@ -233,7 +234,7 @@ def _from_party_files(
             label=label,
             label_at=label_holders,
             categorical=tuple(data.categorical or ()),
-            dialect=_dialect(data),
+            dialect=replace(_dialect(data), dates=dates),
         )
         for party in label_holders:  # the first must have the weights, others may
             named = {data.weight, data.exposure} - {None}
@@ -241,7 +242,12 @@ def _from_party_files(
                 tables[party] = _weighted(tables[party], data)
         return _without_in_any(tables, data.drop or ())
 
-    return load(files), None if data.test_files is None else load(data.test_files)
+    train = load(files)
+    if data.test_files is None:
+        return train, None
+    return train, load(
+        data.test_files, {c: how for raw in train.values() for c, how in raw.reading.dates.items()}
+    )
 
 
 def _check_categorical(data: Data, tables: PartyTables) -> None:

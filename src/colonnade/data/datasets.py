@@ -51,16 +51,16 @@ def read(
 ) -> TrainTest:
     """Read what a job's [data] names: files, or a data set from the catalogue where there is no such file."""
 
-    def open_file(path: str | Path, n_features: int | None = None) -> RawTable:
-        """A file of the job; a test file is as wide as the training file."""
+    def open_file(path: str | Path, like: RawTable | None = None) -> RawTable:
+        """A file of the job; a test file is as wide as the training file and writes dates alike."""
         return load(
             path,
             label=label,
             id=id,
             keys=keys,
             categorical=categorical,
-            n_features=n_features,
-            dialect=dialect,
+            n_features=None if like is None else len(like.columns),
+            dialect=dialect if like is None else replace(dialect, dates=like.reading.dates),
         )
 
     dataset = known_dataset(train)
@@ -72,12 +72,12 @@ def read(
         if isinstance(dataset.stored, Files):
             label, id = label or dataset.stored.label, dataset.stored.id if id is None else id  # noqa: A001
         categorical = categorical or dataset.defaults.categorical
-        return TrainTest(named.train, open_file(test, len(named.train.columns)))
+        return TrainTest(named.train, open_file(test, named.train))
     path = Path(train)
     if not path.exists() and path.parent == Path() and "." not in path.name:
         raise DataError(f"{train}: no such file or data set; {suggest(str(train), DATASETS)}")
     raw = open_file(path)
-    return TrainTest(raw, None if test is None else open_file(test, len(raw.columns)))
+    return TrainTest(raw, None if test is None else open_file(test, raw))
 
 
 def load_dataset(name: str) -> TrainTest:

@@ -19,13 +19,15 @@ def described(assigned: Assigned) -> Described:
     rows = {"train": holder.train.rows, "test": 0 if holder.test is None else holder.test.rows}
     for party, data in assigned.parties.items():
         rows |= {f"{party}: {why}": lost for why, lost in data.train.reading.left_out.items()}
+    said = [f"the label is {labels.said()}"] if assigned.guessed else []
+    said += [assigned.chosen] if assigned.chosen else []
     return Described(
         rows=rows,
         task=labels.task,
         classes=list(labels.classes),
         positive=list(labels.positive),
         base_rate=float(np.mean(y > 0)) if labels.task == "binary" and y is not None else None,
-        done={assigned.label_holders[0]: [f"the label is {labels.said()}"]} if assigned.guessed else {},
+        done={assigned.label_holders[0]: said} if said else {},
     )
 
 

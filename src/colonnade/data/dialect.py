@@ -31,8 +31,27 @@ GAPS = (
     "nan",
     "NaN",
     "NAN",
+    "-NaN",
+    "-nan",
+    "<NA>",
+    "<null>",
+    "(null)",
+    "NaT",
+    "N.A.",
+    "n.a.",
+    "#N/A N/A",
+    "1.#IND",
+    "1.#QNAN",
+    "-1.#IND",
+    "-1.#QNAN",
+    "\\N",
     "?",
     "-",
+    "--",
+    "---",
+    ".",
+    "..",
+    "...",
     "#DIV/0!",
     "#VALUE!",
     "#REF!",
@@ -60,6 +79,7 @@ class Dialect:
     """How a file is written; None is found out.
 
     `sure` says that its decimal mark was seen or given, and `usual` is the mark where it can be neither.
+    `dates` are the columns of dates, by pattern, of the rows that a model was trained on.
     """
 
     separator: str | None = None
@@ -68,6 +88,7 @@ class Dialect:
     encoding: str | None = None
     sure: bool = False
     usual: str | None = None
+    dates: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None and len(self.separator) != 1:
@@ -76,6 +97,10 @@ class Dialect:
             raise DataError(f"decimal = {self.decimal!r}: numbers have '.' or ',' there")
         if self.decimal is not None and self.decimal == self.thousands:
             raise DataError(f"decimal and thousands are both {self.decimal!r}; they must differ")
+
+    def date_of(self, column: str) -> str | None:
+        """How a column of dates was written in training, if it was one."""
+        return (self.dates or {}).get(column)
 
     def said(self) -> list[str]:
         """What is unusual about the file, in words."""

@@ -7,12 +7,15 @@ whoever counts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from colonnade.arrays import Rows
+from colonnade.data.party_data import PartyData
 from colonnade.data.split import train_test_rows
+from colonnade.data.weights import normalised
 from colonnade.errors import DataError
 
 
@@ -34,6 +37,14 @@ def folds_of(rows: int, folds: int, seed: int) -> tuple[Fold, ...]:
     parts = np.array_split(np.random.default_rng([seed, folds]).permutation(rows), folds)
     everything = np.arange(rows)
     return tuple(Fold(np.setdiff1d(everything, part), np.sort(part)) for part in parts)
+
+
+def in_fold(data: PartyData, fold: Fold, measured: PartyData | None = None) -> PartyData:
+    """A party's data with the rows of a fold: those held back, of `measured` if given, are its test rows."""
+    train = data.train.take(fold.kept)
+    if train.weight is not None:
+        train = replace(train, weight=normalised(train.weight, train.name))
+    return replace(data, train=train, test=(measured or data).train.take(fold.held))
 
 
 def one_fold(rows: int, held_back: float, seed: int) -> tuple[Fold, ...]:

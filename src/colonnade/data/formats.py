@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.data import header
+from colonnade.data.dates import said_of
 from colonnade.data.dialect import GAPS, Dialect, sniffed
-from colonnade.data.recognise import Recognised, recognise, said_of
+from colonnade.data.recognise import Recognised, from_numbers, recognise
 from colonnade.data.table import RawTable, Reading, count, different, numbers_of, stack
 from colonnade.errors import DataError, suggest
 
@@ -191,7 +192,7 @@ def column_of(
         raise DataError(
             f"{path}: column '{name}', row {int(np.isinf(numbers).argmax()) + 1} is infinite; correct it"
         )
-    return Recognised(numbers)
+    return (from_numbers(name, numbers, dialect) if dates else None) or Recognised(numbers)
 
 
 def _decoded(column: Any) -> Any:

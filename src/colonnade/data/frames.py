@@ -8,6 +8,7 @@ if its values are numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,17 +45,22 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "__arrow_c_stream__") or (hasattr(X, "columns") and hasattr(X, "dtypes"))
 
 
-def columns_of(X: Any, name: str = "X") -> Columns:
-    """The columns of an array, a sparse matrix or a data frame; `name` stands in error texts."""
+def columns_of(X: Any, name: str = "X", dates: dict[str, str] | None = None) -> Columns:
+    """The columns of an array, a sparse matrix or a data frame; `name` stands in error texts.
+
+    `dates` are the columns of dates in training, where this is for a model that was trained before.
+    """
     if is_frame(X):
-        return _from_frame(X, name)
+        return _from_frame(X, name, replace(USUAL, dates=dates))
     names = tuple(str(c) for c in X.columns) if hasattr(X, "columns") else None
     values = _sparse(X) if issparse(X) else _array(X, name)
     if values.ndim != 2 or 0 in values.shape:
         raise DataError(f"{name} has shape {values.shape}; it needs rows and columns")
     names = names or tuple(f"x{j}" for j in range(values.shape[1]))
     if values.dtype == object:
-        return Columns(_read(name, {c: _parsed(c, values[:, j]) for j, c in enumerate(names)}, len(values)))
+        dialect = replace(USUAL, dates=dates)
+        read = {c: _parsed(c, values[:, j], dialect) for j, c in enumerate(names)}
+        return Columns(_read(name, read, len(values)))
     infinite = first_place(values, np.isinf(stored_values(values)))
     if infinite is not None:
         row, column = infinite
@@ -90,18 +96,19 @@ def _read(name: str, columns: dict[str, Recognised], rows: int) -> RawTable:
     return RawTable(name, tuple(columns), values, reading=reading)
 
 
-def _parsed(name: str, values: NDArray[Any]) -> Recognised:
+def _parsed(name: str, values: NDArray[Any], dialect: Dialect) -> Recognised:
     """A column of Python objects: numbers, a gap is NaN, or what text means (`recognise`)."""
     gaps = np.array([value is None or value != value for value in values], dtype=bool)
     numbers = np.full(len(values), np.nan)
     try:
         numbers[~gaps] = values[~gaps].astype(np.float64)
     except (TypeError, ValueError):
-        return recognise(name, [None if gap else str(v) for v, gap in zip(values, gaps, strict=True)], USUAL)
+        texts = [None if gap else str(v) for v, gap in zip(values, gaps, strict=True)]
+        return recognise(name, texts, dialect)
     return Recognised(numbers)
 
 
-def _from_frame(X: Any, name: str) -> Columns:
+def _from_frame(X: Any, name: str, dialect: Dialect) -> Columns:
     """The columns of a data frame, by way of Arrow."""
     import pyarrow as pa
 
@@ -110,7 +117,7 @@ def _from_frame(X: Any, name: str) -> Columns:
     if not names or not table.num_rows:
         raise DataError(f"{name} has shape ({table.num_rows}, {len(names)}); it needs rows and columns")
     declared = tuple(c for c in names if pa.types.is_dictionary(table[c].type))
-    read = {c: column_of(name, c, table[c], USUAL, c in declared) for c in names}
+    read = {c: column_of(name, c, table[c], dialect, c in declared) for c in names}
     return Columns(_read(name, read, table.num_rows), declared)
 
 

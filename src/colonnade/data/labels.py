@@ -92,7 +92,7 @@ class Labels:
                 f"{name}: {len(classes)} different labels ({some(classes)}) where two are needed; list "
                 "those that count as +1 in positive = [...], or use loss = 'softmax'"
             )
-        chosen = _second(classes) if positive is None else tuple(_text(v) for v in positive)
+        chosen = _second(classes) if positive is None else tuple(_known(v, classes) for v in positive)
         unknown = [v for v in chosen if v not in classes]
         if unknown or not chosen or set(chosen) == set(classes):
             fault = (
@@ -130,6 +130,12 @@ class Labels:
     def from_dict(plain: dict[str, Any]) -> Labels:
         """The labels that `to_dict` described, also after a journey through JSON."""
         return Labels(plain["task"], tuple(plain["classes"]), tuple(plain["positive"]))
+
+
+def _known(value: str | float, classes: Sequence[str]) -> str:
+    """A label as the classes have it: columns of nothing but TRUE and FALSE are read as 1 and 0."""
+    text = _text(value)
+    return text if text in classes else {"true": "1", "false": "0"}.get(text.lower(), text)
 
 
 def check_labels(loss: Loss, y: Floats, name: str, origin: Rows | None = None) -> None:

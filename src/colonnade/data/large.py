@@ -38,6 +38,7 @@ LEAST = 2**20
 """Bytes of a CSV file from which on it is looked at whether it is large."""
 
 AS_FOUND = Dialect()
+AS_STORED = Dialect(dates={})  # a stretch cannot tell whether its numbers are dates
 
 PART = 8
 """Columns are large from this part of a party's memory on."""
@@ -134,7 +135,7 @@ class BigFile:
         """A part of the file as a table that knows which rows of it these are."""
         if table.num_rows == 0:
             raise DataError(f"{self.path}: the file has no rows")
-        raw = raw_table(self.path, table, wanted, Dialect(), ())
+        raw = raw_table(self.path, table, wanted, AS_STORED, ())
         return RawTable(
             raw.name,
             raw.columns,

@@ -14,11 +14,10 @@ from colonnade.arrays import Floats, Matrix
 from colonnade.data import scaling
 from colonnade.data.categories import MISSING, OTHER, Counted
 from colonnade.data.prepare import Missing, Numbers, Preparation, Rare, refuse_gaps, refuse_missing
-from colonnade.data.recognise import numbers_of
 from colonnade.data.scaling import Scale, Tails
-from colonnade.data.suspects import counts_rows, like_ids, like_labels
+from colonnade.data.suspects import counts_rows, like_ids, like_labels, odd_spellings
 from colonnade.data.table import RawTable, count, some
-from colonnade.errors import DataError
+from colonnade.job.writing import text
 
 
 @dataclass
@@ -50,14 +49,11 @@ def learn(
     _sort_out(found, raw, categorical, missing, rare)
     numbers = _learn_numbers(found, raw, scale, tails, missing)
     drop = scale == "auto"
-    kept = set(found.categories) | set(found.gaps if missing == "auto" else ()) | set(numbers.names)
-    if raw.columns and not kept - found.constant:
-        raise DataError(
-            f"{raw.name}: every column ({some(raw.columns, 4)}) is constant in the training rows or nothing "
-            "but ids; this party has nothing to learn from, give it other columns"
-        )
     if drop:
         found.categories = {c: v for c, v in found.categories.items() if c not in found.constant}
+    marked = found.gaps if missing == "auto" else {}
+    if raw.columns and not (numbers.names or found.categories or marked):
+        numbers = _column_of_zeros(found, raw, numbers)
     return Preparation(
         columns=raw.columns,
         missing=missing,
@@ -97,9 +93,7 @@ def _sort_out(
     for c in raw.columns:
         plain = raw.sparse or not (c in categorical or c == "" or isinstance(raw.values, tuple))
         values = None if plain else raw.column(c)
-        if values is None or (
-            c not in categorical and (values.dtype != object or numbers_of(values) is not None)
-        ):
+        if values is None or (c not in categorical and values.dtype != object):
             if c == "" and values is not None and counts_rows(values):  # what tables are saved with
                 found.index = True
             else:
@@ -132,7 +126,9 @@ def _learn_numbers(
         refuse_gaps(raw, names, X)
     found.gaps = _gaps(X, names) if missing in ("auto", "keep") else {}
     low = high = bend = np.zeros(0)
-    if scale == "auto" and not isinstance(X, csr_array):
+    if scale == "auto" and tails == "keep" and not isinstance(X, csr_array):
+        low, high = scaling.far(X)
+    elif scale == "auto" and not isinstance(X, csr_array):
         low, high, apart = scaling.caps(X, scaling.BENT_TAIL if tails == "bend" else scaling.TAIL)
         bend = apart if tails == "bend" else bend
         beyond = scaling.outliers(X, low, high)
@@ -153,6 +149,16 @@ def _learn_numbers(
         *(_plain(part, keep) for part in (fill, shift, divisor)),
         *(_plain(part, keep) for part in (low, high, bend) if len(part)),
     )
+
+
+def _column_of_zeros(found: _Findings, raw: RawTable, numbers: Numbers) -> Numbers:
+    """Keep the first column as zeros where nothing is left: every party takes part in every sum."""
+    first = raw.columns[0]
+    found.constant.add(first)
+    if raw.sparse:
+        return Numbers((first,), (0.0,), (0.0,), (1.0,))
+    found.categories[first] = (OTHER,)
+    return numbers
 
 
 def _plain(values: Floats, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[float, ...]:
@@ -205,14 +211,25 @@ def _sentences(found: _Findings, raw: RawTable, scale: Scale | float, missing: M
 
 def _warnings(found: _Findings, raw: RawTable) -> list[str]:
     """What the owner should look at."""
-    left_out = [
-        f"column '{c}' has {different:,} different texts in {raw.rows:,} rows, like an id or free text; "
-        "it is left out"
-        for c, different in found.ids.items()
-        if not any(text.startswith(f"column '{c}'") for text in raw.reading.warned)  # it was told why
-    ]
+    left_out = [_left_out(c, different, raw) for c, different in found.ids.items()]
     numbers = [c for c in found.numbers if c not in found.constant]
-    return [*left_out, *like_ids(raw, numbers), *like_labels(raw, numbers, found.categories)]
+    return [
+        *left_out,
+        *odd_spellings(found.categories),
+        *like_ids(raw, numbers),
+        *like_labels(raw, numbers, found.categories),
+    ]
+
+
+def _left_out(column: str, different: int, raw: RawTable) -> str:
+    """Why a text column is left out, and how to keep it."""
+    named = f"column '{column}'"
+    if any(said.startswith(named) for said in raw.reading.warned):  # it was told why it is text
+        return f"{named} is left out: as text it has {different:,} different values"
+    return (
+        f"{named} has {different:,} different texts in {raw.rows:,} rows, like an id or free text: it is "
+        f"left out; to keep it as categories say categorical = [{text(column)}]"
+    )
 
 
 def _counted(columns: dict[str, int]) -> str:

@@ -45,6 +45,11 @@ class Parties:
         """The labels as they were given, or None if nobody holds any."""
         return self.tables[self.active[0]].y
 
+    @property
+    def dates(self) -> dict[str, str]:
+        """The columns of dates, by the pattern that they were written in."""
+        return {c: how for table in self.tables.values() for c, how in table.reading.dates.items()}
+
     def __len__(self) -> int:
         return self.rows
 
@@ -76,7 +81,8 @@ def split_columns(
     >>> len(parties[[True, False]])
     1
     """
-    found = columns_of(X)
+    dates = None if like is None else like.dates
+    found = columns_of(X, dates=dates)
     if like is not None:
         split = split_by_name(found.raw.columns, {p: table.columns for p, table in like.tables.items()})
         return dealt(found, split, like.active, labels_of(y, found.raw.rows))

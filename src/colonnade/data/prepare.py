@@ -7,7 +7,7 @@ stored beside the party's share of the model: new rows are prepared exactly like
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -20,7 +20,7 @@ from colonnade.arrays import Floats, Matrix, Rows
 from colonnade.data import scaling
 from colonnade.data.categories import MISSING, codes_in, gaps_in
 from colonnade.data.scaling import Scale, Tails
-from colonnade.data.table import INTERCEPT, RawTable, Table, int32_indices, stored_values
+from colonnade.data.table import INTERCEPT, RawTable, Table, int32_indices, some, stored_values
 from colonnade.data.woe import Weighed, weigh_columns
 from colonnade.errors import DataError
 
@@ -70,7 +70,8 @@ class Preparation:
 
     A categorical column becomes one column per category, a gap or an unknown value the category for it, if
     there is one. `gaps` are number columns of which one more column says where they had no value. The columns
-    in `constant` had one value in all training rows: they teach nothing and become 0 or are left out. With
+    in `constant` had one value in all training rows: they teach nothing and become 0 or are left out, but
+    for one where none would be left, since every party takes part in every sum. With
     missing = "keep", for trees, gaps stay gaps, and a categorical column becomes the number of its category.
     A column that is in neither `numbers` nor `categories` nor `gaps` is left out.
     """
@@ -115,7 +116,10 @@ class Preparation:
             scale = "none" if scale == "auto" else scale  # WOE has a scale of its own
         check_options(raw, scale, missing, categorical)
         learnt = learn(raw, scale, tails, tuple(categorical), missing, rare, intercept)
-        return replace(learnt, woe=woe, sentences=_with_evidence(learnt.sentences, len(woe)))
+        sentences = _with_evidence(learnt.sentences, len(woe))
+        if raw.columns and not learnt.teaches:
+            sentences = {**sentences, "warnings": (*sentences["warnings"], _idle(raw.columns))}
+        return replace(learnt, woe=woe, sentences=sentences)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -137,6 +141,11 @@ class Preparation:
         used = {*self.numbers.names, *self.categories, *self.gaps}
         return tuple(c for c in self.columns if c in used)
 
+    @property
+    def teaches(self) -> bool:
+        """Whether the columns differ from row to row, so that something can be learnt from them."""
+        return bool(self.gaps or {*self.numbers.names, *self.categories} - set(self.constant))
+
     def done(self) -> list[str]:
         """What was done to the columns, in sentences that name this party's own columns."""
         return list(self.sentences["done"])
@@ -150,6 +159,8 @@ class Preparation:
         """Any rows of the same columns as numbers. `y` is their labels, coded by `Labels`, if held here."""
         if self.woe:
             raw = weigh_columns(raw, self.woe)
+        else:
+            self._refuse_other_kinds(raw)
         if raw.columns != self.needed:
             raw = raw.select(self.needed)
         # the training file decides whether columns are sparse; a test file may be emptier or fuller
@@ -164,6 +175,20 @@ class Preparation:
         elif self.categories or self.gaps or self.intercept:
             X = self._assemble(raw, X)
         return Table(raw.name, self.outputs, X, y, raw.ids)
+
+    def _refuse_other_kinds(self, raw: RawTable) -> None:
+        """Refuse numbers where training had dates, and dates where it had numbers."""
+        found = raw.reading.dates
+        for c in self.numbers.names:
+            if (c in self.dates) == (c in found) or c not in raw.columns:
+                continue
+            values = raw.column(c)
+            if values.dtype == object or np.isnan(values).all():
+                continue  # text is read as the dates of training were
+            what, before = ("dates", "numbers") if c in found else ("numbers", "dates")
+            raise DataError(
+                f"{raw.name}: column '{c}' has {what}, and training had {before} there; write them alike"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain lists, numbers and text, for JSON."""
@@ -237,6 +262,24 @@ def _with_evidence(sentences: dict[str, tuple[str, ...]], columns: int) -> dict[
     what = f"{columns} columns" if columns > 1 else "1 column"
     said = f"{what} became the weight of evidence of bins"
     return {**sentences, "done": (said, *sentences["done"])}
+
+
+def _idle(columns: Sequence[str]) -> str:
+    """What the owner of columns is told that teach nothing."""
+    return (
+        f"every column ({some(columns, 4)}) is constant in the training rows or nothing but ids: this party "
+        "takes part and adds nothing to the model; give it other columns"
+    )
+
+
+def refuse_nothing(preparations: Iterable[Preparation | None]) -> None:
+    """Refuse a run in which no party has anything to learn from; None: its columns came prepared."""
+    known = list(preparations)
+    if known and all(each is not None and not each.teaches for each in known):
+        raise DataError(
+            "every column of every party is constant in the training rows or nothing but ids: there is "
+            "nothing to learn from; give other columns or more rows"
+        )
 
 
 def check_options(raw: RawTable, scale: Scale | float, missing: Missing, categorical: Sequence[str]) -> None:

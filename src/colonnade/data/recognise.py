@@ -1,4 +1,4 @@
-"""Text that means a number, a date or a time: 1.234,50, 12 %, $ 3.20, (7.50), 31.12.1999, Dec 31, 1999, 9:05.
+"""Text that means a number, a date or a time: 1.234,50, 12 %, $ 3.20, (7.50); `dates` knows the dates.
 
 A whole column is recognised or none of it, and only without doubt; otherwise it stays text, and a sentence
 says why. Work is done once for every different text, so that a million rows cost little.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -18,8 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
+from colonnade.data.dates import (
+    CLOCK,
+    COMPACT,
+    UNSURE,
+    compact_dates,
+    date_pattern,
+    days_of,
+    like_dates,
+    said_of,
+)
 from colonnade.data.dialect import GAPS, Dialect
-from colonnade.data.table import Column, count, different
+from colonnade.data.table import Column, as_numbers, count, different
 
 MOSTLY = 0.8  # a column with so many numbers among its texts was meant to be one
 ODD, NUMBERS = 3, 20  # so few words among at least so many different numbers are gaps
@@ -27,29 +36,11 @@ _SIGNS = "$€£¥₹₽₺₩₪₫₴₦₱฿"
 _CODES = "AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HUF|INR|JPY|NOK|PLN|SEK|USD|ZAR|kr|Rs"
 _UNITS = {*_SIGNS, *_CODES.split("|"), "%"}
 _MONEY = re.compile(
-    rf"([{_SIGNS}]|(?:US|A|C|R)\$|{_CODES})?\s*([^{_SIGNS}%°a-zA-Zµ]+?)\s*"
+    rf"([{_SIGNS}]|(?:US|A|C|R)\$|{_CODES})?\s*([^{_SIGNS}%°a-zA-Zµ]+?(?:[eE][+-]?\d+)?)\s*"
     rf"([{_SIGNS}%]|°[A-Z]?|[^\W\d_](?:[^\W\d_]|/){{0,11}})?"
 )
 _BRACKETS = re.compile(r"\((.+)\)|(.*[^-\s])\s*-")  # what bookkeepers write for a negative number
-_TIME = r"(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:\s*([AaPp])\.?[Mm]\.?|Z)?)?"
-_YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _TIME)
-_YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + _TIME)
-_MONTH = re.compile(r"(\d{1,2})([-/. ])\s*([A-Za-zä]{3,9})[-/. ,]\s*(\d{4})" + _TIME)
-_MONTH_FIRST = re.compile(r"([A-Za-zä]{3,9})(\.?)\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})" + _TIME)
-_MONTHS = {name: k + 1 for k, name in enumerate(re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec"))}
-_MONTHS |= {"mär": 3, "mrz": 3, "mai": 5, "okt": 10, "dez": 12}
-_CLOCK = re.compile(r"(\d{1,3}):(\d{2})(?::(\d{2}(?:\.\d+)?))?")
-# how a date may be written: what it looks like, and where its year, its month and its day stand
-_WRITTEN = {
-    "ymd": (_YEAR_FIRST, (1, 3, 4)),
-    "dmy": (_YEAR_LAST, (4, 3, 1)),
-    "mdy": (_YEAR_LAST, (4, 1, 3)),
-    "dby": (_MONTH, (4, 3, 1)),
-    "bdy": (_MONTH_FIRST, (4, 1, 3)),
-}
 _LAKHS = re.compile(r"[+-]?\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?")  # 12,34,567 as India writes it
-_LIKE_DATE = re.compile(r"\d{1,4}[-/. ]\s*\w{1,9}[-/. ,]\s*\d{1,4}(?:[ T].*)?")
-_EPOCH = datetime(1970, 1, 1)
 
 Parser = Callable[[str], float | None]
 
@@ -70,111 +61,89 @@ def recognise(name: str, texts: Any, dialect: Dialect, *, dates: bool = True) ->
     there = [text for text in different if text]
     if not there:
         return Recognised(np.full(len(place), np.nan))
-    number, unit = _number_parser(there, dialect)
-    if number is not None:
-        numbers = np.array([np.nan if not text else number(text) for text in different])
-        said = f"column '{name}': {unit} was taken off its numbers" if unit else None
-        return Recognised(numbers[place], said)
-    pattern = date_pattern(there) if dates else None
-    if pattern is not None and pattern != "?":
-        days = np.array([np.nan if not text else days_of(text, pattern) for text in different])
-        if not np.isnan(days[[k for k, text in enumerate(different) if text]]).any():
-            return Recognised(days[place], said_of(name, pattern), date=pattern)
-    without = _without_words(name, different, place, dialect)
-    if without is not None:
-        return without
+    before = dialect.date_of(name) if dates else None
+    if before is not None and (found := _dates(name, different, place, before)) is not None:
+        return found
+    pattern = None
+    if (found := _numbers(name, different, place, dialect)) is not None:
+        return (
+            from_numbers(name, as_numbers(found.values), dialect) if dates and not found.said else None
+        ) or found
+    if dates and (pattern := date_pattern(there)) is not None:
+        found = _dates(name, different, place, pattern)
+    found = found or _without_words(name, different, place, dialect, dates=dates)
     words: NDArray[np.object_] = np.array(different, dtype=object)[place]
-    return Recognised(words, warned=_doubt(name, there, pattern, dialect))
+    return found or Recognised(words, warned=_doubt(name, there, pattern, dialect))
+
+
+def from_numbers(name: str, numbers: Floats, dialect: Dialect) -> Recognised | None:
+    """A column of numbers such as 19991231 as days; None if these are no dates."""
+    before = dialect.date_of(name)
+    if dialect.dates is not None and before in (None, CLOCK):
+        return None  # in training it was no column of dates, whatever these look like
+    found = compact_dates(numbers, known=before is not None)
+    if found is None:
+        return None
+    odd = np.unique(numbers[found.odd])
+    warned = _as_gaps(name, "dates", int(found.odd.sum()), [f"{one:.10g}" for one in odd[:ODD]])
+    return Recognised(found.days, said_of(name, COMPACT), warned, COMPACT)
+
+
+def _numbers(
+    name: str, different: Sequence[str], place: NDArray[np.int64], dialect: Dialect
+) -> Recognised | None:
+    """A column of numbers, with a sentence about their unit if they have one; None if not all are numbers."""
+    parse, unit = _number_parser([text for text in different if text], dialect)
+    if parse is None:
+        return None
+    numbers = np.array([np.nan if not text else parse(text) for text in different])
+    return Recognised(numbers[place], f"column '{name}': {unit} was taken off its numbers" if unit else None)
+
+
+def _dates(name: str, different: Sequence[str], place: NDArray[np.int64], pattern: str) -> Recognised | None:
+    """A column of dates that are written like `pattern`; None if some are not, but for a few among many."""
+    if pattern == UNSURE:
+        return None
+    days = np.array([np.nan if not text else days_of(text, pattern) for text in different])
+    odd = [k for k, text in enumerate(different) if text and np.isnan(days[k])]
+    if odd and (len(odd) > ODD or len(different) - len(odd) < NUMBERS):
+        return None
+    warned = _as_gaps(name, "dates", int(np.isin(place, odd).sum()), [different[k] for k in odd])
+    return Recognised(days[place], said_of(name, pattern), warned, pattern)
 
 
 def _without_words(
-    name: str, different: Sequence[str], place: NDArray[np.int64], dialect: Dialect
+    name: str, different: Sequence[str], place: NDArray[np.int64], dialect: Dialect, *, dates: bool
 ) -> Recognised | None:
-    """A column of many numbers and a few words, which become gaps; None if it is no such column."""
+    """A column of many numbers or dates and a few words, which become gaps; None if it is no such column."""
     words = (text for text in different if text and not any(map(str.isdigit, text)))
     odd = list(islice(words, ODD + 1))  # of a column of names no more is read
-    if not 0 < len(odd) <= ODD or len(different) < NUMBERS:
+    there = [text for text in different if text and text not in odd] if 0 < len(odd) <= ODD else []
+    if len(there) < NUMBERS:
         return None
-    numbers = [text for text in different if text and text not in odd]
-    if len(numbers) < NUMBERS:
+    others = ["" if text in odd else text for text in different]
+    found, what = _numbers(name, others, place, dialect), "numbers"
+    if dates and found is not None and not found.said:
+        found = from_numbers(name, as_numbers(found.values), dialect) or found
+    elif dates and found is None and (pattern := date_pattern(there)) is not None:
+        found, what = _dates(name, others, place, pattern), "dates"
+    if found is None:
         return None
-    parse, unit = _number_parser(numbers, dialect)
-    if parse is None:
-        return None
-    values = np.array([np.nan if not text or text in odd else parse(text) for text in different])
     rows = int(np.isin(place, [k for k, text in enumerate(different) if text in odd]).sum())
+    return replace(found, warned=_as_gaps(name, what, rows, odd))
+
+
+def _as_gaps(name: str, what: str, rows: int, odd: Sequence[str]) -> str | None:
+    """A sentence about values that became gaps, if there are some."""
+    if not rows:
+        return None
     named = ", ".join(repr(text[:20]) for text in odd)
-    return Recognised(
-        values[place],
-        f"column '{name}': {unit} was taken off its numbers" if unit else None,
-        warned=f"column '{name}' has numbers and, in {count(rows, 'row')}, {named}, which was taken as a gap",
-    )
+    return f"column '{name}' has {what} and, in {count(rows, 'row')}, {named}, which was taken as a gap"
 
 
 def number_of(text: str) -> float | None:
     """The number that a text is for sure, whatever file it is from; None if it is none."""
     return _plain(text.strip(), ".", "'")
-
-
-def said_of(name: str, pattern: str) -> str:
-    """What was done to a column of dates or times."""
-    what = "times became parts of a day" if pattern == "hms" else "dates became days since 1970"
-    return f"column '{name}': {what}"
-
-
-def date_pattern(texts: Sequence[str]) -> str | None:
-    """How all these texts write dates: "ymd", "dmy", "mdy", or "dby" and "bdy" with a month's name.
-
-    "hms" if they are times of a day or durations; "?" if nobody can tell; None if not all are dates that are
-    written in the same way.
-    """
-    if all(_YEAR_FIRST.fullmatch(text) for text in texts):
-        return "ymd"
-    clocks = [_CLOCK.fullmatch(text) for text in texts]
-    if all(clocks) and len({match[3] is None for match in clocks if match}) == 1:
-        return "hms"
-    for pattern, (look, (_, month, _)) in _WRITTEN.items():
-        if pattern in ("dby", "bdy"):
-            named = [look.fullmatch(text) for text in texts]
-            if all(match and match[month][:3].lower() in _MONTHS for match in named):
-                return pattern
-    found = [_YEAR_LAST.fullmatch(text) for text in texts]
-    if not all(found):
-        return None
-    first = max(int(match[1]) for match in found if match)
-    second = max(int(match[3]) for match in found if match)
-    if first > 12 and second > 12:
-        return None
-    if first > 12 or any(match[2] == "." for match in found if match):  # points are for days first
-        return "dmy"
-    return "mdy" if second > 12 else "?"
-
-
-def days_of(text: str, pattern: str) -> float:
-    """The days from 1970 to a date, or a time in days, that is written like `pattern`; NaN if it is none.
-
-    >>> days_of("Jan 2, 1970 6:00 PM", "bdy"), days_of("36:00", "hms")
-    (1.75, 1.5)
-    """
-    if pattern == "hms":
-        clock = _CLOCK.fullmatch(text.strip())
-        if clock is None:
-            return float("nan")
-        return (int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3] or 0)) / 86400
-    look, order = _WRITTEN[pattern]
-    match = look.fullmatch(text.strip())
-    if match is None:
-        return float("nan")
-    year, month, day = (
-        _MONTHS.get(match[k][:3].lower(), 0) if match[k].isalpha() else int(match[k]) for k in order
-    )
-    half = (match[8] or "").lower()
-    try:
-        hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
-        hour = hour % 12 + 12 * (half == "p") if half else hour
-        return (datetime(year, month, day, hour, minute, second) - _EPOCH).total_seconds() / 86400
-    except ValueError:
-        return float("nan")
 
 
 def _different(texts: Any) -> tuple[list[str], NDArray[np.int64]]:
@@ -271,12 +240,12 @@ def _units(texts: Sequence[str]) -> set[str]:
 
 def _doubt(name: str, texts: Sequence[str], pattern: str | None, dialect: Dialect) -> str | None:
     """Why a column that looks like numbers or dates stays text, and what to do; None if it just is text."""
-    if pattern == "?":
+    if pattern == UNSURE:
         return (
             f"column '{name}' has dates such as {texts[0]} in which day and month cannot be told apart; "
             "it is taken as text: write them as YYYY-MM-DD"
         )
-    if all(_LIKE_DATE.fullmatch(text) for text in texts):
+    if like_dates(texts):
         return (
             f"column '{name}' has dates such as {texts[0]} that are not all written in one way that is sure; "
             "it is taken as text: write them as YYYY-MM-DD"

@@ -57,7 +57,7 @@ class Survey:
     def telling(self) -> dict[str, set[str]]:
         """The values of all columns that tell rows apart."""
         columns = [] if self.raw.sparse else [c for c in self.raw.columns if self.tells_apart(c)]
-        return {column: set(map(str, self.raw.column(column).tolist())) for column in columns}
+        return {column: set(map(_alike, self.raw.column(column).tolist())) for column in columns}
 
     def ids(self, column: str) -> NDArray[np.str_]:
         """The ids in a column, letter by letter as they are written, without gaps."""
@@ -67,6 +67,11 @@ class Survey:
                 [one for one in map(str, written.tolist()) if one.strip()], dtype=np.str_
             )
         return self._ids[column]
+
+
+def _alike(value: object) -> str:
+    """An id in a form in which most ways to write it are the same: C-007 and c-007, 42.0 and 00042."""
+    return str(value).strip().casefold().removesuffix(".0").lstrip("0")
 
 
 def label_candidates(surveys: Sequence[Survey]) -> list[str]:

@@ -50,10 +50,7 @@ def odd_labels(labels: Labels, y: Column) -> Iterator[str]:
     if labels.task == "regression" or len(y) < FEWEST:
         return
     counted = Counted.of(y)
-    alike: dict[str, list[str]] = {}
-    for name in counted.names:
-        alike.setdefault(" ".join(name.casefold().split()), []).append(name)
-    twice = [names for names in alike.values() if len(names) > 1]
+    twice = _alike(counted.names)
     for names in twice:
         yield f"labels {some(names)} differ in case alone; write them alike if they mean the same"
     told = {name for names in twice for name in names}
@@ -63,6 +60,29 @@ def odd_labels(labels: Labels, y: Column) -> Iterator[str]:
     elif alone:
         each = "are in one row each; correct them if they are typing errors"
         yield f"labels {some(alone)} {each}"
+
+
+def odd_spellings(categories: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """A sentence for every column of categories of which some differ in case or blanks alone.
+
+    >>> list(odd_spellings({"town": ("Rom", "ULM", "Ulm")}))
+    ["column 'town' has values that differ in case alone (ULM, Ulm); write them alike if they mean the same"]
+    """
+    for column, names in list(categories.items())[:MOST_COLUMNS]:
+        if twice := _alike(names):
+            shown = some([name for each in twice for name in each])
+            yield (
+                f"column '{column}' has values that differ in case alone ({shown}); write them alike if they "
+                "mean the same"
+            )
+
+
+def _alike(names: Sequence[str]) -> list[list[str]]:
+    """The names that differ in case or blanks alone, together."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    return [each for each in alike.values() if len(each) > 1]
 
 
 def like_labels(

@@ -29,6 +29,8 @@ from colonnade.deploy.terms import Split
 from colonnade.errors import DataError, suggest
 from colonnade.job import Key
 
+Usual = tuple[str | None, dict[str, str] | None]  # the decimal mark, and dates by pattern, of training
+
 COLUMNS = "columns"  # the folder of columns that are too large to be held, among a party's runs
 
 
@@ -56,13 +58,13 @@ def load_rows(
     exposure: bool = False,
     bare: bool = False,
     memory: int | None = None,
-    decimal: str | None = None,
+    usual: Usual = (None, None),
 ) -> PartyRows:
     """Read an entry of the catalogue, and keep the columns asked for, or all that are offered.
 
     With `memory` it is read in stretches where its columns are too large for that. A file without columns
     that are asked for is an error unless it may be `bare`, as that of a server which holds the label alone,
-    or of a neutral helper. `decimal` is the mark in its numbers where the file leaves that open.
+    or of a neutral helper. `usual` is how its numbers and dates were written in training.
     """
     entry = settings.data[name]
     if len(entry.keys) != len(keys):
@@ -81,7 +83,7 @@ def load_rows(
         offered = _offered(settings, name, file.columns, columns, bare=bare)
         own = LargeRows.open(file, entry.label if label else None, offered, entry.keys, tuple(keys))
         return PartyRows(own[0].sample(), own[1], own[0])
-    raw, ids = read_with_ids(path, entry, keys, categorical, label=label, bare=bare, decimal=decimal)
+    raw, ids = read_with_ids(path, entry, keys, categorical, label=label, bare=bare, usual=usual)
     if weight:
         raw = take_weights(raw, _named(entry.weight, "weight", "weighs rows", name))
     if exposure:
@@ -124,7 +126,7 @@ def read_with_ids(
     *,
     label: bool,
     bare: bool = False,
-    decimal: str | None = None,
+    usual: Usual = (None, None),
 ) -> tuple[RawTable, Digests]:
     """The file of a catalogue entry, and the digest of every row's id."""
     raw = load(
@@ -134,7 +136,7 @@ def read_with_ids(
         keys=keys,
         categorical=categorical,
         bare=bare,
-        dialect=replace(_dialect(entry), usual=decimal),
+        dialect=replace(_dialect(entry), usual=usual[0], dates=usual[1]),
     )
     if raw.ids is None:
         raise DataError(f"{path}: no id column '{entry.keys[0]}' was read")

@@ -85,9 +85,10 @@ def read_rows(settings: Settings, share: StoredShare, terms: Scoring, wanted: Di
         name,
         trained.align.keys,
         columns=share.manifest.columns,
-        categorical=trained.prepare.categorical,
+        # text of categories is read letter by letter, as it was for training
+        categorical=(*trained.prepare.categorical, *share.preparation.categories),
         bare=not share.manifest.columns,
-        decimal=share.preparation.decimal,
+        usual=(share.preparation.decimal, share.preparation.dates),
     )
     if wanted is None:
         return own

@@ -239,7 +239,9 @@ class Vertical(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Floats:
         """The score of every row, and of every class where there are several."""
-        return self._fitted.scores(dealt_again(self, X, self._split, self.columns_).tables)
+        fitted = self._fitted
+        dates = {c: how for each in fitted.preparations.values() for c, how in each.dates.items()}
+        return fitted.scores(dealt_again(self, X, self._split, self.columns_, dates).tables)
 
     @property
     def feature_names_(self) -> dict[str, tuple[str, ...]]:

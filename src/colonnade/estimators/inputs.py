@@ -25,11 +25,16 @@ USUAL_PARTIES = 4
 Holders = Mapping[str, Sequence[str | int]]
 
 
-def checked_columns(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns:
-    """The columns of X; `reset` remembers how many there are and their names, else they are compared."""
+def checked_columns(
+    estimator: BaseEstimator, X: Any, *, reset: bool, dates: dict[str, str] | None = None
+) -> Columns:
+    """The columns of X; `reset` remembers how many there are and their names, else they are compared.
+
+    `dates` are the columns of dates in training.
+    """
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        found = columns_of(X)
+        found = columns_of(X, dates=dates)
         count = len(found.raw.columns)
         if not reset and count != estimator.n_features_in_:
             raise DataError(
@@ -47,7 +52,7 @@ def checked_columns(estimator: BaseEstimator, X: Any, *, reset: bool) -> Columns
         ensure_all_finite="allow-nan",
         ensure_min_samples=2 if reset else 1,
     )
-    return columns_of(checked)
+    return columns_of(checked, dates=dates)
 
 
 def deal(
@@ -61,11 +66,17 @@ def deal(
     return dealt(found, split, holders, None)
 
 
-def dealt_again(estimator: BaseEstimator, X: Any, split: Split, names: dict[str, tuple[str, ...]]) -> Parties:
+def dealt_again(
+    estimator: BaseEstimator,
+    X: Any,
+    split: Split,
+    names: dict[str, tuple[str, ...]],
+    dates: dict[str, str],
+) -> Parties:
     """The columns of new rows, given to the parties that held them in training."""
     if isinstance(X, Parties):
         return same_columns(X, names)
-    raw = checked_columns(estimator, X, reset=False).raw
+    raw = checked_columns(estimator, X, reset=False, dates=dates).raw
     tables = {party: replace(raw.select(places), columns=names[party]) for party, places in split.items()}
     return Parties(tables, tuple(split)[:1], split)
 

@@ -11,8 +11,10 @@ from msgspec import structs
 from colonnade.arrays import Floats
 from colonnade.data.assign import as_they_are
 from colonnade.data.described import with_parties
+from colonnade.data.outliers import Choice, choose, with_tails
 from colonnade.data.parties import Parties
-from colonnade.data.party_data import PartyData, Prepared, Recipe
+from colonnade.data.party_data import PartyData, Recipe
+from colonnade.data.prepare import refuse_nothing
 from colonnade.data.table import Table
 from colonnade.estimators.fitted import Fitted
 from colonnade.estimators.models import Chosen, built, model_of
@@ -41,7 +43,12 @@ def train(
     composition: Composition, data: Labelled, recipe: Recipe, models: Chosen, progress: Callback
 ) -> tuple[Fitted, Result]:
     """Run a job on these columns; returns all parties' shares as one model, and the result."""
-    prepared = _prepared(composition, data, recipe)
+    parties = _parties(composition, data, recipe)
+    chosen = _choose(composition, parties, data.parties.active) if not (models.own or models.head) else None
+    if chosen is not None:
+        parties = with_tails(parties, chosen.tails)
+    prepared = {party: each.prepare() for party, each in parties.items()}
+    refuse_nothing(each.preparation for each in prepared.values())
     tables = {party: each.train for party, each in prepared.items()}
     scores = composition.job.train.classes or 1
     own = {p: built(each, tables[p].width, scores) for p, each in models.own.items() if tables[p].width}
@@ -60,24 +67,39 @@ def train(
     preparations = {party: each.preparation for party, each in prepared.items() if each.preparation}
     shares = {party: dict(share.weights) for party, share in done.shares.items()}
     fitted = Fitted(done.plan, preparations, shares, own, head)
-    return fitted, structs.replace(done.result, data=_described(data, fitted))
+    return fitted, structs.replace(done.result, data=_described(data, fitted, chosen))
 
 
-def _prepared(composition: Composition, data: Labelled, recipe: Recipe) -> dict[str, Prepared]:
-    """Every party's columns as numbers, labels and weights at those that hold them."""
+def _parties(composition: Composition, data: Labelled, recipe: Recipe) -> dict[str, PartyData]:
+    """Every party's columns and how to prepare them, labels and weights at those that hold them."""
     parties = data.parties
     holders = composition.label_holders(tuple(parties.tables), parties.active)
     recipe = replace(recipe, tails=composition.tails(LOSSES[composition.loss("regression")].task))
     ones = next((p for p in (holders[0], *parties.tables) if parties.tables[p].columns), None)
-    prepared = {}
+    found = {}
     for party, table in parties.tables.items():
         holds = party in parties.active
         raw = replace(table, y=data.y if holds else None, weight=data.weight if holds else None)
         own = replace(recipe, intercept=composition.intercept and party == ones)
         if composition.has("takes-gaps") and as_they_are(recipe.scale, recipe.missing):
             own = own.with_gaps()
-        prepared[party] = PartyData(party, raw, None, own).prepare()
-    return prepared
+        found[party] = PartyData(party, raw, None, own)
+    return found
+
+
+def _choose(
+    composition: Composition, parties: Mapping[str, PartyData], active: tuple[str, ...]
+) -> Choice | None:
+    """What becomes of outliers, by training rows that are held back, where that is cheap to try."""
+    job = composition.job
+
+    def error(held_back: Mapping[str, PartyData]) -> float:
+        prepared = {party: each.prepare() for party, each in held_back.items()}
+        train = {party: each.train for party, each in prepared.items()}
+        test = {party: each.test for party, each in prepared.items() if each.test is not None}
+        return run_tables(job, Tables("X", train, test, active)).result.metrics["rmse"]
+
+    return choose(parties, error, job.seed) if composition.tries_tails else None
 
 
 def _embedded(specs: ModelSpecs, scores: int, tables: Mapping[str, Table], own: Mapping[str, object]) -> int:
@@ -93,7 +115,7 @@ def _embedded(specs: ModelSpecs, scores: int, tables: Mapping[str, Table], own: 
     return width
 
 
-def _described(data: Labelled, fitted: Fitted) -> Described:
+def _described(data: Labelled, fitted: Fitted, chosen: Choice | None) -> Described:
     """What is known of the data, and what every party did to its columns."""
     binary = fitted.plan.objective.loss in ("logistic", "smooth_hinge")
     known = Described(
@@ -102,5 +124,6 @@ def _described(data: Labelled, fitted: Fitted) -> Described:
         classes=list(data.classes),
         positive=list(data.classes[1:]) if binary else [],
         base_rate=float(np.mean(data.y > 0)) if binary else None,
+        done={} if chosen is None else {data.parties.active[0]: [chosen.said()]},
     )
     return with_parties(known, {party: each.to_dict() for party, each in fitted.preparations.items()})

@@ -21,6 +21,7 @@ from colonnade.data.dialect import Dialect
 from colonnade.data.files import load
 from colonnade.data.large import is_large, some_rows
 from colonnade.data.party_data import PartyData
+from colonnade.data.prepare import Preparation, refuse_nothing
 from colonnade.data.problems import Problem
 from colonnade.data.table import RawTable, count
 from colonnade.errors import ColonnadeError, suggest
@@ -172,19 +173,25 @@ def _columns(composition: Composition) -> Iterator[Problem]:
         yield _from(error)
         return
     drop: list[str] = []
+    made: list[Preparation] = []
     for data in assigned.parties.values():
-        for problem in _party(data):
+        for problem in _party(data, made):
             yield problem
             if (named := re.match(r"column '(.*?)'.*drop it", problem.what)) is not None:
                 drop.append(named[1])
+    if len(made) == len(assigned.parties):
+        try:
+            refuse_nothing(made)
+        except ColonnadeError as error:
+            yield _from(error)
     if drop:
         every = [*(job.data.drop or ()), *drop]
         remedy = f"drop = {value_text(every)}"
         yield Problem("data.drop", "leaves out the columns to look at above", len(drop), remedy, stops=False)
 
 
-def _party(data: PartyData) -> Iterator[Problem]:
-    """What is wrong with one party's columns."""
+def _party(data: PartyData, made: list[Preparation]) -> Iterator[Problem]:
+    """What is wrong with one party's columns; how they are prepared is added to `made`."""
     raw = data.train
     if data.recipe.missing == "error" and not raw.sparse:
         tables = [raw] if data.test is None else [raw, data.test]
@@ -200,5 +207,8 @@ def _party(data: PartyData) -> Iterator[Problem]:
     except ColonnadeError as error:
         yield _from(error)
         return
-    for text in preparation.warnings if preparation is not None else ():
+    if preparation is None:
+        return
+    made.append(preparation)
+    for text in preparation.warnings:
         yield Problem(data.party, text, stops=False)

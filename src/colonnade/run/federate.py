@@ -16,7 +16,9 @@ from colonnade.conversations.pooling import AllColumns, Pooled
 from colonnade.data.assign import Assigned, assign, label_holders
 from colonnade.data.described import described
 from colonnade.data.labels import Labels, check_labels
+from colonnade.data.outliers import choose, with_tails
 from colonnade.data.party_data import PartyData
+from colonnade.data.prepare import refuse_nothing
 from colonnade.data.table import Table, as_numbers
 from colonnade.errors import DataError, JobError
 from colonnade.job import MEMORY, Job, memory_of
@@ -91,7 +93,7 @@ def federate(
     """
     composition = job if isinstance(job, Composition) else compose(job)
     tell("reading the data")
-    source, order = prepare(composition)
+    source, order = prepare(composition, tell)
     order = replace(order, progress=progress, out=out, timeline=timeline, resume=resume)
     return conclude(composition.job, source, order, tell)
 
@@ -114,9 +116,30 @@ def read(composition: Composition) -> Assigned:
     )
 
 
-def prepare(composition: Composition) -> tuple[Source, Launch]:
+def read_and_choose(composition: Composition, tell: Callable[[str], None] = lambda words: None) -> Assigned:
+    """Read a job's files; what becomes of outliers is chosen on training rows, where that is cheap."""
+    assigned = read(composition)
+    if assigned.large or not composition.tries_tails:
+        return assigned
+    job = msgspec.structs.replace(
+        composition.job, compare=False, train=msgspec.structs.replace(composition.job.train, target=None)
+    )
+
+    def error(parties: Mapping[str, PartyData]) -> float:
+        held_back = replace(assigned, parties=dict(parties))
+        return conclude(job, *order_of(replace(composition, job=job), held_back)).result.metrics["rmse"]
+
+    found = choose(assigned.parties, error, job.seed, tell)
+    if found is None:
+        return assigned
+    return replace(assigned, parties=with_tails(assigned.parties, found.tails), chosen=found.said())
+
+
+def prepare(
+    composition: Composition, tell: Callable[[str], None] = lambda words: None
+) -> tuple[Source, Launch]:
     """Read a job's files; returns what is known of them and the run to launch."""
-    return order_of(composition, read(composition))
+    return order_of(composition, read_and_choose(composition, tell))
 
 
 def order_of(composition: Composition, assigned: Assigned) -> tuple[Source, Launch]:
@@ -270,6 +293,7 @@ def _test_scores(order: Launch, shares: dict[str, Share]) -> TestScores | None:
 def compare(order: Launch) -> Pooled:
     """Train the same model on pooled columns. No party takes part in it."""
     prepared = {party: data.prepare() for party, data in order.data.items()}
+    refuse_nothing(each.preparation for each in prepared.values())
     test = {party: each.test for party, each in prepared.items() if each.test is not None}
     given = {party: each.own for party, each in order.models.items() if each.own is not None}
     head = next((each.head for each in order.models.values() if each.head is not None), None)

@@ -13,14 +13,13 @@ import msgspec
 import numpy as np
 
 from colonnade.data.assign import Assigned
-from colonnade.data.folds import Fold, folds_of, one_fold
+from colonnade.data.folds import Fold, folds_of, in_fold, one_fold
 from colonnade.data.party_data import PartyData
-from colonnade.data.weights import normalised
 from colonnade.errors import DataError, JobError
 from colonnade.job import Job
 from colonnade.losses import LOSSES, with_weights
 from colonnade.metrics import metrics_of
-from colonnade.run.federate import Finished, conclude, order_of, read
+from colonnade.run.federate import Finished, conclude, order_of, read_and_choose
 from colonnade.run.party import Progress
 from colonnade.run.resolve import compose
 
@@ -73,7 +72,7 @@ class HeldBack:
             msgspec.structs.replace(job, train=msgspec.structs.replace(job.train, class_weight=None))
         )
         parties = {
-            party: _with_fold(data, even.parties[party], fold) for party, data in assigned.parties.items()
+            party: in_fold(data, fold, even.parties[party]) for party, data in assigned.parties.items()
         }
         return replace(assigned, parties=parties)
 
@@ -83,7 +82,7 @@ class HeldBack:
         alike = (job.data, job.train.class_weight, composition.intercept)
         key = hashlib.sha256(msgspec.json.encode(alike, order="deterministic")).hexdigest()
         if key not in self._read:
-            self._read[key] = read(composition)
+            self._read[key] = read_and_choose(composition)
         return self._read[key]
 
 
@@ -96,13 +95,6 @@ def value_of(metrics: dict[str, float], metric: str) -> float:
             "these, or hold back more rows if all were of one class"
         )
     return known[metric]
-
-
-def _with_fold(data: PartyData, even: PartyData, fold: Fold) -> PartyData:
-    train, held = data.train.take(fold.kept), even.train.take(fold.held)
-    if train.weight is not None:
-        train = replace(train, weight=normalised(train.weight, train.name))
-    return replace(data, train=train, test=held)
 
 
 def _metrics(done: Finished, evaluator: PartyData) -> dict[str, float]:

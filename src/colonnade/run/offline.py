@@ -94,7 +94,8 @@ def _read(
     """Read a file; id columns that are not `required` may be absent."""
     shares = [model.shares[party] for party in parties]
     # what the job says holds for new files, too; what 1,234 means in one is what it meant in training
-    dialect = replace(shares[0].manifest.written, usual=_decimal(shares))
+    dates = {c: pattern for share in shares for c, pattern in share.preparation.dates.items()}
+    dialect = replace(shares[0].manifest.written, usual=_decimal(shares), dates=dates)
     columns = load(path, bare=True, dialect=dialect).columns
     if not required and any(name not in columns for name in ids):
         ids = ()
@@ -153,6 +154,8 @@ def _column_problems(preparation: Preparation, raw: RawTable, name: str) -> Iter
         what = f"column '{name}' is empty in {count(int(gaps.sum()), 'row')}, first in row {row}"
         yield Problem(raw.name, f"{what}, and training had no gaps", int(gaps.sum()))
     if name in preparation.categories:
+        if name in preparation.constant:
+            return  # whatever it holds, it adds nothing
         strange = (category_codes(column, preparation.categories[name]) < 0) & ~gaps
         if strange.any():
             what = (

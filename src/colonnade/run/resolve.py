@@ -72,6 +72,11 @@ class Composition:
         linear = self.conversation.intercept(self.job)
         return "bend" if linear and task == "regression" and self.loss(task) == "squared" else "cap"
 
+    @property
+    def tries_tails(self) -> bool:
+        """Whether trainings are spent on what becomes of outliers: short ones that cost no privacy budget."""
+        return self.has("few-rounds") and self.job.privacy.mechanism == "none"
+
     def unused(self) -> dict[str, str]:
         """Keys that the job gives and nothing reads, and why."""
         return rules.unused(self.job, self.conversation)

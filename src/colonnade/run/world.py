@@ -19,6 +19,7 @@ from typing import Any
 from colonnade.conversations.context import GivenModels
 from colonnade.data.labels import Labels
 from colonnade.data.party_data import PartyData
+from colonnade.data.prepare import refuse_nothing
 from colonnade.job import HERE, MEMORY, EngineTerms
 from colonnade.job.plan import Plan
 from colonnade.net.network import Wire
@@ -68,7 +69,9 @@ class Launch:
 
     def ready(self) -> Launch:
         """The same run on columns that are prepared here, once for all that is done with them."""
-        return replace(self, data={party: data.ready() for party, data in self.data.items()})
+        data = {party: data.ready() for party, data in self.data.items()}
+        refuse_nothing(each.preparation for each in data.values())
+        return replace(self, data=data)
 
 
 PARTIES, CHECKPOINTS = "parties", "checkpoints"
