@@ -62,7 +62,7 @@ def made(line: PlainEnds, step: str, value: object) -> object:
 
 def stand(line: PlainEnds) -> tuple[object, ...]:
     numbers = line.sent, line.taken, line.acknowledged, line.reported, line.unreported_bytes, line.kept_bytes
-    return (*numbers, line.to, line.of, line.gap, line.unacknowledged())
+    return (*numbers, line.to, line.of, line.gap, line.owes_ack(), line.unacknowledged())
 
 
 @given(keeps=st.booleans(), steps=steps)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colonnade.net.line import ACK_BYTES, ACK_EVERY, EARLY_BYTES, EARLY_LIMIT, Line
+from colonnade.net.ends import ACK_BYTES, ACK_EVERY
+from colonnade.net.line import EARLY_BYTES, EARLY_LIMIT, Line
 
 THERE, BACK = 0xA1B2C3D4, 0x01020304  # the routes of the two directions
 

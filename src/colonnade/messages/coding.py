@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -55,9 +56,8 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=_pack)
 _decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage, dec_hook=_unpack)
 
 
-def encode(message: Message) -> bytes:
-    """The bytes of a message."""
-    return _encoder.encode(message)
+encode: Callable[[Message], bytes] = _encoder.encode
+"""The bytes of a message."""
 
 
 def decode(data: bytes | memoryview) -> AnyMessage:

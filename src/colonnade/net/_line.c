@@ -15,6 +15,7 @@
 
 enum { KIND = 1, ROUTE = 4, NUMBERS = KIND + ROUTE, NARROW = 2, WIDE = 4 }; /* bytes of a header's parts */
 enum { DATA = 0, WIDENED = 0x40 };
+enum { ACK_EVERY = 64, ACK_BYTES = 1 << 20 };
 enum { RECORD = 1 << 14 }; /* the most bytes of a TLS record */
 static const Py_ssize_t COPIED = 1 << 16; /* a longer payload stays where it is, and is a view */
 static const Py_ssize_t MOST_NUMBERS = UINT32_MAX;
@@ -189,6 +190,11 @@ static PyObject *ends_acknowledge(Ends *line, PyObject *number)
     return PyBool_FromLong(acknowledge(line, upto));
 }
 
+static PyObject *ends_owes_ack(Ends *line, PyObject *Py_UNUSED(nothing))
+{
+    return PyBool_FromLong(line->taken - line->reported >= ACK_EVERY || line->unreported_bytes >= ACK_BYTES);
+}
+
 static PyObject *ends_unacknowledged(Ends *line, PyObject *Py_UNUSED(nothing))
 {
     PyObject *all = PyList_New(line->count);
@@ -222,6 +228,7 @@ static PyMethodDef ends_methods[] = {
     {"pass_by", (PyCFunction)ends_pass, METH_O, "Count a message that needs no frame; the bytes of the frame it spares."},
     {"open", (PyCFunction)ends_open, METH_O, "The payload of a frame that is simply the next one, else None."},
     {"acknowledge", (PyCFunction)ends_acknowledge, METH_O, "Forget the frames up to this one; False if known."},
+    {"owes_ack", (PyCFunction)ends_owes_ack, METH_NOARGS, "True when the peer must be told what has arrived."},
     {"unacknowledged", (PyCFunction)ends_unacknowledged, METH_NOARGS, "The frames that are kept, by number."},
     {"forget", (PyCFunction)ends_forget, METH_NOARGS, "Forget the frames that are kept."},
     {NULL, NULL, 0, NULL},
@@ -368,25 +375,30 @@ static Py_ssize_t pending(const Sealed *line)
     return bytes;
 }
 
-/* give all records that have come to `take`; 0 and an exception if that fails */
-static int decrypt_all(const Sealed *line, PyObject *take)
+/* give all records that have come to `take`: true, or false after the last one; NULL and an exception if that fails */
+static PyObject *decrypt_all(const Sealed *line, PyObject *take)
 {
     Py_ssize_t left;
     while ((left = pending(line)) > 0) {
         PyObject *record = PyObject_CallFunctionObjArgs(line->decrypt, line->record, NULL);
         if (record == NULL) {
             if (!PyErr_ExceptionMatches(line->incomplete))
-                return 0;
+                return NULL;
             PyErr_Clear();
-            return 1;
+            Py_RETURN_TRUE;
         }
-        PyObject *taken = PyObject_CallFunctionObjArgs(take, record, NULL);
+        int last = PyBytes_Size(record) == 0;
+        PyObject *taken = last ? Py_NewRef(Py_None) : PyObject_CallFunctionObjArgs(take, record, NULL);
         Py_DECREF(record);
         if (taken == NULL)
-            return 0;
+            return NULL;
         Py_DECREF(taken);
+        if (last)
+            Py_RETURN_FALSE;
     }
-    return left == 0;
+    if (left < 0)
+        return NULL;
+    Py_RETURN_TRUE;
 }
 
 static PyObject *sealed_read(Sealed *line, PyObject *take)
@@ -403,7 +415,7 @@ static PyObject *sealed_read(Sealed *line, PyObject *take)
     PyObject *stored = view == NULL ? NULL : PyObject_CallMethod(line->arrived, "write", "O", view);
     Py_XDECREF(view);
     Py_XDECREF(stored);
-    return stored != NULL && decrypt_all(line, take) ? PyBool_FromLong(1) : NULL;
+    return stored == NULL ? NULL : decrypt_all(line, take);
 }
 
 static PyObject *sealed_write(Sealed *line, PyObject *data)

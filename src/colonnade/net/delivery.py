@@ -161,11 +161,11 @@ class Delivery:
             except RefusedMessage as refusal:
                 self.meter.refused[type(refusal).__name__] += 1
             return
+        self._deliver(sender, size, payload)
         if self._settled is not None:
             self._check_settled()
-        self._deliver(sender, size, payload)
-        if not self._wire.lossless and line.owes_ack():
-            self._control(sender, ACK)
+        if line.owes_ack():
+            self._acknowledge(sender, line)
 
     def take(self, sender: str, message: Message, size: int) -> None:
         """Take a message that is handed over without a frame, which would have this size."""
@@ -209,7 +209,14 @@ class Delivery:
             self._control(sender, RESEND)
         for taken in ready:
             self._deliver(sender, len(taken), payload if taken is frame else unpack(taken)[1])
-        if not self._wire.lossless and line.owes_ack():
+        if line.owes_ack():
+            self._acknowledge(sender, line)
+
+    def _acknowledge(self, sender: str, line: Line) -> None:
+        """Tell a peer how far this party has come: until then it keeps frames, unless none can be lost."""
+        if self._wire.lossless:
+            line.report()
+        else:
             self._control(sender, ACK)
 
     def _deliver(self, sender: str, size: int, payload: bytes | memoryview) -> None:

@@ -202,18 +202,7 @@ class Endpoint:
             await asyncio.sleep(0)
 
     def listen(self, kind: type[M], hear: Callable[[str, M], None]) -> None:
-        handle = cast(Handler, hear)
-
-        def heard(sender: str, message: Message) -> None:
-            try:
-                handle(sender, message)
-            except ColonnadeError as error:
-                self.fail(error)
-            self._waits.release(kind, "")
-
-        self._handlers[kind] = heard
-        for sender, message in self._mailbox.taken(kind):
-            heard(sender, message)
+        self._mailbox.listen(kind, cast(Handler, hear))
 
     def arrival(self, kind: type[Message]) -> Coroutine[None, None, None]:
         return self._mailbox.arrival(kind)

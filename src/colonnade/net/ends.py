@@ -17,6 +17,9 @@ from colonnade.net.frame import CHECKED, DATA, header_size, pack, unpack
 MOST = 2**32
 """Frames that one end can number."""
 
+ACK_EVERY, ACK_BYTES = 64, 2**20
+"""Frames, and bytes, after which the peer is told that they have come, even without an answer to send."""
+
 
 class PlainEnds:
     """What one end of a line has sent and taken. `to` and `of` are the routes of the two directions.
@@ -69,6 +72,10 @@ class PlainEnds:
         self.unreported_bytes += len(frame)
         self.acknowledge(acknowledged)
         return payload
+
+    def owes_ack(self) -> bool:
+        """True when so much has arrived that the peer must be told: until then it keeps every frame."""
+        return self.taken - self.reported >= ACK_EVERY or self.unreported_bytes >= ACK_BYTES
 
     def acknowledge(self, upto: int) -> bool:
         """Forget the frames up to this one, which the peer has. False if that was known, or none was sent."""

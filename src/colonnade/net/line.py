@@ -11,8 +11,6 @@ from __future__ import annotations
 from colonnade.net.ends import Ends
 from colonnade.net.frame import DATA, pack
 
-ACK_EVERY = 64
-ACK_BYTES = 2**20
 EARLY_LIMIT = 4096
 EARLY_BYTES = 64 * 2**20
 
@@ -60,11 +58,6 @@ class Line(Ends):
     def report(self) -> None:
         """Remember that the peer is told of `taken` now."""
         self.reported, self.unreported_bytes = self.taken, 0
-
-    def owes_ack(self) -> bool:
-        """True when so much has arrived that the peer must be told, even without an answer to send."""
-        # by number and by size: until then the peer keeps every frame in memory
-        return self.taken - self.reported >= ACK_EVERY or self.unreported_bytes >= ACK_BYTES
 
     def gap_is_news(self) -> bool:
         """True once for every gap, so that one missing frame leads to one request."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import cast
 
-from colonnade.errors import MalformedMessage, OversizedMessage, UnknownParty
+from colonnade.errors import ColonnadeError, MalformedMessage, OversizedMessage, UnknownParty
 from colonnade.messages import Message
 from colonnade.net.expect import Due, expect
 from colonnade.net.network import M
@@ -46,6 +46,7 @@ class Mailbox:
         self._peers = frozenset(peers)
         self._waits = waits
         self._handlers = handlers
+        self._listeners: dict[type[Message], Handler] = {}
         self._tagged: dict[tuple[type[Message], int], dict[str, Message]] = {}
         self._queues: dict[type[Message], list[tuple[str, Message]]] = {}
         self._limit = limit
@@ -59,6 +60,13 @@ class Mailbox:
         kind = type(message)
         if (handler := self._handlers.get(kind)) is not None:
             handler(sender, message)
+            return
+        if (hear := self._listeners.get(kind)) is not None:
+            try:
+                hear(sender, message)
+            except ColonnadeError as error:
+                waits.fail(error)
+            waits.release(kind, "")
             return
         taken = size + OVERHEAD
         if self._waiting + taken > self._limit:
@@ -83,6 +91,12 @@ class Mailbox:
             self._sizes[key] = self._sizes.get(key, 0) + taken
             waits.release(key, sender)
         self._waiting += taken
+
+    def listen(self, kind: type[Message], hear: Handler) -> None:
+        """Give messages of a queued kind to `hear` at once, also those that wait; its errors fail the run."""
+        self._listeners[kind] = hear
+        for sender, message in self.taken(kind):
+            self.put(sender, message)
 
     @property
     def waiting(self) -> int:

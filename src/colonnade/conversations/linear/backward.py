@@ -277,14 +277,11 @@ class BackwardConversation:
         return due
 
     def _hear(self, sender: str, message: Backward) -> None:
-        """Let a theta that has come wait for whoever has time to step on it."""
-        batch = self._checked(sender, message)
-        self.window.heard(message.tag, message.seen)
-        self.waiting.append((batch, message.theta))
+        """Let a theta that has come wait for whoever has time to step on it.
 
-    def _checked(self, sender: str, message: Backward) -> Round:
-        """The round of a message; an error if the message is not what its sender may send."""
-        number, dominators = message.tag, self.schedule.dominators
+        An error if the message is not what its sender may send.
+        """
+        number, seen, dominators = message.tag, message.seen, self.schedule.dominators
         if dominators[number % len(dominators)] != sender:
             raise ProtocolError(f"{sender} sent theta of round {number}, which it does not dominate")
         batch = self.begun.pop(number, None)
@@ -294,9 +291,10 @@ class BackwardConversation:
         due = floats(None) if self.in_order else floats(batch.end - batch.start, *self.classes)
         if due.wrong(message.theta):
             expect(sender, message, {"theta": due})
-        if len(message.seen) != self.paces or min(message.seen, default=0) < 0:
-            raise ProtocolError(f"{sender} sent {message.seen} with theta of round {number}")
-        return batch
+        if len(seen) != self.paces or (seen and min(seen) < 0):
+            raise ProtocolError(f"{sender} sent {seen} with theta of round {number}")
+        self.window.heard(number, seen)
+        self.waiting.append((batch, message.theta))
 
     @property
     def seen(self) -> tuple[int, ...]:

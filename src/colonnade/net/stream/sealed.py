@@ -46,7 +46,10 @@ class PlainSealed:
         self._arrived.write(self._room[:size])
         try:
             while self._arrived.pending:
-                take(self._tls.read(RECORD))
+                record = self._tls.read(RECORD)
+                if not record:
+                    return False
+                take(record)
         except self._incomplete:
             pass  # the rest of the record is on its way
         return True

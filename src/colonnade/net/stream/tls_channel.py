@@ -175,13 +175,14 @@ class TlsChannel(asyncio.BufferedProtocol):
 
     def _readable(self) -> None:
         """Read what has come. Whatever goes wrong ends this channel and no other."""
-        if self._closing or self._transport.is_closing() or self._sealed is None:
+        if self._closing or self._transport.is_closing() or self._sealed is None or self._receiver is None:
             return
         try:
-            if not self._sealed.read(self._take):
+            if not self._sealed.read(self._receiver.received):
                 self._unwatch()
                 self._transport.close()
-            self._answer()
+            elif self._outgoing.pending:
+                self._answer()
         except ssl.SSLError as error:
             self._error = self._explain(error)
             self.close()
@@ -227,20 +228,17 @@ class TlsChannel(asyncio.BufferedProtocol):
         """Decrypt what has arrived and hand it over."""
         try:
             while self._incoming.pending and not self._closing:
-                self._take(self._tls.read(RECORD))
+                record = self._tls.read(RECORD)
+                if not record:
+                    self.close()
+                    break
+                receiver.received(record)
         except ssl.SSLWantReadError:
             pass  # half a record; the rest is on its way
         except ssl.SSLError as error:
             self._error = self._explain(error)
             self.close()
         self._answer()
-
-    def _take(self, record: bytes) -> None:
-        """Hand a record over; an empty one is the peer's last."""
-        if not record:
-            self.close()
-        elif self._receiver is not None and not self._closing:
-            self._receiver.received(record)
 
     def _answer(self) -> None:
         """Send what TLS itself has to say about what it has read."""
