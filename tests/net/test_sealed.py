@@ -19,7 +19,7 @@ from colonnade.net.stream.tls import _context
 
 pytestmark = pytest.mark.skipif(not SUPPORTED, reason="only where sockets are read past asyncio")
 
-WAYS = list({PlainSealed, Sealed})
+WAYS = list(dict.fromkeys((PlainSealed, Sealed)))
 
 
 @dataclass
