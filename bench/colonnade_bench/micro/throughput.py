@@ -1,6 +1,6 @@
 """What a federation costs beside the same arithmetic on pooled data, as ratios measured in one run.
 
-    python -m colonnade_bench.micro.throughput [--epochs 5] [--batches 256 1024]
+    python -m colonnade_bench.micro.throughput [--epochs 20] [--batches 256 1024]
 
 Prints, for a9a (8 parties, 3 active): rows a second, messages a second and CPU seconds of the pooled loop,
 the local world with plain and masked sums, and the network world with mutual TLS, then the ratios. Every
@@ -96,7 +96,7 @@ def federated(batch: int, epochs: int, world: str, secure: str) -> Spent:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("--epochs", type=int, default=5)
+    arguments.add_argument("--epochs", type=int, default=20)
     arguments.add_argument("--repeat", type=int, default=3)
     arguments.add_argument("--batches", type=int, nargs="+", default=[256, 1024])
     arguments.add_argument("--worlds", nargs="+", default=["local", "network"])
