@@ -18,13 +18,16 @@ from colonnade.messages import Stop
 from colonnade.net.network import Network
 
 
-def check_delay(ahead: int, max_delay: int | None) -> int:
-    """Return `ahead`; refuse it if a theta could then be more than `max_delay` updates late."""
-    bound = 2 * (ahead - 1)
+def check_delay(ahead: int, max_delay: int | None, *, each: int = 2) -> int:
+    """Return `ahead`; refuse it if a theta could then be more than `max_delay` updates late.
+
+    Every other batch in flight makes it `each` updates later: two where thetas may overtake each other.
+    """
+    bound = each * (ahead - 1)
     if max_delay is not None and bound > max_delay:
         raise JobError(
             f"train: ahead = {ahead} batches in flight can be {bound} updates late, over max_delay = "
-            f"{max_delay}; set ahead = {max_delay // 2 + 1} or max_delay = {bound}"
+            f"{max_delay}; set ahead = {max_delay // each + 1} or max_delay = {bound}"
         )
     return ahead
 

@@ -61,7 +61,7 @@ _ESTIMATORS: tuple[tuple[EstimatorName, str], ...] = (
     ("saga", "variance reduced by a memory of thetas"),
 )
 _BACKWARD: tuple[tuple[str, ScheduleName, str], ...] = (
-    ("vfb2", "async", "asynchronous: label holders send theta back to every party;"),
+    ("vfb2", "async", "asynchronous: theta goes back to every party, veiled by default;"),
     ("vfb", "sync", "synchronous twin, step for step as on pooled data;"),
 )
 _PULL: tuple[tuple[str, str, ScheduleName, DirectionName, str, str], ...] = (

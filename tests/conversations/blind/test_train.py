@@ -215,6 +215,18 @@ def test_batches_in_flight_are_all_scored_at_weights_of_one_version(ahead: int) 
     stale = done.result.staleness
     assert stale.mean == pytest.approx(np.mean(delays))
     assert (stale.max, stale.bound) == (ahead - 1, ahead - 1)
+    assert done.result.cost.launched_by_party == {"party0": 36}
+
+
+def test_what_is_refused_about_delays_is_what_blind_rounds_cannot_keep() -> None:
+    setting = random_tables(parties=4, active=3, rows=96)
+    train = train_of("logistic", epochs=2, batch=8, evaluate_every=0)
+    kept = run(setting, "vfb2-sgd", train={**train, "max_delay": 2}, secure=BLIND)
+    assert (kept.result.staleness.max, kept.result.staleness.bound) == (2, 2)
+    with pytest.raises(JobError, match="ahead = 3 .* 2 updates late, over max_delay = 1; set ahead = 2"):
+        run(setting, "vfb2-sgd", train={**train, "max_delay": 1}, secure=BLIND)
+    with pytest.raises(JobError, match="train.stale = 2: in a blind run one label holder"):
+        run(setting, "vfb2-sgd", train={**train, "stale": 2}, secure=BLIND)
 
 
 @pytest.mark.parametrize("estimator", ["svrg", "saga"])

@@ -34,6 +34,11 @@ def check_blind(job: Job, preset: Preset) -> None:
             f"train.regularizer = {job.train.regularizer!r}: its gradient needs every weight, and in a blind "
             f"run nobody knows one; use 'l2', {clear}"
         )
+    if job.train.stale:
+        raise JobError(
+            f"train.stale = {job.train.stale}: in a blind run one label holder launches all rounds, and none is "
+            f"scored beyond those in flight; set train.ahead, {clear}"
+        )
 
 
 def check_hidden(job: Job, estimator: str, facts: Facts, pace: Pace) -> None:

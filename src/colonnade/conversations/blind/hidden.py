@@ -135,6 +135,7 @@ class HiddenTraining:
             step=self.step,
             rounds=schedule.rounds,
             updates=schedule.rounds,
+            launched=schedule.rounds if self.me == self.pair.asker else 0,
             evaluation=self.evaluation,
         )
 

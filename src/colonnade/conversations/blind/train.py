@@ -307,6 +307,7 @@ class BlindTraining:
             step=self.desk.steps.rate() if self.desk is not None else 0.0,
             rounds=self.timetable.rounds(self.done),
             updates=self.done,
+            launched=self.done if self.desk is not None else 0,
             evaluation=self.evaluation,
             delays=self.delays,
             lateness=Lateness(self.context.plan.pace.ahead - 1),

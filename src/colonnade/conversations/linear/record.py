@@ -131,6 +131,8 @@ def space(job: Job, preset: Preset) -> Space:
 def backward_ahead(job: Job, label_holders: int) -> int:
     """Batches in flight: what the job says, or one for every dominator, as in the paper."""
     ahead = job.train.ahead or label_holders
+    if job.secure.labels == "blind":
+        return check_delay(ahead, job.train.max_delay, each=1)  # one label holder launches all, in order
     if takes_turns(job, ahead, label_holders):
         return check_delay(ahead, job.train.max_delay)
     backward_lead(job, ahead, label_holders)
@@ -215,7 +217,8 @@ def _settings(job: Job, preset: Preset, facts: Facts, pace: Pace, pairs: Pairs) 
 def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> LinearSettings:
     """The settings of backward; by default a quasi-Newton direction has one H over all blocks."""
     chosen = _settings(job, preset, facts, pace, pairs="joint")
-    if job.secure.labels == "blind":
+    blind = job.secure.labels == "blind"
+    if blind:
         check_size(facts)
     if job.secure.scores == "hidden":
         check_hidden(job, chosen.estimator, facts, pace)
@@ -225,7 +228,7 @@ def choose_backward(job: Job, preset: Preset, facts: Facts, pace: Pace) -> Linea
             "rows have weights or the loss is 'poisson'; use 'joint' or 'batch'"
         )
     holders = len(facts.label_holders)
-    if pace.schedule == "sync" or takes_turns(job, pace.ahead, holders):
+    if blind or pace.schedule == "sync" or takes_turns(job, pace.ahead, holders):
         return chosen
     return msgspec.structs.replace(
         chosen,
