@@ -8,6 +8,8 @@ Parts:
 - rounds: 4 parties, one at speed 0.2: a dominator of three; the same party without its label, so that the
   other two launch alone; or the passive one beside three dominators. Time for the same rounds beside the
   synchronous twin's, every dominator's share of the launches, and the delays;
+- launches: the same on real sets on the virtual clock, where numbers cost time as well: every dominator's
+  share of the launches, with a dominator at 0.2, forwards for free or charged;
 - target: time to a sub-optimality of 1e-3, 8 parties, one at 0.4, either a dominator or a passive one;
 - schedules: the same on the virtual clock, by what is in flight, also with nobody slow and one at 0.2;
 - algorithms: VFB2, AsySQN, AsyREVEL and VFL-CZOFO: how much longer a run takes with a party at 0.4;
@@ -168,6 +170,35 @@ def rounds(effort: Effort) -> Iterator[Row]:
                 "tau_2": late.tau_2,
                 "bound": late.bound,
             }
+
+
+def launches(effort: Effort) -> Iterator[Row]:
+    """Every dominator's share of the launches, one of three at 0.2, with what kernels usually cost."""
+    for name, batch, charged in product(effort.sets, (32, 256), (False, True)):
+        net = {"speeds": [1.0, 0.2, 1.0, 1.0], "charge_forward": charged}
+        took = []
+        for algorithm in ("vfb-sgd", "vfb2-sgd"):
+            job = {
+                "algorithm": algorithm,
+                "world": "simulated",
+                "compare": False,
+                "data": {"train": name, "parties": 4, "active": 3},
+                "train": {"batch": batch, "epochs": effort.epochs, "step": 0.01, "evaluate_every": 0},
+                "network": net,
+                **clear(algorithm),
+            }
+            result = federate(job_from(job)).result
+            took.append(seconds(result))
+        launched = result.cost.launched_by_party
+        yield {
+            "data": name,
+            "batch": batch,
+            "forwards": "charged" if charged else "free",
+            "over synchronous": took[0] / took[1],
+            "launched": [round(each / sum(launched.values()), 3) for each in launched.values()],
+            "delay mean": result.staleness.mean,
+            "delay max": result.staleness.max,
+        }
 
 
 def target(effort: Effort) -> Iterator[Row]:
@@ -340,6 +371,7 @@ def accuracy(effort: Effort) -> Iterator[Row]:
 
 PARTS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "rounds": rounds,
+    "launches": launches,
     "target": target,
     "schedules": schedules,
     "algorithms": algorithms,
