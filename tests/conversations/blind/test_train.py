@@ -223,9 +223,9 @@ def test_what_is_refused_about_delays_is_what_blind_rounds_cannot_keep() -> None
     train = train_of("logistic", epochs=2, batch=8, evaluate_every=0)
     kept = run(setting, "vfb2-sgd", train={**train, "max_delay": 2}, secure=BLIND)
     assert (kept.result.staleness.max, kept.result.staleness.bound) == (2, 2)
-    with pytest.raises(JobError, match="ahead = 3 .* 2 updates late, over max_delay = 1; set ahead = 2"):
+    with pytest.raises(JobError, match=r"ahead = 3 .* 2 updates late, over max_delay = 1; set ahead = 2"):
         run(setting, "vfb2-sgd", train={**train, "max_delay": 1}, secure=BLIND)
-    with pytest.raises(JobError, match="train.stale = 2: in a blind run one label holder"):
+    with pytest.raises(JobError, match=r"train\.stale = 2: in a blind run one label holder"):
         run(setting, "vfb2-sgd", train={**train, "stale": 2}, secure=BLIND)
 
 

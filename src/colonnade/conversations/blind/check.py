@@ -36,8 +36,8 @@ def check_blind(job: Job, preset: Preset) -> None:
         )
     if job.train.stale:
         raise JobError(
-            f"train.stale = {job.train.stale}: in a blind run one label holder launches all rounds, and none is "
-            f"scored beyond those in flight; set train.ahead, {clear}"
+            f"train.stale = {job.train.stale}: in a blind run one label holder launches all rounds, and "
+            f"none is scored beyond those in flight; set train.ahead, {clear}"
         )
 
 
