@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colonnade.conversations.legs import LegsState
 from colonnade.conversations.linear.block import Delays
 from colonnade.conversations.progress import Progress
 from colonnade.conversations.reach import ReachState
@@ -53,7 +54,7 @@ def reach() -> ReachState:
 
 def test_arrays_records_and_counters_come_back() -> None:
     progress = Progress([1], [2], [4], [9], [{3}])
-    state = TicketsState([4, 9], progress, [[1]], reach(), read={5: [1, 2]})
+    state = TicketsState(LegsState([4, 9]), progress, [[1]], reach(), read={5: [1, 2]})
     value: dict[str, Any] = {
         "window": state,
         "delays": Delays(3, Counter({1: 2})),
@@ -78,10 +79,10 @@ def test_a_generator_goes_on_where_it_was() -> None:
 def test_a_record_that_others_hold_is_filled_and_an_array_is_replaced() -> None:
     progress, further = Progress.of(2, stop=5), Progress.of(2, stop=5)
     further.finish(0, index=1)
-    state = TicketsState([5], progress, [[0]], reach())
-    kept = unpack(pack(TicketsState([3, 5], further, [[1]], reach())))
+    state = TicketsState(LegsState([5]), progress, [[0]], reach())
+    kept = unpack(pack(TicketsState(LegsState([3, 5]), further, [[1]], reach())))
     assert fill(state, kept) is state
-    assert (state.progress is progress, progress.base, state.limits) == (True, [0, 1], [3, 5])
+    assert (state.progress is progress, progress.base, state.legs.limits) == (True, [0, 1], [3, 5])
     memory = LimitedMemory(3, 0.1)
     memory.pinned = 1
     assert unpack(pack(memory)).pinned == 1

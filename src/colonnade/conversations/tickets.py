@@ -7,10 +7,8 @@ and a fast one launches more rounds than a slow one.
 
 A sum needs the share of every party. So one party, the keeper, decides how many rounds there are, and
 needs no word for it: a round exists once the keeper has given its share. The keeper gives as many shares as
-the run has rounds until the next pause, to whichever dominator is ready, and then tells all how many rounds
-of each dominator that makes (`messages.Enough`). Everybody finishes these, and all stand at one point. Shares
-that others have sent beyond it are used after the pause; after the end nobody needs them. A party that is
-still busy with the pause leaves thetas from beyond it for later.
+the run has rounds until the next pause, to whichever dominator is ready; that ends a leg of the run (`legs`).
+Shares that others have sent beyond it are used after the pause; after the end nobody needs them.
 
 Delays are bounded where the job says so: the keeper gives a dominator at most `lead` shares between two
 thetas of any other (`lateness` has the bound and its proof).
@@ -20,15 +18,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import ge
 
 from colonnade.conversations.lateness import UNBOUNDED, bound
+from colonnade.conversations.legs import Legs, LegsState
 from colonnade.conversations.pacing import Conditions
 from colonnade.conversations.progress import Progress
 from colonnade.conversations.reach import Reach, ReachState
-from colonnade.errors import ProtocolError
-from colonnade.messages import Enough
-from colonnade.net.expect import said_by
 from colonnade.net.network import Network
 
 OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
@@ -38,15 +33,10 @@ OTHERS, OWN = 1, 2  # who wakes first where both may go on, whoever came first
 class TicketsState:
     """How far a party is with every dominator's rounds, and where the run pauses or ends."""
 
-    limits: list[int]  # rounds of all dominators until every pause, and until the end
+    legs: LegsState
     progress: Progress
     marks: list[list[int]]  # for every dominator: the rounds of each that were begun at its last theta
     reach: ReachState
-    leg: int = 0  # pauses so far
-    closed: list[list[int]] = field(default_factory=list)  # for every leg: the rounds of each until its end
-    told: int = 0  # legs whose end the keeper has told all
-    last: int | None = None  # the leg that is the last
-    ending: bool = False  # the run is to end as soon as it can
     read: dict[int, Sequence[int]] = field(default_factory=dict)  # what was finished when weights were read
     seen: dict[int, Sequence[int]] = field(default_factory=dict)  # what was, at the dominator, with its theta
     tau_1: int = 0
@@ -74,13 +64,12 @@ class Tickets:
         self.own_ahead, self.keeper, self.lead = ahead, keeper, lead
         self.delay_bound = bound(dominators, ahead, stale, lead)
         marks = [[0] * dominators for _ in range(dominators)]
-        limits = [*sorted(set(gates)), rounds]
-        self.reach = Reach(dominators, ahead, own)
-        self.state = TicketsState(limits, Progress.of(dominators, UNBOUNDED), marks, self.reach.state)
+        progress = Progress.of(dominators, UNBOUNDED)
         self._dominators = dominators
         self._conditions = Conditions()  # of who waits for a round to begin
-        self._legs = Conditions()  # of who waits for the end of a leg, or for many rounds
-        self._awaited: list[int] = []  # how many
+        self.legs = Legs(rounds, gates, progress, self._conditions.wake, keeper=keeper)
+        self.reach = Reach(dominators, ahead, own)
+        self.state = TicketsState(self.legs.state, progress, marks, self.reach.state)
 
     # -- how far it is ------------------------------------------------------------------------------
 
@@ -107,13 +96,12 @@ class Tickets:
     @property
     def stop(self) -> int:
         """How many rounds the run has."""
-        state = self.state
-        return state.limits[-1] if state.last is None else sum(state.closed[state.last])
+        return self.legs.stop
 
     @property
     def ending(self) -> bool:
         """Whether the run is to end before its last round."""
-        return self.state.ending
+        return self.legs.state.ending
 
     def numbers(self) -> Iterable[int]:
         """The rounds at both ends of what is in flight, for every dominator."""
@@ -160,7 +148,7 @@ class Tickets:
         if own >= begun[index]:
             begun[index] = own + 1
         if self.keeper:
-            self._close_if_full()
+            self.legs.close_if_full()
         return True
 
     def read(self, numbers: Iterable[int]) -> None:
@@ -189,8 +177,7 @@ class Tickets:
             if self.lead < UNBOUNDED:
                 state.marks[index] = list(progress.begun)
         self.reach.look_back(progress.begun)
-        if state.leg < len(state.closed) or (self._awaited and self.base >= min(self._awaited)):
-            self._legs.wake()
+        self.legs.wake()
         self._conditions.wake()
 
     def may_begin(self, number: int, extra: int = 0) -> bool:
@@ -217,7 +204,7 @@ class Tickets:
         A slow dominator has fewer in hand than a fast one, or at a pause all would wait for it to use them.
         """
         state, progress = self.state, self.state.progress
-        if state.leg < len(state.closed):
+        if self.legs.closed:
             return False
         begun, finished = progress.begun[index], progress.finished[index]
         if in_hand := begun - finished:
@@ -237,22 +224,18 @@ class Tickets:
     @property
     def holds_back(self) -> bool:
         """Whether there may be thetas that are not due yet: from the end of a leg until the next begins."""
-        return self.state.leg < len(self.state.closed)
+        return self.legs.closed
 
     def is_due(self, number: int) -> bool:
         """Whether theta of a round may be applied now: one from beyond a pause waits for its end here.
 
         All parties take part in a pause, so nothing from beyond it can come before this party has begun it.
         """
-        state = self.state
-        if not self.holds_back:
-            return True
-        own, index = divmod(number, self._dominators)
-        return own < state.closed[state.leg][index]
+        return self.legs.holds(*divmod(number, self._dominators))
 
     async def due(self, number: int) -> None:
         """Wait until theta of a round may be applied."""
-        await self._legs.until(lambda: self.is_due(number))
+        await self.legs.until(lambda: self.is_due(number))
 
     def under_way(self) -> list[int]:
         """The rounds that are begun here and not finished."""
@@ -266,111 +249,31 @@ class Tickets:
 
     # -- pauses and the end -------------------------------------------------------------------------
 
-    def _close_if_full(self) -> None:
-        """End the leg, at the keeper, once shares of all its rounds are given, or the run is to end."""
-        state = self.state
-        if not self.keeper or state.leg < len(state.closed):
-            return
-        begun = state.progress.begun
-        if state.ending or sum(begun) >= state.limits[state.leg]:
-            self.close(state.leg, begun, last=state.ending or state.leg == len(state.limits) - 1)
-
-    def close(self, leg: int, counts: Sequence[int], *, last: bool) -> None:
-        """End a leg with so many rounds of every dominator, since the keeper says so."""
-        state = self.state
-        known = state.closed[-1] if state.closed else [0] * self._dominators
-        if leg != len(state.closed) or len(counts) != len(known) or state.last is not None:
-            raise ProtocolError(f"the end of leg {leg} with {len(counts)} numbers of rounds was not due")
-        if any(count < before for count, before in zip(counts, known, strict=True)):
-            raise ProtocolError(f"leg {leg} ends with fewer rounds than the one before: {list(counts)}")
-        if sum(counts) > state.limits[leg]:
-            raise ProtocolError(
-                f"leg {leg} ends after {sum(counts)} rounds, {state.limits[leg]} at most are due"
-            )
-        state.closed.append(list(counts))
-        if last:
-            state.last = leg
-            state.progress.stop[:] = counts
-        self._wake_all()
-
-    def _wake_all(self) -> None:
-        """Look again at what everybody waits for, as a leg began or ended."""
-        self._legs.wake()
-        self._conditions.wake()
-
-    async def announce(self, net: Network) -> None:
-        """Tell all how many rounds of every dominator each leg ends with; the keeper does."""
-        state = self.state
-        while state.last is None or state.told <= state.last:
-            await self._legs.until(lambda: state.told < len(state.closed))
-            leg = state.told
-            await net.broadcast(Enough(leg, tuple(state.closed[leg]), leg == state.last))
-            state.told += 1
-            self._wake_all()
-
-    async def heed(self, net: Network, keeper: str) -> None:
-        """End legs where the keeper says; for everybody else."""
-        async for waiting in net.stream(Enough, patient=True):
-            for sender, message in waiting:
-                if sender != keeper:
-                    raise ProtocolError(f"{sender} ended a leg of the run, which is for {keeper} to do")
-                with said_by(sender):
-                    self.close(message.tag, message.counts, last=message.last)
-
     def hold(self, gate: int) -> None:
         """Put up a gate ahead of all rounds of this leg."""
-        limits = self.state.limits
-        if gate not in limits and gate < limits[-1]:
-            self.state.limits = sorted([*limits, gate])
+        self.legs.hold(gate)
 
-    async def gates(self) -> AsyncIterator[int]:
+    def gates(self) -> AsyncIterator[int]:
         """Yield every gate once all rounds before it are finished; asking for the next one lifts it."""
-        state = self.state
-        while True:
-            await self._legs.until(self._at_the_end_of_a_leg)
-            if state.leg == state.last:
-                return
-            yield state.limits[state.leg]
-            state.leg += 1
-            self._close_if_full()
-            self._wake_all()
-
-    def _at_the_end_of_a_leg(self) -> bool:
-        state = self.state
-        if state.leg >= len(state.closed):
-            return False
-        return all(map(ge, state.progress.base, state.closed[state.leg]))
+        return self.legs.gates()
 
     async def reaches(self, number: int) -> bool:
         """Wait until so many rounds are finished; False if the run stops before that."""
-        self._awaited.append(number)
-        try:
-            await self._legs.until(lambda: self.base >= number or self._over())
-        finally:
-            self._awaited.remove(number)
-        return self.base >= number
+        return await self.legs.reaches(number)
 
     async def ends(self) -> None:
         """Wait until every round of the run is finished, and all know that they are."""
-        await self._legs.until(self._over)
-
-    def _over(self) -> bool:
-        state = self.state
-        if state.leg != state.last:
-            return False
-        told = not self.keeper or state.told == len(state.closed)
-        return told and self._at_the_end_of_a_leg()
+        await self.legs.until(self.legs.over)
 
     async def end_early(self, net: Network) -> None:
-        """Give no more shares; only the keeper may. `announce` tells the others."""
-        self.state.ending = True
-        self._close_if_full()
+        """Give no more shares; only the keeper may."""
+        self.legs.end_early()
 
     def strays(self) -> list[int]:
         """The rounds that were begun here and never took place, once the run is over."""
-        m, state = self._dominators, self.state
-        counts = state.closed[state.last] if state.last is not None else self.done
-        return [own * m + j for j in range(m) for own in range(counts[j], state.progress.begun[j])]
+        m, legs, begun = self._dominators, self.legs.state, self.state.progress.begun
+        counts = legs.closed[legs.last] if legs.last is not None else self.done
+        return [own * m + j for j in range(m) for own in range(counts[j], begun[j])]
 
 
 def _more(these: Sequence[int], those: Sequence[int]) -> int:

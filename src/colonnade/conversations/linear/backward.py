@@ -106,9 +106,9 @@ class BackwardConversation:
         evaluator = self.context.evaluator
         match self.window:
             case Tickets() as tickets if self.net.me == evaluator:
-                return [tickets.announce(self.net)]
+                return [tickets.legs.announce(self.net)]
             case Tickets() as tickets:
-                return [tickets.heed(self.net, evaluator)]
+                return [tickets.legs.heed(self.net, evaluator)]
             case Window() as window if self.context.may_end_early and self.net.me != evaluator:
                 return [heed_stop(self.net, window, evaluator)]
             case _:
