@@ -57,6 +57,7 @@ def mended(plain: bytes, separator: str) -> bytes | None:
     width = len(next(records, []))
     if not width or any(len(row) != width + 1 or row[-1] for row in records):
         return None
+    plain = plain.lstrip(b"\r\n")
     first, end, rest = plain.partition(b"\r\n" if b"\r\n" in plain else b"\n")
     return first + separator.encode() + end + rest
 
