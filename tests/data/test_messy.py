@@ -69,6 +69,15 @@ def excel(
     return packed.getvalue()
 
 
+def parquet(table: Table) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    packed = io.BytesIO()
+    pq.write_table(pa.table(table), packed)
+    return packed.getvalue()
+
+
 def gaps(values: list[Any], word: Any, every: int = 10) -> list[Any]:
     return [word if k % every == 3 else value for k, value in enumerate(values)]
 
@@ -172,6 +181,10 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
     "row numbers": (lambda: {"bank.csv": written(bank(number=list(range(ROWS))))}, "like an id or an index"),
     "row numbers without a name": (
         lambda: {"bank.csv": written({"": list(range(ROWS))} | bank())},
+        "1 column without a name, which numbers the rows, left out",
+    ),
+    "an index of pandas without a name": (
+        lambda: {"bank.parquet": parquet({"__index_level_0__": list(range(ROWS))} | bank())},
         "1 column without a name, which numbers the rows, left out",
     ),
     "copy of the label": (
@@ -378,17 +391,10 @@ def test_the_rule_that_would_join_the_files_is_named(ids: str, remedy: str, tmp_
 
 
 def test_days_are_the_same_ids_in_every_format(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
     born = [datetime.fromisoformat(day) for day in days("%Y-%m-%d")]
     people = bank(id=born)
-    pyarrow.parquet.write_table(pa.table(people), tmp_path / "kept.parquet")
     other = {"shop.csv": written(shop(id=days("%Y-%m-%d")))}
-    for name, content in {
-        "bank.xlsx": excel(people),
-        "bank.parquet": (tmp_path / "kept.parquet").read_bytes(),
-    }.items():
+    for name, content in {"bank.xlsx": excel(people), "bank.parquet": parquet(people)}.items():
         assert run(tmp_path, {name: content} | other).data.rows == {"train": 96, "test": 24}
 
 
