@@ -79,7 +79,9 @@ def test_an_id_that_is_not_evident_is_asked_for(first: int, more: str, known: st
 
 
 def test_a_few_values_that_are_common_by_chance_are_no_id() -> None:
-    Path("sums.csv").write_text("spent\n" + "".join(f"{k + (k % 10 > 0) / 3:.2f}\n" for k in range(0, 600, 9)))
+    Path("sums.csv").write_text(
+        "spent\n" + "".join(f"{k + (k % 10 > 0) / 3:.2f}\n" for k in range(0, 600, 9))
+    )
     Path("clients.csv").write_text("client,default\n" + "".join(f"{k},{k % 2}\n" for k in range(60)))
     made = colonnade("new", "clients.csv", "sums.csv", "--label", "default")
     assert made.exit_code == 2

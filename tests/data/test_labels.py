@@ -88,8 +88,8 @@ def test_a_label_out_of_range_is_named_with_its_row_in_the_file() -> None:
     with pytest.raises(
         DataError,
         match=re.escape(
-            "t.csv: label 7 in row 42 is in no training row, so no model can know it (1 such row; the training rows "
-            "have 0, 1); leave such rows out"
+            "t.csv: label 7 in row 42 is in no training row, so no model can know it (1 such row; the "
+            "training rows have 0, 1); leave such rows out"
         ),
     ):
         labels.transform(np.array([0.0, 7.0]), name="t.csv", origin=np.array([3, 41]))

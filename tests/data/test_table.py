@@ -157,7 +157,7 @@ def test_text_after_a_megabyte_of_numbers_is_still_seen(tmp_path: Path) -> None:
 
 
 def test_a_small_file_is_read_without_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread of pyarrow's that has hold of the file's bytes when Python ends aborts a command now and then."""
+    """A thread of pyarrow's that has hold of the file's bytes when Python ends may abort a command."""
     asked: list[bool] = []
     read = pa.csv.read_csv
 

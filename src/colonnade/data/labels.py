@@ -116,8 +116,8 @@ class Labels:
                 ", or if labels are numbers to predict and no classes, set loss = 'squared'" if counts else ""
             )
             raise DataError(
-                f"{name}: label {_text(y[row])} in row {row_number(row, origin)} is in no training row, so no "
-                f"model can know it ({count(int((codes < 0).sum()), 'such row')}; the training rows have "
+                f"{name}: label {_text(y[row])} in row {row_number(row, origin)} is in no training row, so "
+                f"no model can know it ({count(int((codes < 0).sum()), 'such row')}; the training rows have "
                 f"{some(self.classes)}); leave such rows out{remedy}"
             )
         if self.task == "multiclass":

@@ -51,7 +51,7 @@ class Loss(Protocol):
         ...
 
     def start(self, y: Floats) -> float:
-        """The intercept to begin with: what fits all rows best, where the way from zero is long or dangerous."""
+        """The intercept to begin with: what fits all rows best, where it is far from zero."""
         ...
 
     def admits(self, y: Floats) -> NDArray[np.bool_]:
