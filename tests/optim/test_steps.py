@@ -167,6 +167,8 @@ def test_a_row_alone_in_its_direction_bears_the_automatic_step_of_saga_and_not_t
     lone = np.eye(batches)[0]  # a batch of 10 rows, of which one has all of the direction
     smoothness = Smoothness(mean=1 / batches, worst_row=10.0)
     for seed in range(5):
-        steps = [automatic_step(smoothness, 10, 10 * batches, 0, saga=saga) for saga in (True, False)]
+        steps = [
+            automatic_step(smoothness, 10, 10 * batches, 0, saga=saga, numbers=True) for saga in (True, False)
+        ]
         saga, sgd = (growth_of_delayed_saga(step, 0, batches, seed, lone) for step in steps)
         assert saga < 1 < sgd
