@@ -323,6 +323,9 @@ def test_what_cannot_be_trained_is_refused_with_a_way_out(data: Data) -> None:
         (VerticalRegressor(), split_columns(X, np.array(["a", "b"])[y], parties=2), DataError, "text"),
         (VerticalRegressor(class_weight="balanced"), parties, JobError, "sample_weight"),
     ]
+    twice = pd.DataFrame(X[:, :2], columns=["a", "a"])
+    with pytest.raises(DataError, match="two columns are named 'a'"):
+        quick().fit(twice, y)
     for model, given, kind, says in cases:
         with pytest.raises(kind, match=says):
             model.fit(given)

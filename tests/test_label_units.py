@@ -31,3 +31,18 @@ def test_a_number_is_predicted_equally_well_in_any_unit(algorithm: str, unit: fl
         warnings.simplefilter("ignore")  # that more epochs would help is not the question
         model.fit(X[:480], unit * y[:480])
     assert r2_score(unit * y[480:], model.predict(X[480:])) > least
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["lbfgs", "vfb2-sgd", "vfb2-svrg", "vfb2-saga", "asysqn-saga", "afsgd-vp"]
+)
+def test_a_number_far_from_zero_is_learnt_beside_rare_categories(algorithm: str) -> None:
+    """First-order steps would take most of a run to get to the mean, and be led astray by rare values."""
+    X, y = rows()
+    towns = [f"town {k}" for k in np.random.default_rng(0).zipf(1.3, len(X)) % 200]
+    X = np.column_stack([X.astype(object), towns])
+    model = VerticalRegressor(algorithm=algorithm, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[:480], 1000 + y[:480])
+    assert r2_score(1000 + y[480:], model.predict(X[480:])) > 0.95

@@ -86,14 +86,18 @@ def test_bad_labels(y: list[Any], options: dict[str, Any], text: str) -> None:
 def test_a_label_out_of_range_is_named_with_its_row_in_the_file() -> None:
     labels = Labels.fit(np.array([0.0, 1.0]), "binary")
     with pytest.raises(
-        DataError, match=re.escape("t.csv: label 7 in row 42 is out of range; the training rows have 0, 1")
+        DataError,
+        match=re.escape(
+            "t.csv: label 7 in row 42 is in no training row, so no model can know it (1 such row; the "
+            "training rows have 0, 1); leave such rows out"
+        ),
     ):
         labels.transform(np.array([0.0, 7.0]), name="t.csv", origin=np.array([3, 41]))
 
 
 def test_a_count_that_training_did_not_have_may_be_a_number_to_predict() -> None:
     labels = Labels.fit(np.array([0.0, 1.0, 2.0]), "multiclass")
-    with pytest.raises(DataError, match=r"label 38 in row 1 is out of range.*set loss = 'squared'"):
+    with pytest.raises(DataError, match=r"label 38 in row 1 is in no training row.*set loss = 'squared'"):
         labels.transform(np.array([38.0]))
 
 

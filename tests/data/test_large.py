@@ -181,14 +181,15 @@ def test_csv_trains_the_model_of_the_same_parquet(tmp_path: Path, monkeypatch: p
 
 
 def test_a_column_of_csv_is_what_all_its_rows_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decimals, a word and a first value that come after the first block; ids as they are written."""
+    """Decimals, a word and a first value that come after the first block; ids as they are written; titles."""
     monkeypatch.setattr(large_csv, "BLOCK", 2**12)
     file = tmp_path / "rows.csv"
     lines = [
         f"00{k};{k if k < 900 else k + 0.5:g};{'x' if k == 800 else k};{'' if k < 950 else 7}"
         for k in range(1000)
     ]
-    file.write_text("id;late decimals;a word;late\n" + "\n".join(lines).replace(".", ",") + "\n")
+    above = "Customers\n\nmade; today\nid;late decimals;a word;late\n"
+    file.write_text(above + "\n".join(lines).replace(".", ",") + "\n")
     found = large.opened(file, tmp_path / "made", verbatim=["id"])
     assert (found.rows, found.texts) == (1000, ("id", "a word"))
     (start, raw), *_ = found.stretches(found.wanted(ids=("id",)), ["late decimals", "late"])

@@ -53,16 +53,28 @@ def german(value: float) -> str:
     return f"{value:,.2f}".replace(",", " ").replace(".", ",").replace(" ", ".")
 
 
-def excel(table: Table, *, before: Sequence[Sequence[Any]] = ()) -> bytes:
+def excel(
+    table: Table, *, before: Sequence[Sequence[Any]] = (), above: Sequence[Sequence[Any]] = ()
+) -> bytes:
     openpyxl = pytest.importorskip("openpyxl", reason="Excel files need the extra 'excel'")
     book, packed = openpyxl.Workbook(), io.BytesIO()
     for cells in before:
         book.active.append(cells)
     sheet = book.create_sheet("rows") if before else book.active
-    sheet.append(list(table))
+    for cells in (*above, list(table)):
+        sheet.append(cells)
     for row in zip(*table.values(), strict=True):
         sheet.append([value.item() if isinstance(value, np.generic) else value for value in row])
     book.save(packed)
+    return packed.getvalue()
+
+
+def parquet(table: Table) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    packed = io.BytesIO()
+    pq.write_table(pa.table(table), packed)
     return packed.getvalue()
 
 
@@ -171,6 +183,10 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written({"": list(range(ROWS))} | bank())},
         "1 column without a name, which numbers the rows, left out",
     ),
+    "an index of pandas without a name": (
+        lambda: {"bank.parquet": parquet({"__index_level_0__": list(range(ROWS))} | bank())},
+        "1 column without a name, which numbers the rows, left out",
+    ),
     "copy of the label": (
         lambda: {"bank.csv": written(bank(again=[10 * v for v in LABEL]))},
         "tells the label",
@@ -248,9 +264,17 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"bank.csv": written(bank()).replace(b"\n", b",\n")},
         "1 empty column without a name left out",
     ),
-    "separators at the ends but the header's": (
-        lambda: {"bank.csv": written(bank()).replace(b"\n", b",\n").replace(b"y,\n", b"y\n", 1)},
+    "separators at the ends but the header's, below blank lines": (
+        lambda: {"bank.csv": b"\n\n" + written(bank()).replace(b"\n", b",\n").replace(b"y,\n", b"y\n", 1)},
         "1 empty column without a name left out",
+    ),
+    "titles above": (
+        lambda: {"bank.csv": b"Customers, by id\n\n# made today\n" + written(bank())},
+        "read as: 3 lines above the header left out",
+    ),
+    "titles padded to the width": (
+        lambda: {"bank.csv": b"Customers;;;\n;;;\n" + written(bank(), ";")},
+        "read as: fields are separated by semicolons, 2 lines above the header left out",
     ),
     "blanks between fields": (lambda: {"bank.csv": written(bank(), " ")}, "separated by blanks"),
     "a very long line": (
@@ -265,6 +289,10 @@ KINDS: dict[str, tuple[Callable[[], Files], str]] = {
     "Excel with a smaller table before": (
         lambda: {"bank.xlsx": excel(bank(), before=[["id", "y"], ["c1", 1]])},
         "read the sheet 'rows' of 2",
+    ),
+    "Excel with titles": (
+        lambda: {"bank.xlsx": excel(bank(), above=[["Customers of the year"], ["made", "today"]])},
+        "read as: 2 lines above the header left out",
     ),
     "Excel with a cover": (
         lambda: {"bank.xlsx": excel(bank(), before=[["Customers of the year"]])},
@@ -314,6 +342,9 @@ def test_ids_are_brought_into_one_form(tmp_path: Path) -> None:
         run(tmp_path, files, id=["first", "born"])
 
 
+ROWS_ALONE = written(bank()).split(b"\n", 1)[1]  # without a header
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -325,9 +356,11 @@ def test_ids_are_brought_into_one_form(tmp_path: Path) -> None:
         (written(bank(id=[f"{k + 4e9:.4e}" for k in range(ROWS)])), "a spreadsheet cut off its last digits"),
         (written(bank(y=[""] * ROWS)), "no row has a label"),
         (written(bank()).replace(b"c77,", b"c\x0077,", 1), "line 79 has a zero byte"),
-        (b"Customers,,,\n" + written(bank()), "no name for 3 columns of 4.*above the header"),
-        (b"# made today\n" + written(bank()), "first line has one field and 121 lines have 4"),
-        (written(bank()).split(b"\n", 1)[1], "first line looks like values, not like names"),
+        (b"Customers,,,\n" + ROWS_ALONE, "no name for 3 columns of 4.*above the header"),
+        (b"# made today\n" + ROWS_ALONE, "first line has one field and 120 lines have 4"),
+        (b"income,town,y\n" + ROWS_ALONE, "line 2 has 4 fields, the header has 3"),
+        (b"a title\n" + written(bank()) + b"c1,2\n", "line 123 has 2 fields, the header has 4"),
+        (ROWS_ALONE, "first line looks like values, not like names"),
         (
             written(bank()).replace(b"c7,", b'"c7,', 1),
             "mark between line 9 and line 121 is not closed",
@@ -358,17 +391,10 @@ def test_the_rule_that_would_join_the_files_is_named(ids: str, remedy: str, tmp_
 
 
 def test_days_are_the_same_ids_in_every_format(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
     born = [datetime.fromisoformat(day) for day in days("%Y-%m-%d")]
     people = bank(id=born)
-    pyarrow.parquet.write_table(pa.table(people), tmp_path / "kept.parquet")
     other = {"shop.csv": written(shop(id=days("%Y-%m-%d")))}
-    for name, content in {
-        "bank.xlsx": excel(people),
-        "bank.parquet": (tmp_path / "kept.parquet").read_bytes(),
-    }.items():
+    for name, content in {"bank.xlsx": excel(people), "bank.parquet": parquet(people)}.items():
         assert run(tmp_path, {name: content} | other).data.rows == {"train": 96, "test": 24}
 
 

@@ -17,6 +17,7 @@ from colonnade.errors import FixedPointOverflow
 from colonnade.job import job_from
 from colonnade.run.federate import federate
 from colonnade.run.held_back import HeldBack
+from colonnade.run.resolve import compose
 
 ROWS = 300
 
@@ -81,6 +82,22 @@ def test_nothing_is_tried_where_it_is_dear_or_not_asked_for(job: dict[str, Any],
     told: list[str] = []
     federate(job_from({**job, "data": data, "compare": False}), tell=told.append)
     assert not any("trying" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("job", "tails"),
+    [
+        ({"algorithm": "lbfgs"}, "keep"),
+        ({"algorithm": "vfb2-saga", "secure": {"labels": "clear"}}, "bend"),
+        ({"algorithm": "lbfgs", "train": {"loss": "poisson"}}, "cap"),
+        ({"algorithm": "secureboost", "secure": {"labels": "clear"}}, "cap"),
+    ],
+)
+def test_where_nothing_is_tried_outliers_stay_if_training_gets_to_the_optimum_with_them(
+    job: dict[str, Any], tails: str
+) -> None:
+    composition = compose(job_from({**job, "data": {"train": "a.csv", "parties": 2}}))
+    assert (composition.tails("regression"), composition.tails("binary")) == (tails, "cap")
 
 
 def test_test_rows_have_no_part_in_the_choice() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -153,6 +154,22 @@ def test_text_after_a_megabyte_of_numbers_is_still_seen(tmp_path: Path) -> None:
     raw = load(write(tmp_path / "t.csv", "a,b\n" + "12345678,1\n" * 200_000 + "oops,2.5\n"))
     assert raw.column("a")[-1] == "oops"
     assert raw.column("b")[-1] == 2.5
+
+
+def test_a_small_file_is_read_without_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of pyarrow's that has hold of the file's bytes when Python ends may abort a command."""
+    asked: list[bool] = []
+    read = pa.csv.read_csv
+
+    def watched(*given: Any, read_options: Any, **more: Any) -> Any:
+        asked.append(read_options.use_threads)
+        return read(*given, read_options=read_options, **more)
+
+    monkeypatch.setattr(pa.csv, "read_csv", watched)
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "b.csv").write_text("a,b\n" + "1,2\n" * 300_000)
+    assert [load(tmp_path / name).rows for name in ("a.csv", "b.csv")] == [1, 300_000]
+    assert asked == [False, True]
 
 
 def test_categorical_columns_keep_their_spelling(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colonnade.arrays import Floats
 from colonnade.optim.estimators import Sgd
 from colonnade.optim.steps import Smoothness, automatic_step
 
@@ -118,14 +119,20 @@ def test_plain_sgd_remembers_nothing(values: list[float]) -> None:
         sgd.learn(len(rows), theta)
 
 
-def growth_of_delayed_saga(step: float, delay: int, batches: int, seed: int) -> float:
-    """By which factor SAGA on w^2 / 2 grows in a shuffled pass, in the long run; below 1 it converges."""
+def growth_of_delayed_saga(
+    step: float, delay: int, batches: int, seed: int, curved: Floats | float = 1.0
+) -> float:
+    """By which factor SAGA on w^2 / 2 grows in a shuffled pass, in the long run; below 1 it converges.
+
+    `curved` is how much w^2 / 2 counts in each of the batches.
+    """
     rng = np.random.default_rng(seed)
+    curved = np.broadcast_to(curved, batches)
     w = deque([1.0] * (delay + 1), maxlen=delay + 1)
     memory, logs = np.ones(batches), []
     for _ in range(60):
         for batch in rng.permutation(batches):
-            v = w[0] - memory[batch] + memory.mean()
+            v = curved[batch] * (w[0] - memory[batch]) + (curved * memory).mean()
             memory[batch] = w[0]
             w.append(w[-1] - step * v)
         scale = max(np.abs(memory).max(), *(abs(x) for x in w))
@@ -151,3 +158,17 @@ def test_a_step_that_delayed_gradient_descent_survives_is_too_large_for_delayed_
     plain = automatic_step(Smoothness(1.0, 1.0), 10, 10 * batches, delay)
     assert largest_late_distance(plain, delay, 1.0) < 1e-6
     assert growth_of_delayed_saga(plain, delay, batches, seed=0) > 1
+
+
+@pytest.mark.parametrize("batches", [5, 20, 64])
+def test_a_row_alone_in_its_direction_bears_the_automatic_step_of_saga_and_not_that_of_sgd(
+    batches: int,
+) -> None:
+    lone = np.eye(batches)[0]  # a batch of 10 rows, of which one has all of the direction
+    smoothness = Smoothness(mean=1 / batches, worst_row=10.0)
+    for seed in range(5):
+        steps = [
+            automatic_step(smoothness, 10, 10 * batches, 0, saga=saga, numbers=True) for saga in (True, False)
+        ]
+        saga, sgd = (growth_of_delayed_saga(step, 0, batches, seed, lone) for step in steps)
+        assert saga < 1 < sgd

@@ -129,7 +129,12 @@ def _check_ids(surveys: Sequence[Survey], ids: Sequence[str]) -> None:
     from colonnade.errors import DataError, suggest
 
     if not ids and len(surveys) > 1:
-        if same := id_candidates(surveys)[:8]:
+        if len(same := id_candidates(surveys)[:8]) == 1:
+            common = Joining.of(surveys, same * len(surveys)).said
+            raise DataError(
+                f"--id: say which column joins the files; all have '{same[0]}', of which {common}"
+            )
+        if same:
             raise DataError(f"--id: say which column joins the files; all of them have {', '.join(same)}")
         options = " ".join(f"--id {shlex.quote(column)}" for column in joining_columns(surveys))
         if options:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from colonnade.data.titles import MOST, SOME, begins
 from colonnade.errors import DataError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
@@ -79,7 +80,8 @@ class Dialect:
     """How a file is written; None is found out.
 
     `sure` says that its decimal mark was seen or given, and `usual` is the mark where it can be neither.
-    `dates` are the columns of dates, by pattern, of the rows that a model was trained on.
+    `above` is how many lines stand above its header. `dates` are the columns of dates, by pattern, of the
+    rows that a model was trained on.
     """
 
     separator: str | None = None
@@ -88,6 +90,7 @@ class Dialect:
     encoding: str | None = None
     sure: bool = False
     usual: str | None = None
+    above: int = 0
     dates: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -113,6 +116,8 @@ class Dialect:
             words.append("numbers have a decimal comma")
         if self.encoding not in (None, "utf-8"):
             words.append(f"its encoding is {self.encoding}")
+        if self.above:
+            words.append(f"{self.above} {'line' if self.above == 1 else 'lines'} above the header left out")
         return [f"read as: {', '.join(words)}"] if words else []
 
 
@@ -122,10 +127,16 @@ def sniffed(content: bytes, given: Dialect, name: str) -> tuple[bytes, Dialect]:
     plain = text.encode() if encoding != "utf-8" else content.removeprefix(codecs.BOM_UTF8)
     separator = given.separator
     if said := re.match(rb'"?sep=(.)"?\r?\n', plain):  # a line that spreadsheets write
-        plain, separator = plain[said.end() :], separator or said[1].decode()
-    beginning = _beginning(plain)
-    separator = separator or _separator(beginning, "\t" if name.lower().endswith(".tsv") else ",")
-    dialect = replace(given, separator=separator, encoding=encoding, sure=given.decimal is not None)
+        plain, separator = b"\n" + plain[said.end() :], separator or said[1].decode()
+    lines = io.StringIO(_beginning(plain), newline="").readlines()
+    usual = "\t" if name.lower().endswith(".tsv") else ","
+    above = max(_above(lines, separator, usual), int(said is not None))
+    plain = b"\n" * above + plain[len("".join(lines[:above]).encode()) :]  # whose lines are counted as before
+    beginning = "".join(lines[above:])
+    separator = separator or _separator(beginning, usual)
+    dialect = replace(
+        given, separator=separator, encoding=encoding, sure=given.decimal is not None, above=above
+    )
     if given.decimal is None:
         points, commas = _decimal_marks(beginning, separator)
         decimal = "," if (commas and not points) or given.thousands == "." else "."
@@ -175,6 +186,16 @@ def _records(beginning: str, separator: str) -> Iterator[list[str]]:
         yield from (row for row in csv.reader(io.StringIO(beginning, newline=""), delimiter=separator) if row)
     except csv.Error:  # a field without end: what was read until there must do
         return
+
+
+def _above(lines: list[str], separator: str | None, usual: str) -> int:
+    """How many lines stand above the header."""
+    for above in range(min(MOST + 1, len(lines))):
+        rest = "".join(lines[above : above + SOME])
+        how = separator or _separator(rest, usual)
+        if begins([*_records(rest, how)], [*_records("".join(lines[:above]), how)]):
+            return above
+    return 0
 
 
 def _separator(beginning: str, usual: str) -> str:

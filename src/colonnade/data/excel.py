@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from zipfile import BadZipFile
 from colonnade.data.dialect import Dialect
 from colonnade.data.formats import Wanted, parsed
 from colonnade.data.table import RawTable
+from colonnade.data.titles import titles
 from colonnade.errors import DataError
 
 WRITTEN = Dialect(separator=",", decimal=".", encoding="utf-8", sure=True)
 
 
 def read_excel(path: Path, wanted: Wanted) -> RawTable:
-    """Read the sheet with the wanted columns, or else the longest; its first row has the names."""
+    """Read the sheet with the wanted columns, or else the longest; its header has the names."""
     try:
         import openpyxl
     except ImportError:
@@ -33,6 +35,8 @@ def read_excel(path: Path, wanted: Wanted) -> RawTable:
         raise DataError(f"{path}: not a readable Excel file ({problem}); save it as CSV (UTF-8)") from None
     names, sheets = book.sheetnames, [_rows(sheet) for sheet in book.worksheets]
     book.close()
+    above = [titles(rows) for rows in sheets]
+    sheets = [rows[k:] for rows, k in zip(sheets, above, strict=True)]
     columns = {*wanted.ids, *([] if wanted.label is None else [wanted.label])}
     tables = [k for k, rows in enumerate(sheets) if len(rows) > 1 and len(rows[0]) > 1]
     fitting = [k for k in tables if columns <= {str(cell).strip() for cell in sheets[k][0]}]
@@ -40,7 +44,8 @@ def read_excel(path: Path, wanted: Wanted) -> RawTable:
     plain = io.StringIO(newline="")
     csv.writer(plain).writerows(sheets[chosen] if sheets else [])
     said = (f"read the sheet '{names[chosen]}' of {len(names)}",) if len(names) > 1 else ()
-    return parsed(path, plain.getvalue().encode(), wanted, WRITTEN, said)
+    dialect = replace(WRITTEN, above=above[chosen] if sheets else 0)
+    return parsed(path, plain.getvalue().encode(), wanted, dialect, (*said, *dialect.said()))
 
 
 def _rows(sheet: Any) -> list[list[Any]]:

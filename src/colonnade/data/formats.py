@@ -78,7 +78,8 @@ def parsed(path: Path, plain: bytes, wanted: Wanted, dialect: Dialect, said: tup
     def read(block: int) -> Any:
         return pa.csv.read_csv(
             pa.BufferReader(plain),
-            read_options=pa.csv.ReadOptions(block_size=block),
+            # a thread that still has hold of `plain` when Python ends would abort it; one block needs none
+            read_options=pa.csv.ReadOptions(block_size=block, use_threads=len(plain) > block),
             parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
                 column_types=dict.fromkeys(spelt, pa.string()),

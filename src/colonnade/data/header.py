@@ -14,6 +14,7 @@ from colonnade.data.table import count, some
 from colonnade.errors import DataError
 
 NUMBERS = 0.5  # of the names: so many are no header
+INDEX = "__index_level_0__"  # what pandas calls an index without a name in Parquet files
 
 
 def named(path: object, table: Any) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
@@ -21,7 +22,7 @@ def named(path: object, table: Any) -> tuple[Any, tuple[str, ...], tuple[str, ..
 
     Columns without a name and without any value are what separators at the ends of lines make.
     """
-    names = [name.strip() for name in table.column_names]
+    names = ["" if name == INDEX else name.strip() for name in table.column_names]
     empty = [j for j, name in enumerate(names) if not name and table[j].null_count == table.num_rows]
     kept = [j for j in range(len(names)) if j not in empty]
     names = [names[j] for j in kept]
@@ -57,6 +58,7 @@ def mended(plain: bytes, separator: str) -> bytes | None:
     width = len(next(records, []))
     if not width or any(len(row) != width + 1 or row[-1] for row in records):
         return None
+    plain = plain.lstrip(b"\r\n")
     first, end, rest = plain.partition(b"\r\n" if b"\r\n" in plain else b"\n")
     return first + separator.encode() + end + rest
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from colonnade.arrays import Floats, Rows
 from colonnade.data.recognise import numbers_of
-from colonnade.data.table import Column, row_number, some
+from colonnade.data.table import Column, count, row_number, some
 from colonnade.errors import DataError
 from colonnade.losses import Loss
 
@@ -112,10 +112,13 @@ class Labels:
         if (codes < 0).any():
             row = int((codes < 0).argmax())
             counts = numbers_of(np.array(self.classes, dtype=object)) is not None and len(self.classes) > 2
-            remedy = "; if it is a number to predict and no class, set loss = 'squared'" if counts else ""
+            remedy = (
+                ", or if labels are numbers to predict and no classes, set loss = 'squared'" if counts else ""
+            )
             raise DataError(
-                f"{name}: label {_text(y[row])} in row {row_number(row, origin)} is out of range; "
-                f"the training rows have {some(self.classes)}{remedy}"
+                f"{name}: label {_text(y[row])} in row {row_number(row, origin)} is in no training row, so "
+                f"no model can know it ({count(int((codes < 0).sum()), 'such row')}; the training rows have "
+                f"{some(self.classes)}); leave such rows out{remedy}"
             )
         if self.task == "multiclass":
             return codes.astype(np.float64)

@@ -91,12 +91,11 @@ def _convert(path: Path, target: Path, given: Dialect, verbatim: Sequence[str]) 
     names = header.names_of(plain, str(dialect.separator))
     if not names:
         raise DataError(f"{path}: the file is empty")
-    skip = int(head.lstrip(b'\xef\xbb\xbf"').startswith(b"sep="))  # a line that spreadsheets write
     kinds = {name: pa.string() for name in names if name.strip() in verbatim}
     sure = False  # the kinds that come from the first block have been taken
     while True:
         try:
-            with _blocks(path, dialect, skip, kinds) as blocks:
+            with _blocks(path, dialect, kinds) as blocks:
                 if sure:
                     return _write(blocks, target)
                 kinds, sure = _first_kinds(blocks.schema), True
@@ -109,13 +108,13 @@ def _convert(path: Path, target: Path, given: Dialect, verbatim: Sequence[str]) 
 
 
 @contextmanager
-def _blocks(path: Path, dialect: Dialect, skip: int, kinds: dict[str, Any]) -> Iterator[Any]:
+def _blocks(path: Path, dialect: Dialect, kinds: dict[str, Any]) -> Iterator[Any]:
     """The file in blocks of records."""
     import pyarrow as pa
     import pyarrow.csv
 
     read = pa.csv.ReadOptions(
-        block_size=BLOCK, use_threads=False, skip_rows=skip, encoding=dialect.encoding or "utf8"
+        block_size=BLOCK, use_threads=False, skip_rows=dialect.above, encoding=dialect.encoding or "utf8"
     )
     parse = pa.csv.ParseOptions(delimiter=str(dialect.separator), newlines_in_values=True)
     convert = pa.csv.ConvertOptions(

@@ -7,6 +7,10 @@ others. Over 413 numbers to predict, of tables with outliers, the squared error 
 14% less so than where outliers are always drawn nearer, and 3% less than where they always stay (geometric
 means). It is more than twice that of the best treatment in 15 of them, and in 28 and 23.
 
+So where nothing is tried they stay, within bounds (`scaling.far`), but not by algorithms of first order. A
+few values far away make their steps so short that on 37 of these tables the error of held-back training rows
+was 3% to 9% more than with outliers drawn nearer.
+
 Every training is one among all parties, as the job describes it, and tells what such a training tells. Test
 rows have no part in it.
 """
@@ -82,11 +86,11 @@ def _error(measure: Measure, held_back: Mapping[str, PartyData]) -> float:
 
 
 def has_outliers(data: PartyData) -> bool:
-    """Whether a party has values that are drawn nearer."""
+    """Whether a party has values that may be drawn nearer."""
     recipe = data.recipe
-    if recipe.ready or recipe.scale != "auto" or recipe.tails != "bend" or data.train.sparse:
+    if recipe.ready or recipe.scale != "auto" or recipe.tails == "cap" or data.train.sparse:
         return False
-    made = data.prepare().preparation
+    made = replace(data, recipe=replace(recipe, tails="bend")).prepare().preparation
     if made is None or not made.numbers.low:
         return False
     numbers = made.numbers

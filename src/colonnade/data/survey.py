@@ -14,6 +14,7 @@ from colonnade.data.files import load
 from colonnade.data.table import RawTable, count, some
 
 FEW = 20  # a label of classes has no more different values
+CHANCE = 0.1  # of the rows may have a value in common with another file that means nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +97,13 @@ def id_candidates(surveys: Sequence[Survey]) -> list[str]:
 
 
 def joining_columns(surveys: Sequence[Survey]) -> tuple[str, ...]:
-    """A column of each file, of any name, by whose values most rows are in all files; () if none are."""
+    """A column of each file, of any name, by whose values most rows are in all files; () if next to none are.
+
+    A few values are common to any two columns of numbers.
+    """
     first, *others = [each.telling() for each in surveys]
     best: tuple[str, ...] = ()
-    most = 0
+    most = CHANCE * min(each.raw.rows for each in surveys)
     for column, values in first.items():
         chosen, shared = [column], values
         for other in others:

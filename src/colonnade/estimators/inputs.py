@@ -33,8 +33,8 @@ def checked_columns(
     `dates` are the columns of dates in training.
     """
     if is_frame(X):
+        found = columns_of(X, dates=dates)  # which refuses two columns of one name in words of its own
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        found = columns_of(X, dates=dates)
         count = len(found.raw.columns)
         if not reset and count != estimator.n_features_in_:
             raise DataError(

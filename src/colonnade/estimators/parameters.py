@@ -31,8 +31,8 @@ PARAMETERS = """
         Whether one party has a column of ones; None: if the model is linear.
     scale : {"auto", "none", "zscore", "minmax", "maxabs"} or a number, default="auto"
         How parties scale their number columns, each by itself and by training rows alone. "auto": z-scores
-        with outliers capped (drawn nearer, where a linear model is to predict a number) for dense columns, at
-        most 1 for sparse ones.
+        with outliers capped (drawn nearer or kept, where a linear model is to predict a number) for dense
+        columns, at most 1 for sparse ones.
     missing : {"auto", "error", "zero", "mean"}, default="auto"
         What a gap becomes. "auto": the mean, and a column that says where, or a category of its own.
     categorical : list of str, default=None

@@ -51,7 +51,7 @@ class Loss(Protocol):
         ...
 
     def start(self, y: Floats) -> float:
-        """The intercept to begin with: where a step from zero would go too far, what fits all rows best."""
+        """The intercept to begin with: what fits all rows best, where it is far from zero."""
         ...
 
     def admits(self, y: Floats) -> NDArray[np.bool_]:

@@ -38,6 +38,9 @@ class Squared(Usual):
     def predict(self, z: Floats) -> Floats:
         return z
 
+    def start(self, y: Floats) -> float:
+        return float(y.mean())
+
 
 @dataclass(frozen=True)
 class Poisson:

@@ -73,7 +73,7 @@ class Weighted:
         return self.base.predict(z)
 
     def start(self, y: Floats) -> float:
-        # Poisson and gamma alike begin at the logarithm of the mean, which here is the weighted one
+        # whichever does not begin at zero begins where the mean says, which here is the weighted one
         return self.base.start(y[:, 0] * y[:, 1])
 
     def admits(self, y: Floats) -> NDArray[np.bool_]:

@@ -68,9 +68,15 @@ class Composition:
         return self.conversation.intercept(self.job) if given is None else given
 
     def tails(self, task: Task) -> Tails:
-        """What becomes of outliers of columns: a linear model of a number needs them, others do not."""
+        """What becomes of outliers of columns, where nothing is tried: a linear model of a number needs them.
+
+        They stay where a run gets to the optimum however steep columns are (`data.outliers`). A few values
+        far away make steps of first order so short that these do not.
+        """
         linear = self.conversation.intercept(self.job)
-        return "bend" if linear and task == "regression" and self.loss(task) == "squared" else "cap"
+        if not linear or task != "regression" or self.loss(task) != "squared":
+            return "cap"
+        return "keep" if self.has("few-rounds") else "bend"
 
     @property
     def tries_tails(self) -> bool:

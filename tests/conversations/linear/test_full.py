@@ -90,6 +90,15 @@ def test_gradients_that_grow_out_of_the_range_are_summed_shorter() -> None:
     )
 
 
+@pytest.mark.parametrize("seed", [21, 26, 53])
+def test_a_step_that_leads_to_the_optimum_is_the_last(seed: int) -> None:
+    """As many steps as columns end at the optimum of a quadratic; of the gradient only rounding is left."""
+    tables = random_tables(parties=2, active=1, rows=3, columns=2, seed=seed, regression=True)
+    done = fit(tables, loss="squared", l2="auto").result
+    assert done.converged
+    assert abs(done.metrics["suboptimality"]) < 1e-9
+
+
 def test_a_column_with_a_few_rows_far_away_does_no_harm() -> None:
     tables = random_tables(parties=2, active=1, rows=400, columns=4)
     tables.train["party1"].X[:3, 0] *= 300

@@ -52,7 +52,7 @@ RIGHT_ANGLE = 1e-10  # a pair whose cosine is smaller says nothing
 PATIENCE = 2  # steps have no noise
 ROUNDING = 1e-14  # of the loss: a smaller fall is none
 FLAT = 1e-13  # of the longest gradient: what is shorter is rounding
-SHORTER = 1e-4  # what is too long for the range is tried again with this part of it
+SHORTER = 1e-4  # what does not fit the range of the sums is tried again so much shorter, or longer
 
 
 async def converse(context: Context[FullSettings]) -> Outcome:
@@ -78,6 +78,11 @@ class FullState:
     sums: int = 0
     tags: int = 0  # that sums have used: those of all rows may take several
     converged: bool | None = None  # as the evaluator said
+
+    @property
+    def flat(self) -> bool:
+        """Whether the gradient is nothing but rounding."""
+        return self.length <= FLAT * self.longest
 
 
 @dataclass
@@ -148,9 +153,10 @@ class FullConversation:
     async def _products(self, s: Floats, y: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Inner products over all blocks of a pair and v with each other and with the pairs before.
 
-        Where they do not fit the range of the sums all three vectors are shortened alike, and returned so.
-        The products of vectors with themselves tell: no party's part of these takes from another's, and no
-        other product is larger.
+        Where they do not fit the range of the sums all three vectors are shortened alike, and returned so;
+        where v is so short that its products are rounded to nothing, it is lengthened. The products of
+        vectors with themselves tell: no party's part of these takes from another's, and no other product is
+        larger.
         """
         edge = limit(len(self.context.plan.parties)) / 2
         while True:
@@ -160,10 +166,14 @@ class FullConversation:
             if squares.min() < 0:
                 told = [self.context.evaluator] if self.judge is None else self.context.net.peers
                 raise ProtocolError(f"{', '.join(told)} told inner products that no vectors have")
-            if not squares.max() >= edge:
+            if squares.max() >= edge:
+                s, y, v = SHORTER * s, SHORTER * y, SHORTER * v
+                self.state.length /= SHORTER
+            elif not squares[-1] and not self.state.flat:  # one step may lead from far away to the optimum
+                v = v / SHORTER
+                self.state.length *= SHORTER
+            else:
                 return s, y, v, totals
-            s, y, v = SHORTER * s, SHORTER * y, SHORTER * v
-            self.state.length /= SHORTER
 
     def _add_pair(self, s: Floats, y: Floats, products: Floats) -> bool:
         """Take a pair into H; False where there was no step before, or it says nothing."""
@@ -264,11 +274,12 @@ class Judge:
 
         with np.errstate(over="ignore", invalid="ignore"):  # what is too far may be infinite
             t, before, after = search(along, self.state.natural)
+        if self.state.flat:  # scores are rounded away; what is left of a penalty's slope would lead anywhere
+            t = 0.0
         self.z += t * u
         penalty = 0.5 * (ww + 2 * t * wd + t * t * dd)
         self.still = self.still + 1 if before - after <= ROUNDING * before else 0
-        flat = self.state.length <= FLAT * self.state.longest
-        done = t == 0.0 or flat or self.still >= PATIENCE
+        done = t == 0.0 or self.still >= PATIENCE
         over = self._note(self.unit**2 * penalty, float(total[-1])) or done
         ending = self.scribe.ending
         if done and self.context.plan.pace.open:

@@ -10,6 +10,7 @@ from colonnade.conversations.linear.settings import LinearSettings
 from colonnade.conversations.pacing import Pacing
 from colonnade.conversations.schedule import Schedule
 from colonnade.job.plan import Plan
+from colonnade.losses import LOSSES
 from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
 
 
@@ -30,8 +31,9 @@ class StepSizes:
         if self.smoothness is None:
             return float(self.plan.pace.step)
         saga = self.plan.settings.estimator == "saga"
+        numbers = LOSSES[self.plan.objective.loss].task == "regression"
         batch, rows = self.schedule.largest, self.schedule.rows
-        return automatic_step(self.smoothness, batch, rows, self.delay(), saga=saga)
+        return automatic_step(self.smoothness, batch, rows, self.delay(), saga=saga, numbers=numbers)
 
     def steepest(self) -> float:
         """The largest curvature of the objective; where none is measured, what a step by hand implies."""
