@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colonnade import findings, search, test_scores
-from colonnade.errors import JobError
+from colonnade.errors import DataError, JobError
 from colonnade.result import Result
 from colonnade.timeline import FILE as TIMELINE
 from colonnade.timeline import Timeline
@@ -50,6 +50,16 @@ def claim(folder: Path, also: Iterable[str] = ()) -> Path:
     if not _writable(nearest):
         raise JobError(f"{folder}: cannot be written, {nearest} does not allow it; choose another with --out")
     return folder
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done for it."""
+    if path.is_dir():
+        raise DataError(f"{path}: this is a folder; name a file")
+    if not path.absolute().parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}; make it, or choose another --out")
+    if not _writable(path.parent):
+        raise DataError(f"{path}: cannot be written, {path.parent} does not allow it; choose another --out")
 
 
 def _writable(folder: Path) -> bool:

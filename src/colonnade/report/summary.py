@@ -54,7 +54,7 @@ def overview(result: Result) -> tuple[str, ...]:
     return (
         metric("train_loss", metrics.get("train_loss")),
         metric("suboptimality", metrics.get("suboptimality")),
-        metric(test, metrics.get(test)),
+        f"{NAMES[test].removeprefix('test ')} {metric(test, metrics.get(test))}" if test in metrics else "",
         duration(cost.seconds if cost.virtual_seconds is None else cost.virtual_seconds),
         size(cost.bytes_sent),
         "" if result.privacy.epsilon is None else f"{result.privacy.epsilon:.3g}",
