@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from colonnade.disk import drafted
 from colonnade.errors import DataError
 
 
@@ -108,9 +109,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""
-        draft = path.with_suffix(".part")
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
-        draft.replace(path)
+        with drafted(path) as draft:
+            draft.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
 
 
 def read_result(path: Path) -> Result:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from math import inf, nan
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -13,6 +14,7 @@ from colonnade.cli import main
 from colonnade.cli.train import followed
 from colonnade.credit.scorecard import Scaling
 from colonnade.deploy.session import Event
+from colonnade.disk import drafted
 from colonnade.errors import DataError
 
 ONE_MACHINE = 'algorithm = "lbfgs"\nworld = "local"\n[data]\nfiles = {bank = "bank.csv"}\n'
@@ -78,3 +80,31 @@ def test_the_last_line_is_there_where_a_run_fails(capsys: pytest.CaptureFixture[
         tell(Event("training", 7, 50))
         raise DataError("the run is over")
     assert capsys.readouterr().err.splitlines() == ["training 1/50", "training 7/50"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("before")
+
+    def write() -> None:
+        with drafted(path) as draft:
+            draft.symlink_to("/dev/full")
+            draft.write_text("after")
+
+    with pytest.raises(DataError, match=r"scores\.csv: cannot be written: No space left on device"):
+        write()
+    assert [each.name for each in tmp_path.glob("*scores*")] == ["scores.csv"]
+    assert path.read_text() == "before"
+
+
+def test_what_is_not_written_to_its_end_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "share.npz"
+    with suppress(KeyboardInterrupt), drafted(path) as draft:
+        np.savez(draft, w=np.zeros(3))
+        assert draft.exists()
+        raise KeyboardInterrupt
+    assert not list(tmp_path.glob("*share*"))
+    with drafted(path) as draft:
+        np.savez(draft, w=np.zeros(3))
+    assert [each.name for each in tmp_path.glob("*share*")] == ["share.npz"]

@@ -144,6 +144,7 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
 
     from colonnade.cli.folder import RESULT, check_file
     from colonnade.credit.card import as_markdown, model_card
+    from colonnade.disk import drafted
     from colonnade.result import read_result
     from colonnade.test_scores import FILE
 
@@ -155,7 +156,8 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
     if out is None:
         click.echo(text)
         return
-    out.write_text(text, encoding="utf-8")
+    with drafted(out) as draft:
+        draft.write_text(text, encoding="utf-8")
     if as_json:
         print_json({"written": str(out)})
     else:

@@ -80,11 +80,15 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
     draft = folder / DRAFT
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    (draft / JOB).write_text(WRITTEN + as_toml(done.job), encoding="utf-8")
-    if done.test is not None:
-        done.test.write(draft / TEST_SCORES)
-        (draft / TEST_SCORES).chmod(0o600)  # labels and scores of single rows
-    keep(draft / MODELS, done)
+    try:
+        (draft / JOB).write_text(WRITTEN + as_toml(done.job), encoding="utf-8")
+        if done.test is not None:
+            done.test.write(draft / TEST_SCORES)
+            (draft / TEST_SCORES).chmod(0o600)  # labels and scores of single rows
+        keep(draft / MODELS, done)
+    except (OSError, DataError) as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise JobError(f"{folder}: the run cannot be kept there: {error}") from error
     # the result first: half of an earlier run is none
     for name in (RESULT, JOB, TEST_SCORES, BEST, search.FILE):
         (folder / name).unlink(missing_ok=True)

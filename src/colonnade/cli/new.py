@@ -61,6 +61,7 @@ def new(
     """
     from colonnade.cli.folder import check_file
     from colonnade.data.survey import Survey, base_rate
+    from colonnade.disk import drafted
     from colonnade.errors import DataError
 
     if out.exists():
@@ -93,7 +94,8 @@ def new(
     if joining.said and not as_json:
         click.echo(f"ids:     {joining.said}" if ids else f"ids:     '{joined_by[0]}': {joining.said}")
     text = _job(surveys, names, holder, label, joining, parties or 2, blind, out)
-    out.write_text(text, encoding="utf-8")
+    with drafted(out) as draft:
+        draft.write_text(text, encoding="utf-8")
     if as_json:
         print_json({"written": str(out), "label_at": str(holder.path), "found": found})
         return

@@ -125,6 +125,8 @@ def _write(
     import pyarrow.csv
     import pyarrow.parquet
 
+    from colonnade.disk import drafted
+
     columns: dict[str, Any] = dict(zip(keys, ids, strict=True))
     first = next((row for row in rows if row is not None), {})
     for name, value in first.items():
@@ -135,7 +137,8 @@ def _write(
         else:
             columns[name] = found
     table = pa.table(columns)
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(table, path)
-    else:
-        pa.csv.write_csv(table, path)
+    with drafted(path) as draft:
+        if path.suffix == ".parquet":
+            pa.parquet.write_table(table, draft)
+        else:
+            pa.csv.write_csv(table, draft)

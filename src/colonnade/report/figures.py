@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from colonnade.disk import drafted
 from colonnade.report.summary import headline, sent
 from colonnade.result import Moment, Result
 
@@ -60,9 +61,9 @@ def loss_figure(runs: Result | Mapping[str, Result], title: str | None = None) -
 
 def save(figure: Figure, path: Path) -> Path:
     """Write the figure in the format that the file's ending names: whole or not at all."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_bytes(drawn(figure, path.suffix.lstrip(".")))
-    return draft.replace(path)
+    with drafted(path) as draft:
+        draft.write_bytes(drawn(figure, path.suffix.lstrip(".")))
+    return path
 
 
 def drawn(figure: Figure, kind: str) -> bytes:
