@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.oracles.tables import pooled, random_tables, run, weights
 
+from colonnade.errors import JobError
 from colonnade.job.presets import PRESETS, Preset
 from colonnade.losses import LOSSES
 from colonnade.optim.estimators import ESTIMATORS, Remembered
@@ -52,6 +53,8 @@ def test_a_new_conversation_is_one_file_and_two_rows(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(PRESETS, "mine", row)
     monkeypatch.setitem(CONVERSATIONS, "descent", shown("DESCENT"))
     setting = random_tables(test_rows=60)
+    with pytest.raises(JobError, match="mine finds no step of its own"):
+        run(setting, "mine", world=world, train={"step": "auto"})
     done = run(setting, "mine", world=world, train={"epochs": 50, "step": 1.0, "l2": 0.01})
     X, y = pooled(setting)
     w = np.zeros(X.shape[1])

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from colonnade.errors import ShareError
+from colonnade.errors import DataError, ShareError
 
 
 class Disk(Protocol):
@@ -67,6 +67,22 @@ def replace_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
         sync_names(path.parent)
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """A file to write, with the ending of `path`, whose place it takes once it is whole.
+
+    DataError if the disk does not take it; then nothing is left of it, and what was there before is there.
+    """
+    draft = path.with_name(f".{path.stem}.part{path.suffix}")
+    try:
+        yield draft
+        draft.replace(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def sync_names(folder: Path) -> None:

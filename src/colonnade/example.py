@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from colonnade.arrays import Floats
+from colonnade.disk import drafted
 from colonnade.errors import DataError
 
 ROWS = 2000
@@ -28,7 +29,10 @@ def write_example(folder: Path, seed: int = 0) -> tuple[Path, Path]:
     for path in (bank, shop):
         if path.exists():
             raise DataError(f"{path}: exists and is not overwritten; choose another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be made: {error.strerror}; choose another folder") from error
     rng = np.random.default_rng(seed)
     columns, risk = _people(rng)
     defaults = rng.random(ROWS) < 1 / (1 + np.exp(-risk))
@@ -90,7 +94,7 @@ def _with_gaps(values: list[str], part: float, rng: np.random.Generator) -> list
 
 
 def _write(path: Path, table: dict[str, list[str]], rows: list[int]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with drafted(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table)
         writer.writerows([column[row] for column in table.values()] for row in rows)

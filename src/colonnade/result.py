@@ -6,6 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from colonnade.disk import drafted
+from colonnade.errors import DataError
+
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluation during training, with what had been spent until then."""
@@ -106,11 +109,18 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all: nobody can read half of it."""
-        draft = path.with_suffix(".part")
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
-        draft.replace(path)
+        with drafted(path) as draft:
+            draft.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
 
 
 def read_result(path: Path) -> Result:
-    """The result that `Result.write` stored."""
-    return msgspec.json.decode(path.read_bytes(), type=Result)
+    """The result that `Result.write` stored; DataError where there is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Result)
+    except FileNotFoundError:
+        folder = path.parent
+        raise DataError(
+            f"{folder}: there is no {path.name}; `colonnade run JOB.toml --out {folder}` writes one"
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error

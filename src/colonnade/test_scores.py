@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.arrays import Floats
+from colonnade.disk import drafted
 from colonnade.errors import DataError
 
 FILE = "test_scores.csv"
@@ -50,12 +51,10 @@ class TestScores:
             names, columns = [*names, "probability"], [*columns, _probability(self.z)]
         if self.ids is not None:
             names, columns = ["id", *names], [self.ids, *columns]
-        draft = path.with_name(path.name + ".part")
-        with draft.open("w", newline="", encoding="utf-8") as file:
+        with drafted(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(names)
             writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
-        draft.replace(path)
 
     @staticmethod
     def read(path: Path) -> TestScores:

@@ -41,7 +41,7 @@ def test_mistakes_are_one_line_and_leave_nothing(runs: list[Path], tmp_path: Pat
     before = sorted(tmp_path.rglob("*"))
     for words, text in (
         ([str(tmp_path / "empty")], "there is no result.json; `colonnade run"),
-        ([str(tmp_path / "none")], "there is no folder"),
+        ([str(tmp_path / "none")], "there is no result.json; `colonnade run"),
         ([str(tmp_path / "odd")], "is no result of this version of Colonnade"),
         ([str(each) for each in runs], "say with --out"),
         ([str(runs[0]), "--out", str(tmp_path / "x.docx")], "use .html, .png or .svg"),

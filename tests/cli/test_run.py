@@ -103,7 +103,7 @@ def test_positive_labels_make_two_classes_of_several() -> None:
     [
         ("algorithm = ", ["job.toml", "not valid TOML"]),
         (JOB.replace("batch", "bach"), ["unknown key train.bach", "did you mean train.batch?"]),
-        (JOB.replace("64", '"many"'), ["train.batch", "int"]),
+        (JOB.replace("64", '"many"'), ["train.batch", "a whole number"]),
         (JOB.replace("vfb2-sgd", "vfb2-sdg"), ["no 'vfb2-sdg'", "did you mean vfb2-sgd?"]),
         (JOB.replace("vfb2-sgd", "vfb-sgd") + "ahead = 4\n", ["train.ahead", "synchronous"]),
         (JOB.replace("active = 2", "active = 4"), ["data.active", "1 to 3"]),

@@ -60,6 +60,10 @@ def test_check_says_what_is_offered(tmp_path: Path) -> None:
     done = run("party", "--check", "-c", str(consortium.config("bank")))
     assert "model net: torch, net.py:build, for jobs that ask for it by name" in done.stdout
     assert "labels repaid: epsilon 2.5 of 2.5 is left" in done.stdout
+    settle(consortium, "bank", 'epsilon = 2.5\nnever = ["acount", "repaid"]', more)
+    done = run("party", "--check", "-c", str(consortium.config("bank")))
+    assert "policy.never: no file has a column 'acount'; there is " in done.stdout
+    assert "'repaid';" not in done.stdout
     path = tmp_path / "shop" / "customers.csv"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:-1], lines[-1].split(",")[0] + ","]) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,9 @@ def test_every_party_has_a_report_of_its_own(tmp_path: Path, caplog: pytest.LogC
     bank, shop = (
         party_dossier(read_settings(tmp_path / name / "party.toml"), "repaid") for name in ("bank", "shop")
     )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", bank.made)
+    assert "Loss against traffic" in page(bank)
+    assert "sent by all parties" not in page(bank)  # it knows its own bytes
     assert bank.scores is not None
     assert len(bank.scores.y) == bank.result.data.rows["test"]
     assert auc(bank.scores.z, bank.scores.y > 0) == pytest.approx(bank.result.metrics["test_auc"])

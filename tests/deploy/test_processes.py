@@ -153,7 +153,7 @@ def _interrupted(credit: Consortium) -> None:
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("training 1/"):
+        if line.startswith("training "):
             break
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130

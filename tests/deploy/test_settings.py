@@ -58,6 +58,8 @@ def test_settings(tmp_path: Path) -> None:
         ("[policy]", "[models.net]\nkind = 'torch'\n[policy]", "models.net: kind = 'torch' needs path"),
         ("[policy]", "[models.f]\nkind = 'function'\npath = 'f:g'\n[policy]", "needs parameters"),
         ("[policy]", "[policy]\nepsilon = 0.0", "epsilon must be above 0"),
+        ('["vfb2-svrg"]', '["vfb2-svgr"]', "there is no 'vfb2-svgr'; did you mean 'vfb2-svrg'"),
+        ("[policy]", "[policy]\nmin_rows = -1", "min_rows and min_parties are not below 0"),
         ("id = ", "ids = ", "unknown key data.customers.ids; did you mean data.customers.id"),
     ],
 )

@@ -7,6 +7,7 @@ never would; the shop refuses it by the name of a limit, keeps no more than that
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from colonnade.deploy.terms import Scoring, Terms
 from colonnade.errors import ColonnadeError, JobError, PeerLost, Refused
 from colonnade.messages import (
     Abort,
+    AskShare,
     Begin,
     Cancel,
     CutOff,
@@ -43,6 +45,7 @@ from colonnade.messages import (
     encode,
 )
 from colonnade.net.frame import DATA, Header, Routes, pack
+from colonnade.net.stream.mux import Room
 from colonnade.shares import now
 
 MB = 2**20
@@ -212,6 +215,41 @@ def test_what_a_peer_leaves_unread_is_counted_over_all_its_runs(tmp_path: Path, 
             await withdrawn(daemons)
 
     asyncio.run(main())
+
+
+def test_answers_that_a_peer_never_acknowledges_are_not_kept_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Beside the runs, too: the bank asks and asks, reads every answer, and says of none that it has it."""
+    monkeypatch.setattr("colonnade.net.stream.mux.CONTROL_ROOM", Room(MB, MB // 8))
+    monkeypatch.setattr("colonnade.net.stream.run_wires.WEIGHED_EVERY", MB // 64)
+    caplog.set_level(logging.INFO)
+
+    async def program(daemons: dict[str, Daemon]) -> None:
+        shop, line = daemons["shop"], daemons["bank"].peers.controls["shop"]
+        kept = shop.peers.controls["bank"]
+        ends = line._delivery._lines["shop"]
+
+        def unacknowledging(payload: bytes) -> bytes:
+            frame = pack((DATA, ends.to, ends.sent + 1, 0), payload, checked=False)
+            ends.count(frame)
+            return frame
+
+        monkeypatch.setattr(ends, "pack", unacknowledging)
+        monkeypatch.setattr(line._delivery, "_acknowledge", lambda sender, line: line.report())
+        for number in range(5000):
+            if shop.peers.controls.get("bank") is not kept:
+                break
+            await line.send("shop", AskShare(number, "x" * 200))
+            if number % 20 == 0:
+                await asyncio.sleep(0.005)
+            assert kept.waiting < MB // 4
+        await until(lambda: shop.peers.controls.get("bank") is not kept)
+        assert kept.waiting == 0
+        await connected(daemons)  # a new line, with nothing of the old one
+
+    together(limited(tmp_path, "epochs = 50"), program)
+    assert re.search(r"bank is away: bank lets \d+ bytes lie unread, 131072 are allowed", caplog.text)
 
 
 # -- finding common rows, and scores --------------------------------------------------------------------

@@ -82,15 +82,15 @@ def test_an_unknown_key_is_named_with_its_section_and_the_nearest_known_one(
 @pytest.mark.parametrize(
     ("sections", "place"),
     [
-        ({"train": {"epochs": "ten"}}, "train.epochs: expected `int`, got `str`"),
-        ({"train": {"epochs": 2.5}}, "train.epochs: expected `int`, got `float`"),
+        ({"train": {"epochs": "ten"}}, "train.epochs: expected a whole number, got text"),
+        ({"train": {"epochs": 2.5}}, "train.epochs: expected a whole number, got a decimal number"),
         (
             {"train": {"loss": "hinge"}},
             "train.loss: 'hinge' is not one of 'logistic', 'squared', 'smooth_hinge', 'softmax', "
             "'poisson', 'gamma'",
         ),
         ({"train": {"step": "fast"}}, "train.step: 'fast' is not one of a number, 'auto'"),
-        ({"data": {"parties": True}}, "data.parties: expected `int | null`, got `bool`"),
+        ({"data": {"parties": True}}, "data.parties: expected a whole number, got true or false"),
         ({"world": "moon"}, "world: 'moon' is not one of 'simulated', 'local', 'network', 'mpi'"),
         (
             {"model": {"parties": {"party-0": {"kind": "tree"}}}},
@@ -98,8 +98,8 @@ def test_an_unknown_key_is_named_with_its_section_and_the_nearest_known_one(
             "'program'",
         ),
         ({"secure": {"sum": "open"}}, "secure.sum: 'open' is not one of 'masked', 'tree', 'plain'"),
-        ({"network": {"faults": {"drop": "often"}}}, "network.faults.drop: expected `float`, got `str`"),
-        ({"train": "fast"}, "train: expected `object`, got `str`"),
+        ({"network": {"faults": {"drop": "often"}}}, "network.faults.drop: expected a number, got text"),
+        ({"train": "fast"}, "train: expected a section, got text"),
     ],
 )
 def test_a_wrong_type_or_an_unknown_choice_is_named_with_its_place(

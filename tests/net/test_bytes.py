@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 
 import msgspec
 import pytest
@@ -130,6 +131,16 @@ def test_a_stream_splits_into_its_frames_however_it_is_cut(frames: list[bytes], 
 @example(prefix(2**15) + bytes(10), 2**16)
 def test_frames_are_cut_alike_by_both_ways(data: bytes, limit: int) -> None:
     assert split(data, limit) == plain_split(data, limit)
+
+
+def test_a_frame_that_comes_in_tiny_pieces_weighs_little_more_than_itself() -> None:
+    """A peer may put two bytes into every TLS record, as many as a frame may have."""
+    splitter, size = Splitter(2**20), 2**18
+    assert splitter.feed(prefix(size)) == []
+    for _ in range(size // 2 - 1):
+        splitter.feed(b"ab")
+    assert sum(map(sys.getsizeof, splitter._rest)) < 1.1 * size
+    assert splitter.feed(b"ab") == [b"ab" * (size // 2)]
 
 
 def test_a_length_over_the_limit_is_refused_before_its_frame_is_there() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
+import pytest
+
 from colonnade.messages import Cancel, decode, encode
 from colonnade.net.clock import RealClock
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.frame import ACK, DATA, RESEND, Header, Routes, pack, unpack
+from colonnade.net.line import Line
 from colonnade.net.network import Deliver, Lost, Restored
 
 COUNT = 50
@@ -78,3 +81,34 @@ def test_what_is_asked_for_again_waits_until_there_is_room() -> None:
         await net.close()
 
     asyncio.run(main())
+
+
+def test_whoever_asks_for_much_again_and_again_does_not_keep_a_party_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All that is kept is looked through once for every time that the line has room."""
+    looks = 0
+    unacknowledged = Line.unacknowledged
+
+    def counted(line: Line) -> list[tuple[int, bytes]]:
+        nonlocal looks
+        looks += 1
+        return unacknowledged(line)
+
+    monkeypatch.setattr(Line, "unacknowledged", counted)
+
+    async def main() -> None:
+        wire = NarrowWire()
+        net = Endpoint("shop", ("bank", "shop"), wire, RealClock(), run=16, deadline=5)
+        route = Routes("bank", ("bank", "shop"), 16).to["shop"]
+        sending = asyncio.ensure_future(net.send("bank", Cancel(16, "kept")))
+        await asyncio.sleep(0)
+        await wire.read()
+        await sending
+        for _ in range(2000):
+            wire.deliver("bank", pack(Header(RESEND, route, 0, 0), checked=False))
+        await wire.read()
+        await net.close()
+
+    asyncio.run(main())
+    assert looks <= 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import ssl
 from collections.abc import Iterator
@@ -143,3 +144,38 @@ def test_errors_pass_through(ends: tuple[End, End], way: type[PlainSealed]) -> N
         way(-1, bee.tls, bee.arrived, bee.leaving, ssl.SSLWantReadError).read(refuse)
     bee.socket.close()
     assert ant.through(way).write(b"nobody")  # encrypted, and not sent
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_came_is_safe_from_whatever_runs_meanwhile(
+    ends: tuple[End, End], way: type[PlainSealed]
+) -> None:
+    """To allocate may run the garbage collector, so any code, or another thread that reads another line."""
+    ant, bee = ends
+    one, other = socket.socketpair()
+    with one, other:
+        stranger = _end(ssl.PROTOCOL_TLS_SERVER, "bee", other)
+        elsewhere = stranger.through(way)
+
+        class Finalised:
+            def __init__(self) -> None:
+                self.itself = self
+
+            def __del__(self) -> None:
+                one.send(bytes(1000))
+                with suppress(ssl.SSLError):  # nobody has shaken hands there
+                    elsewhere.read(lambda record: None)
+
+        heard: list[bytes] = []
+        before, listens, says = gc.get_threshold(), bee.through(way), ant.through(way)
+        try:
+            for allocations in range(1, 30):  # after one of these the collector comes while it is read
+                says.write(b"word" * 100)
+                Finalised()
+                gc.set_threshold(allocations)
+                assert listens.read(heard.append)
+                gc.set_threshold(*before)
+        finally:
+            gc.set_threshold(*before)
+            gc.collect()
+    assert heard == [b"word" * 100] * 29

@@ -52,6 +52,19 @@ def test_a_run_is_found_in_mlflow_as_it_was(folder: Path, tmp_path: Path) -> Non
     assert {file.path for file in client.list_artifacts(run.info.run_id)} >= {"result.json", "job.toml"}
 
 
+@pytest.mark.parametrize("uri", ["nonsense://ada:secret@x", "http://ada:secret@127.0.0.1:9"])
+def test_an_address_that_cannot_be_used_is_named_before_a_run_and_without_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    (tmp_path / "first.toml").write_text(JOB)
+    done = CliRunner().invoke(main, ["run", "first.toml", "--mlflow", uri])
+    assert (done.exit_code, "MLflow cannot be used: " in done.stderr) == (2, True), done.output
+    assert "secret" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["track", str(tmp_path)])
     assert done.exit_code == 2

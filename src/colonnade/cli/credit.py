@@ -60,6 +60,7 @@ def woe(job_file: Path, bins: bool, as_json: bool) -> None:
             for party, each in columns
             for name, value in zip(each.names(), each.woe, strict=True)
         ]
+        console().print()
         console().print(table(["party", "column", "bin", "WOE"], lines, right=(3,)))
 
 
@@ -97,9 +98,11 @@ def measure(folder: Path, as_json: bool) -> None:
         for each in lift
     ]
     names = ["rows", "bads", "bad rate", "lift", "bads so far"]
+    terminal.print()
     terminal.print(table(names, rows, right=range(5), title="highest scores first"))
     if curve:
         rows2 = [(str(each.rows), f"{each.predicted:.2%}", f"{each.observed:.2%}") for each in curve]
+        terminal.print()
         terminal.print(table(["rows", "predicted", "observed"], rows2, right=range(3), title="calibration"))
 
 
@@ -139,21 +142,22 @@ def card(folder: Path, out: Path | None, as_json: bool) -> None:
     """
     import msgspec
 
-    from colonnade.cli.folder import RESULT
+    from colonnade.cli.folder import RESULT, check_file
     from colonnade.credit.card import as_markdown, model_card
-    from colonnade.errors import DataError
+    from colonnade.disk import drafted
     from colonnade.result import read_result
     from colonnade.test_scores import FILE
 
-    if not (folder / RESULT).is_file():
-        raise DataError(f"{folder}: there is no {RESULT}; `colonnade run JOB.toml --out {folder}` writes one")
+    if out is not None:
+        check_file(out)
     scores = _test_scores(folder) if (folder / FILE).is_file() else None
     made = model_card(read_result(folder / RESULT), scores)
     text = msgspec.json.format(msgspec.json.encode(made), indent=2).decode() if as_json else as_markdown(made)
     if out is None:
         click.echo(text)
         return
-    out.write_text(text, encoding="utf-8")
+    with drafted(out) as draft:
+        draft.write_text(text, encoding="utf-8")
     if as_json:
         print_json({"written": str(out)})
     else:

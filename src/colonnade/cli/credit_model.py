@@ -100,15 +100,19 @@ def export(folder: Path, out: Path, raw: bool, as_json: bool) -> None:
       colonnade credit export runs/job model.onnx
       colonnade credit export runs/job model.skops --raw
     """
+    from colonnade.cli.folder import check_file
+    from colonnade.disk import drafted
     from colonnade.errors import ShareError
     from colonnade.run.kept import KeptModel
 
     if out.exists():
         raise ShareError(f"{out} exists and is not overwritten")
+    check_file(out)
     kept = KeptModel.read(folder)
     trees = {share.manifest.kind for share in kept.shares.values()} == {"trees"}
     content, features = _trees_as(kept, out, raw) if trees else _linear_as(_model(folder), out, raw)
-    out.write_bytes(content)
+    with drafted(out) as draft:
+        draft.write_bytes(content)
     if as_json:
         print_json({"written": str(out), "features": features})
         return

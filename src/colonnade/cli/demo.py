@@ -167,8 +167,9 @@ def _show_files(terminal: Console, out: Path) -> None:
     terminal.print(table(["where things are", ""], [(name, str(path)) for name, path in files]))
     terminal.print()
     clinic = parties / "clinic" / "party.toml"
-    # as it was called, where its name alone would not be found (`make demo`)
-    colonnade = "colonnade" if shutil.which("colonnade") else sys.argv[0]
+    # as it was called, where its name alone would not be found (`make demo`, `python -m colonnade`)
+    called = sys.argv[0] if not sys.argv[0].endswith("__main__.py") else f"{sys.executable} -m colonnade"
+    colonnade = "colonnade" if shutil.which("colonnade") else called
     ideas = [
         (f"{colonnade} models show diagnosis --config {clinic}", "the clinic's share of the model"),
         (f"{colonnade} party --check --config {clinic}", "what the clinic offers"),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colonnade import findings, search, test_scores
-from colonnade.errors import JobError
+from colonnade.errors import DataError, JobError
 from colonnade.result import Result
 from colonnade.timeline import FILE as TIMELINE
 from colonnade.timeline import Timeline
@@ -52,6 +52,16 @@ def claim(folder: Path, also: Iterable[str] = ()) -> Path:
     return folder
 
 
+def check_file(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done for it."""
+    if path.is_dir():
+        raise DataError(f"{path}: this is a folder; name a file")
+    if not path.absolute().parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}; make it, or choose another --out")
+    if not _writable(path.parent):
+        raise DataError(f"{path}: cannot be written, {path.parent} does not allow it; choose another --out")
+
+
 def _writable(folder: Path) -> bool:
     """Whether something can be made in a folder: tried, as permissions say nothing of read-only disks."""
     try:
@@ -70,11 +80,15 @@ def store_run(folder: Path, done: Finished, *, plot: bool) -> list[Path]:
     draft = folder / DRAFT
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    (draft / JOB).write_text(WRITTEN + as_toml(done.job), encoding="utf-8")
-    if done.test is not None:
-        done.test.write(draft / TEST_SCORES)
-        (draft / TEST_SCORES).chmod(0o600)  # labels and scores of single rows
-    keep(draft / MODELS, done)
+    try:
+        (draft / JOB).write_text(WRITTEN + as_toml(done.job), encoding="utf-8")
+        if done.test is not None:
+            done.test.write(draft / TEST_SCORES)
+            (draft / TEST_SCORES).chmod(0o600)  # labels and scores of single rows
+        keep(draft / MODELS, done)
+    except (OSError, DataError) as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise JobError(f"{folder}: the run cannot be kept there: {error}") from error
     # the result first: half of an earlier run is none
     for name in (RESULT, JOB, TEST_SCORES, BEST, search.FILE):
         (folder / name).unlink(missing_ok=True)

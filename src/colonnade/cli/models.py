@@ -138,10 +138,12 @@ def export(model: str, out: Path, config: Path, part: Literal["own", "server"] |
     Example:
       colonnade models export credit credit.json
     """
+    from colonnade.cli.folder import check_file
     from colonnade.deploy.export import write
     from colonnade.deploy.serving import Serving
     from colonnade.deploy.settings import read_settings
 
+    check_file(out)
     share = Serving(read_settings(config).state).load(model)
     said = write(share, out, part)
     if as_json:

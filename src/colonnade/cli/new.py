@@ -59,13 +59,14 @@ def new(
       colonnade new bank.csv shop.csv --label default --id customer --id buyer
       colonnade new people.csv --label buys --parties 3 --blind
     """
+    from colonnade.cli.folder import check_file
     from colonnade.data.survey import Survey, base_rate
+    from colonnade.disk import drafted
     from colonnade.errors import DataError
 
     if out.exists():
         raise DataError(f"{out}: exists and is not overwritten; choose another with --out")
-    if not out.absolute().parent.is_dir():
-        raise DataError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
+    check_file(out)
     if parties is not None and len(files) > 1:
         raise DataError("--parties: splits the columns of one file; with several each is a party's")
     if blind and (parties or max(len(files), 2)) < 3:
@@ -86,12 +87,15 @@ def new(
     if label is not None and not as_json:
         click.echo(f"\nlabel:   '{label}' is in {holder.path} ({base_rate(holder, label)})")
     _check_ids(surveys, joined_by)
+    if parties is not None:
+        _check_parties(parties, holder, label, joined_by)
     names = _names(files) if len(files) > 1 else {}
     joining = evident or Joining.of(surveys, joined_by)
     if joining.said and not as_json:
         click.echo(f"ids:     {joining.said}" if ids else f"ids:     '{joined_by[0]}': {joining.said}")
     text = _job(surveys, names, holder, label, joining, parties or 2, blind, out)
-    out.write_text(text, encoding="utf-8")
+    with drafted(out) as draft:
+        draft.write_text(text, encoding="utf-8")
     if as_json:
         print_json({"written": str(out), "label_at": str(holder.path), "found": found})
         return
@@ -121,6 +125,17 @@ def _holder(surveys: Sequence[Survey], label: str | None, ids: Sequence[str]) ->
         which = " and ".join(str(survey.path) for survey in holders)
         raise DataError(f"--label: {which} have '{label}'; remove it from all files but one")
     return holders[0]
+
+
+def _check_parties(parties: int, survey: Survey, label: str | None, ids: Sequence[str]) -> None:
+    """Refuse to split a file over more parties than it has columns to learn from."""
+    from colonnade.errors import DataError
+
+    columns = len(set(survey.raw.columns) - {label, *ids})
+    if parties > columns:
+        raise DataError(
+            f"--parties: {survey.path} has {columns} columns for {parties} parties; each needs one"
+        )
 
 
 def _check_ids(surveys: Sequence[Survey], ids: Sequence[str]) -> None:

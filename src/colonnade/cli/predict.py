@@ -57,10 +57,11 @@ def predict(
       colonnade predict runs/job --file bank=bank.csv --file shop=shop.csv
       colonnade predict credit new.csv --data applicants --out scores.parquet
     """
+    from colonnade.cli.folder import check_file
     from colonnade.errors import DataError
 
-    if out is not None and not out.absolute().parent.is_dir():
-        raise DataError(f"{out}: there is no folder {out.parent}; make it, or choose another --out")
+    if out is not None:
+        check_file(out)
     if Path(model).is_dir():
         from colonnade.cli.predict_run import predict_run
 
@@ -68,7 +69,7 @@ def predict(
             raise DataError("--data: goes with a daemon's MODEL; a run's folder takes FILE or --file")
         predict_run(Path(model), rows_file, files, out, id_column, as_json=as_json)
         return
-    if files or id_column or rows_file is None:
+    if files or id_column or rows_file is None or Path(model).name != model:
         raise DataError(
             f"{model}: there is no such folder of a run; for a daemon's model give a FILE of ids, "
             "and neither --file nor --id"
@@ -81,6 +82,7 @@ def _predict_together(
 ) -> None:
     """Score ids together with the other parties."""
     from colonnade.cli.daemon import ask
+    from colonnade.cli.folder import check_file
     from colonnade.data.files import load_ids
     from colonnade.deploy.commands import PredictRequest
     from colonnade.deploy.serving import Serving
@@ -89,6 +91,7 @@ def _predict_together(
 
     if out.suffix not in (".csv", ".parquet"):
         raise DataError(f"{out}: scores are written as .csv or .parquet")
+    check_file(out)  # before anybody is asked: scores count against what a day allows
     settings = read_settings(config)
     keys = _keys(settings, Serving(settings.state).find(model).terms.parties[settings.name].data, data)
     columns = [part.tolist() for part in load_ids(ids_file, keys)]
@@ -122,6 +125,8 @@ def _write(
     import pyarrow.csv
     import pyarrow.parquet
 
+    from colonnade.disk import drafted
+
     columns: dict[str, Any] = dict(zip(keys, ids, strict=True))
     first = next((row for row in rows if row is not None), {})
     for name, value in first.items():
@@ -132,7 +137,8 @@ def _write(
         else:
             columns[name] = found
     table = pa.table(columns)
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(table, path)
-    else:
-        pa.csv.write_csv(table, path)
+    with drafted(path) as draft:
+        if path.suffix == ".parquet":
+            pa.parquet.write_table(table, draft)
+        else:
+            pa.csv.write_csv(table, draft)

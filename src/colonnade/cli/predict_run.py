@@ -28,6 +28,7 @@ def predict_run(
 ) -> None:
     """Score the rows of one table, or of one file per party, and write CSV to `out` or standard output."""
     from colonnade.data.table import count
+    from colonnade.disk import drafted
     from colonnade.errors import DataError
     from colonnade.run.kept import KeptModel
     from colonnade.run.offline import from_files, from_table
@@ -47,10 +48,8 @@ def predict_run(
     if out is None:
         _write(sys.stdout, model, rows, z)
         return
-    draft = out.with_name(out.name + ".part")
-    with draft.open("w", newline="", encoding="utf-8") as file:
+    with drafted(out) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         _write(file, model, rows, z)
-    draft.replace(out)
     if as_json:
         click.echo(json.dumps({"model": str(run), "file": str(out), "rows": len(z), "notes": rows.remarks}))
     else:

@@ -36,7 +36,7 @@ def report(runs: tuple[str, ...], out: Path | None, settings: Path | None, as_js
       colonnade report runs/first runs/second --out both.html
       colonnade report --party party.toml credit --out credit.html
     """
-    from colonnade.cli.folder import REPORT
+    from colonnade.cli.folder import REPORT, check_file
     from colonnade.errors import DataError
     from colonnade.report.dossier import read_run
     from colonnade.report.page import write_report
@@ -44,9 +44,8 @@ def report(runs: tuple[str, ...], out: Path | None, settings: Path | None, as_js
     if len(runs) > 1 and out is None:
         raise DataError("several runs: say with --out where their page goes")
     path = out or (Path(runs[0]) / REPORT if settings is None else Path(f"{runs[0]}.html"))
-    if not path.absolute().parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent}; make it, or choose another --out")
     found = {run: read_run(Path(run)) if settings is None else _of_party(settings, run) for run in runs}
+    check_file(path)
     written = write_report(found if len(found) > 1 else found[runs[0]], path)
     if as_json:
         print_json({"written": str(written)})

@@ -70,7 +70,7 @@ def run(
     if uri is not None:
         from colonnade.report.mlflow import check_mlflow
 
-        check_mlflow()  # before the run, not after it
+        check_mlflow(uri)  # before the run, not after it
     with ExitStack() as stack:
         if job.world == "mpi":
             from colonnade.run.mpi import follow, follows, leading
@@ -118,7 +118,7 @@ def _run(
                 timeline=timeline,
                 resume=resume,
             )
-    except ColonnadeError:
+    except (ColonnadeError, KeyboardInterrupt):
         if any(folder.glob("parties/*/checkpoints/*.gate")):
             click.echo("note: the run has checkpoints; the same command with --resume goes on", err=True)
         raise

@@ -66,10 +66,14 @@ def train(job_file: Path, config: Path, digest: bool, timeline: bool, as_json: b
 def followed(*, quiet: bool = False) -> Iterator[Callable[[Event], None]]:
     """The function to call with every event, which shows it on standard error.
 
-    On a terminal that is a status line, anywhere else a line for what is new; `quiet` drops the lines.
+    On a terminal that is a status line. Anywhere else it is a line for what is new, and for what goes on one
+    every few seconds; `quiet` drops the lines.
     """
+    import time
+
     from rich.console import Console
 
+    from colonnade.cli.progress import EVERY_S
     from colonnade.deploy.run import event_line
 
     console = Console(stderr=True)
@@ -77,12 +81,28 @@ def followed(*, quiet: bool = False) -> Iterator[Callable[[Event], None]]:
         with console.status("") as status:
             yield lambda event: status.update(event_line(event))
         return
-    last = ""
+    if quiet:
+        yield lambda event: None
+        return
+    what, shown = "", float("-inf")
+    waiting: Event | None = None  # the latest one of what goes on, as long as it is not shown
+
+    def flush() -> None:
+        if waiting is not None:
+            click.echo(event_line(waiting), err=True)
 
     def line(event: Event) -> None:
-        nonlocal last
-        if not quiet and (event.what != "aligning" or event.what != last):
-            click.echo(event_line(event), err=True)
-        last = event.what
+        nonlocal what, shown, waiting
+        now = time.monotonic()
+        if event.what == what and now - shown < EVERY_S:
+            waiting = event
+            return
+        if event.what != what:
+            flush()
+        click.echo(event_line(event), err=True)
+        what, shown, waiting = event.what, now, None
 
-    yield line
+    try:
+        yield line
+    finally:
+        flush()

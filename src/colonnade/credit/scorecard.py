@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log
+from math import inf, isfinite, log
 
 import numpy as np
 
@@ -34,6 +34,10 @@ class Scaling:
     base_score: float = 600.0
     base_odds: float = 50.0  # goods to one bad at the base score
     rounded: bool = True
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.base_score) and 0 < self.pdo < inf and 0 < self.base_odds < inf):
+            raise DataError("points need a finite base score, and finite pdo and base odds above 0")
 
     @property
     def factor(self) -> float:

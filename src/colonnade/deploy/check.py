@@ -16,11 +16,11 @@ import numpy as np
 from colonnade.data.keys import shown
 from colonnade.data.table import RawTable
 from colonnade.deploy.ledger import Ledger
-from colonnade.deploy.rows import read_with_ids
+from colonnade.deploy.rows import offered_columns, read_with_ids
 from colonnade.deploy.serving import Serving
 from colonnade.deploy.settings import Code, Entry, Serve, Settings
 from colonnade.deploy.tokens import read_token
-from colonnade.errors import ColonnadeError, DataError, JobError, ShareError
+from colonnade.errors import ColonnadeError, DataError, JobError, ShareError, suggest
 from colonnade.job import Key
 
 Found = Iterator[str | ColonnadeError]
@@ -63,22 +63,29 @@ def _identity(settings: Settings) -> Found:
 
 def _data(settings: Settings) -> Found:
     """A line per entry of the catalogue, or what is wrong with it."""
+    there: set[str] = set()
     for name, entry in settings.data.items():
         try:
-            yield from _entry(settings, name, entry)
+            yield from _entry(settings, name, entry, there)
         except ColonnadeError as error:
             yield error
+    for column in settings.policy.never:
+        if there and column not in there:  # misspelt, it would keep nobody from anything
+            yield f"policy.never: no file has a column {column!r}; {suggest(column, sorted(there))}"
 
 
-def _entry(settings: Settings, name: str, entry: Entry) -> Iterator[str]:
-    """What an entry of the catalogue offers, and how its file was read; raises if it cannot be used."""
+def _entry(settings: Settings, name: str, entry: Entry, there: set[str]) -> Iterator[str]:
+    """What an entry of the catalogue offers, and how its file was read; raises if it cannot be used.
+
+    All columns of the file are added to `there`.
+    """
     path = settings.path(entry.file)
     # as a run reads it, so that a misspelt id is not offered as a column
     raw, ids = read_with_ids(path, entry, [Key()] * len(entry.keys), (), label=True, bare=True)
     if twice := raw.rows - len(np.unique(ids, axis=0)):
         raise DataError(f"{path}: {twice} rows have the id of an earlier one; keep one row per id")
-    never = {*settings.policy.never, *entry.keys}
-    offered = entry.columns or [c for c in raw.columns if c not in never]
+    there |= {*raw.columns, *entry.keys, *filter(None, [entry.label])}
+    offered = offered_columns(settings, name, raw.columns, None, bare=True)
     kept = raw.select(list(offered))
     columns = f"{len(offered)} columns: {', '.join(offered)}" if offered else "no columns"
     # peers must agree on how ids are written (align.keys)

@@ -100,6 +100,8 @@ class Contract:
 def read_terms(path: Path) -> Terms:
     """The terms in a TOML file; JobError if they cannot be read or cannot work."""
     plain = read_toml(path, "there is no such job file")
+    if "data" in plain and "parties" not in plain:
+        raise JobError(f"{path}: this is a job for one machine; `colonnade run` runs it")
     refuse_code(plain, str(path))
     refuse_unknown(plain, Terms, str(path))
     try:

@@ -9,6 +9,8 @@ Nothing is asked of anybody: a party's report is made from its own disk.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from colonnade.deploy import policy, shares
@@ -45,7 +47,7 @@ def party_dossier(settings: Settings, model: str) -> Dossier:
         timeline=_timeline(manifest.party, cost.train),
         parts=(read_part(settings.state / "models" / manifest.model, log_odds=log_odds),),
         job=as_toml(manifest.terms),
-        made=manifest.created,
+        made=f"{datetime.fromisoformat(manifest.created).astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         seen_by=settings.name,
         command=f"colonnade train JOB.toml, with the job below (digest {manifest.digest[:16]})",
         facts=(

@@ -14,6 +14,7 @@ import numpy as np
 from colonnade.arrays import Arrays
 from colonnade.conversations.cascade.tensors import HEAD, OWN
 from colonnade.deploy.shares import StoredShare
+from colonnade.disk import drafted
 from colonnade.errors import JobError, ShareError
 
 Part = Literal["own", "server"]
@@ -27,9 +28,11 @@ def write(share: StoredShare, out: Path, part: Part | None = None) -> str:
     what = f"{share.manifest.kind} share of {share.manifest.model} at {share.manifest.party}"
     match out.suffix:
         case ".json":
-            out.write_bytes(as_json(share))
+            with drafted(out) as draft:
+                draft.write_bytes(as_json(share))
         case ".npz":
-            np.savez(out, allow_pickle=False, **share.arrays)
+            with drafted(out) as draft:
+                np.savez(draft, allow_pickle=False, **share.arrays)
         case ".safetensors":
             chosen = part or ("own" if OWN in share.arrays else "server")
             save_tensors(share, chosen, out)
@@ -81,4 +84,6 @@ def save_tensors(share: StoredShare, part: Part, out: Path) -> None:
         ) from error
     manifest = share.manifest
     about = {"model": manifest.model, "party": manifest.party, "part": part, "job": manifest.digest}
-    save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, out, metadata=about)
+    whole = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    with drafted(out) as draft:
+        save_file(whole, draft, metadata=about)

@@ -111,15 +111,17 @@ class Peers:
                     except Exception:  # one message that could not be handled is not the end of the line
                         log.exception("could not handle %s of %s", kind.__name__, sender)
 
+        ended: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 for kind, act in self.handlers.items():
                     group.create_task(serve(kind, act))
         except BaseExceptionGroup as errors:
-            raise first_cause(errors) from errors
+            ended = first_cause(errors)
+            raise ended from errors
         finally:
             self.controls.pop(peer, None)
             self.since[peer] = now()
-            reason = self.mux.lines[peer].reason or "the line ended"
+            reason = self.mux.lines[peer].reason or str(ended or "the line ended")
             log.info("%s is away: %s", peer, reason)
             self.left(peer, reason)

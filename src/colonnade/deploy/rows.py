@@ -80,7 +80,7 @@ def load_rows(
                 "out of the job, or give more memory in this party's settings"
             )
         file = opened(path, settings.state / COLUMNS, dialect, (*entry.keys, *categorical))
-        offered = _offered(settings, name, file.columns, columns, bare=bare)
+        offered = offered_columns(settings, name, file.columns, columns, bare=bare)
         own = LargeRows.open(file, entry.label if label else None, offered, entry.keys, tuple(keys))
         return PartyRows(own[0].sample(), own[1], own[0])
     raw, ids = read_with_ids(path, entry, keys, categorical, label=label, bare=bare, usual=usual)
@@ -88,10 +88,10 @@ def load_rows(
         raw = take_weights(raw, _named(entry.weight, "weight", "weighs rows", name))
     if exposure:
         raw = take_exposure(raw, _named(entry.exposure, "exposure", "counts over time", name))
-    return PartyRows(raw.select(_offered(settings, name, raw.columns, columns, bare=bare)), ids)
+    return PartyRows(raw.select(offered_columns(settings, name, raw.columns, columns, bare=bare)), ids)
 
 
-def _offered(
+def offered_columns(
     settings: Settings, name: str, there: Sequence[str], asked: Sequence[str] | None, *, bare: bool
 ) -> tuple[str, ...]:
     """The columns of an entry that a job gets: those it asks for, or all that are offered."""

@@ -61,6 +61,7 @@ class Run:
     asked_by: Tell | None = None  # at the proposer: whose command this run is
     expires: asyncio.TimerHandle | None = None
     overtime: asyncio.TimerHandle | None = None  # ends a run that takes longer than this party allows
+    logged: tuple[str, int] = ("", 0)  # the latest line of the log: what, and how many tenths of it
     told: bool = False  # whether an earlier session may have told about labels
     record: Unfinished | None = None  # what is on disk of it, where it goes on after it was cut off
 
@@ -85,8 +86,10 @@ class Run:
         return self.work.terms if isinstance(self.work, Contract) else None
 
     def log(self, event: Event) -> None:
-        """Write an event to the log; a long alignment gets a line now and then, not one per chunk."""
-        if event.what != "aligning" or event.done * 10 // event.total > (event.done - 1) * 10 // event.total:
+        """Write an event to the log; of many steps every tenth part gets a line, not every step."""
+        step = event.what, event.done * 10 // max(event.total, 1)
+        if step != self.logged:
+            self.logged = step
             log.info("run %s: %s", self.number, event_line(event))
 
     @property

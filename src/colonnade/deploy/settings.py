@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from colonnade.conversations.conversation import Leak
-from colonnade.errors import JobError
+from colonnade.errors import JobError, suggest
 from colonnade.job import (
     HERE,
     MEMORY,
@@ -27,6 +27,7 @@ from colonnade.job import (
     readable,
     refuse_unknown,
 )
+from colonnade.job.presets import PRESETS
 from colonnade.net.stream.certificates import Credentials
 from colonnade.net.stream.channel import Address
 
@@ -244,6 +245,13 @@ def _check(settings: Settings, where: str) -> None:
     if (policy.epsilon is not None and not policy.epsilon > 0) or not 0 < policy.delta < 1:
         raise JobError(f"{where}: policy: epsilon must be above 0, delta between 0 and 1")
     for rule in (policy, *policy.peers.values()):
+        for algorithm in rule.algorithms or ():
+            if algorithm not in PRESETS:
+                raise JobError(
+                    f"{where}: policy.algorithms: there is no {algorithm!r}; {suggest(algorithm, PRESETS)}"
+                )
+        if rule.min_rows < 0 or rule.min_parties < 0:
+            raise JobError(f"{where}: policy: min_rows and min_parties are not below 0")
         if not 1 <= rule.approval_s <= LONGEST_APPROVAL_S:
             raise JobError(f"{where}: policy: approval_s is 1 s to {LONGEST_APPROVAL_S} s (a week)")
     for name in Limits.__struct_fields__:

@@ -144,7 +144,8 @@ def gives_away(settings: Settings, held: Held) -> Iterator[str]:
     member, others = terms.parties[me], sorted(set(terms.parties) - {me})
     columns = ", ".join(held.columns) or "no columns"
     yield f"{columns} of {member.data} ({held.rows:,} rows) are trained on; their raw values stay here."
-    yield f"{_and(others)} learn that {me} brings {held.rows:,} ids, and which of them are common to all."
+    learn = "learns" if len(others) == 1 else "learn"
+    yield f"{_and(others)} {learn} that {me} brings {held.rows:,} ids, and which of them are common to all."
     if member.label:
         yield from _labels(settings, held)
     if terms.use.loss_seen_by == "all" or me not in terms.active:

@@ -27,8 +27,10 @@ def read_toml(path: Path, absent: str) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise JobError(f"{path}: {absent}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise JobError(f"{path}: cannot be read: {error}") from error
+    except OSError as error:
+        raise JobError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise JobError(f"{path}: cannot be read: it is no text in UTF-8; save it as such") from None
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not valid TOML: {error}") from error
 
@@ -36,6 +38,8 @@ def read_toml(path: Path, absent: str) -> dict[str, Any]:
 def read_job(path: Path) -> Job:
     """The job in a TOML file; relative data paths are taken from the file's own folder."""
     plain = read_toml(path, "there is no such job file")
+    if "parties" in plain and "data" not in plain:
+        raise JobError(f"{path}: this is a job between companies; `colonnade train` proposes it to them")
     job = job_from(plain, where=str(path))
     folder = path.resolve().parent
     return msgspec.structs.replace(
@@ -95,6 +99,19 @@ def _fields(kind: type[Section]) -> dict[str, Any]:
     return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
+WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a section",
+    "datetime": "a date",
+    "date": "a date",
+}
+"""What msgspec calls the types of TOML, in words."""
+
+
 def readable(text: str, kind: type[Section]) -> str:
     """An error text of msgspec in a job's words: train.batch for `$.train.batch`, and which values there are.
 
@@ -104,11 +121,17 @@ def readable(text: str, kind: type[Section]) -> str:
     'data: this key is missing'
     >>> readable("Invalid enum value 'fast' - at `$.train.step`", Job)
     "train.step: 'fast' is not one of a number, 'auto'"
+    >>> readable("Expected `int | null`, got `str` - at `$.data.parties`", Job)
+    'data.parties: expected a whole number, got text'
     """
     what, _, place = text.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     if lacking := re.fullmatch(r"Object missing required field `(\w+)`", what):
         return f"{place}{'.' if place else ''}{lacking[1]}: this key is missing"
+    if wrong := re.fullmatch(r"Expected `([\w| ]+)`, got `(\w+)`", what):
+        expected = [WORDS.get(name, name) for name in wrong[1].split(" | ") if name != "null"]
+        got = "a decimal number" if wrong[2] == "float" else WORDS.get(wrong[2], wrong[2])
+        what = f"expected {' or '.join(expected)}, got {got}"
     if (wrong := re.fullmatch(r"Invalid enum value (.+)", what)) and (known := _choices(kind, place)):
         what = f"{wrong[1]} is not one of {', '.join(known)}"
     return f"{place}: {what[0].lower()}{what[1:]}" if place else what

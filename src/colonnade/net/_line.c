@@ -403,7 +403,8 @@ static PyObject *decrypt_all(const Sealed *line, PyObject *take)
 
 static PyObject *sealed_read(Sealed *line, PyObject *take)
 {
-    static char room[1 << 17]; /* one for all: what is in it is copied before anybody else can have the interpreter */
+    static char room[1 << 17]; /* one for all: what is in it is copied before anybody else can have the interpreter,
+                                  and so into bytes: to make a view may run the garbage collector, and any code */
     if (!whole(line))
         return NULL;
     ssize_t size = read(line->socket, room, sizeof room);
@@ -411,9 +412,9 @@ static PyObject *sealed_read(Sealed *line, PyObject *take)
         return PyErr_SetFromErrno(PyExc_OSError);
     if (size <= 0)
         return PyBool_FromLong(size < 0);
-    PyObject *view = PyMemoryView_FromMemory(room, size, PyBUF_READ);
-    PyObject *stored = view == NULL ? NULL : PyObject_CallMethod(line->arrived, "write", "O", view);
-    Py_XDECREF(view);
+    PyObject *came = PyBytes_FromStringAndSize(room, size);
+    PyObject *stored = came == NULL ? NULL : PyObject_CallMethod(line->arrived, "write", "O", came);
+    Py_XDECREF(came);
     Py_XDECREF(stored);
     return stored == NULL ? NULL : decrypt_all(line, take);
 }

@@ -258,6 +258,9 @@ class Delivery:
 
     def _resend(self, to: str, first: int = 0) -> None:
         """Send again what was not acknowledged, from this frame on; the rest once a full line has room."""
+        if to in self._full:  # a peer may ask thousands of times a second: not a look at what is kept
+            self._again[to] = first
+            return
         for sequence, frame in self._lines[to].unacknowledged():
             if sequence >= first and not self._repeat(to, frame):
                 self._again[to] = sequence

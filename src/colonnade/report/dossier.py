@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 
 from colonnade import shares, test_scores
@@ -25,7 +24,6 @@ from colonnade.arrays import Floats
 from colonnade.credit.linear import Block
 from colonnade.credit.scorecard import Line, points_of
 from colonnade.data.prepare import Preparation
-from colonnade.errors import DataError
 from colonnade.findings import FILE as AUDIT
 from colonnade.findings import Finding, read_findings
 from colonnade.losses import LOSSES, Loss
@@ -80,12 +78,7 @@ class Dossier:
 def read_run(folder: Path) -> Dossier:
     """What the folder of a run holds; DataError if it has no result or a file in it is damaged."""
     path = folder / RESULT
-    if not path.is_file():
-        raise DataError(f"{folder}: there is no {RESULT}; `colonnade run JOB.toml --out {folder}` writes one")
-    try:
-        result = read_result(path)
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{path}: is no result of this version of Colonnade: {error}") from error
+    result = read_result(path)
     job = _if_there(folder / JOB, lambda path: path.read_text(encoding="utf-8")) or ""
     scores = _if_there(folder / test_scores.FILE, TestScores.read)
     log_odds = scores is not None and scores.with_probabilities

@@ -16,7 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from colonnade.report.summary import headline
+from colonnade.disk import drafted
+from colonnade.report.summary import headline, sent
 from colonnade.result import Moment, Result
 
 COLOURS = ("#2f6690", "#d1495b", "#3a7d44", "#edae49", "#6c4f77", "#00798c", "#8d6b53", "#555555")
@@ -43,7 +44,7 @@ def loss_figure(runs: Result | Mapping[str, Result], title: str | None = None) -
         axes: tuple[tuple[str, Callable[[Moment], float]], ...] = (
             (f"{simulated}time [{second}]", lambda moment: _when(moment) / scale),
             ("rounds", lambda moment: moment.rounds),
-            (f"sent by all parties [{unit}]", lambda moment: moment.bytes / divisor),
+            (f"{sent(named.values())} [{unit}]", lambda moment: moment.bytes / divisor),
         )
         for panel, (label, where) in zip(panels, axes, strict=True):
             for number, (name, result) in enumerate(named.items()):
@@ -60,9 +61,9 @@ def loss_figure(runs: Result | Mapping[str, Result], title: str | None = None) -
 
 def save(figure: Figure, path: Path) -> Path:
     """Write the figure in the format that the file's ending names: whole or not at all."""
-    draft = path.with_name(path.name + ".part")
-    draft.write_bytes(drawn(figure, path.suffix.lstrip(".")))
-    return draft.replace(path)
+    with drafted(path) as draft:
+        draft.write_bytes(drawn(figure, path.suffix.lstrip(".")))
+    return path
 
 
 def drawn(figure: Figure, kind: str) -> bytes:

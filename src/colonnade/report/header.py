@@ -54,7 +54,7 @@ def _key_figures(result: Result) -> Html:
     boxes.append(
         tag(
             "div",
-            tag("dt", "sent by all parties" if len(cost.bytes_by_party) > 1 else "sent"),
+            tag("dt", summary.sent([result])),
             tag("dd", summary.size(cost.bytes_sent)),
         )
     )

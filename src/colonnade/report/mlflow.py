@@ -9,12 +9,14 @@ MLflow is the extra `mlflow`, imported on use.
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from colonnade.errors import DataError, JobError
+from colonnade.errors import JobError
 from colonnade.result import Result, read_result
 
 EXPERIMENT = "colonnade"
@@ -25,11 +27,8 @@ LONGEST = 500  # characters of a parameter; MLflow's databases refuse longer one
 
 def log_run(folder: Path, uri: str | None, experiment: str, *, with_models: bool = False) -> str:
     """Log the run in a folder to a tracking server (None: MLflow's own setting); returns MLflow's run id."""
-    client_type = _client()
-    result = _result(folder)
-    client = client_type(tracking_uri=uri)
-    known = client.get_experiment_by_name(experiment)
-    where = known.experiment_id if known is not None else client.create_experiment(experiment)
+    result = read_result(folder / "result.json")
+    client, where = _experiment(uri, experiment)
     run = client.create_run(where, run_name=folder.name, tags=_tags(result)).info.run_id
     for name, value in parameters(result, folder):
         client.log_param(run, name, value[:LONGEST])
@@ -93,21 +92,24 @@ def _tags(result: Result) -> dict[str, str]:
     return tags
 
 
-def _result(folder: Path) -> Result:
-    path = folder / "result.json"
-    if not path.is_file():
-        raise DataError(f"{folder}: there is no result.json; give the folder of a finished run")
-    return read_result(path)
+def check_mlflow(uri: str) -> None:
+    """Refuse to log where MLflow is not installed, or cannot be reached at this address."""
+    _experiment(uri, EXPERIMENT)
 
 
-def check_mlflow() -> None:
-    """Refuse to log where MLflow is not installed."""
-    _client()
-
-
-def _client() -> Any:
+def _experiment(uri: str | None, name: str) -> tuple[Any, str]:
+    """A client of the tracking server, and the number of the experiment, which is made if it is not there."""
+    # MLflow tries seven times more by default, which takes minutes where the address is wrong
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     try:
         from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
     except ModuleNotFoundError:
         raise JobError("MLflow is not installed; pip install 'colonnade[mlflow]'") from None
-    return MlflowClient
+    try:
+        client = MlflowClient(tracking_uri=uri)
+        known = client.get_experiment_by_name(name)
+        return client, str(known.experiment_id if known is not None else client.create_experiment(name))
+    except MlflowException as error:
+        text = re.sub(r"://[^/@\s]*@", "://", str(error))  # an address may have a password in it
+        raise JobError(f"MLflow cannot be used: {text}") from None

@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from colonnade.disk import drafted
 from colonnade.errors import DataError
 from colonnade.report import summary
 from colonnade.report.dossier import Dossier
@@ -27,9 +28,9 @@ def write_report(runs: Run | Mapping[str, Run], path: Path) -> Path:
     """A figure (.png, .svg) or a page (.html) of a run, or several by name, written whole or not at all."""
     match path.suffix.lower():
         case ".html":
-            draft = path.with_name(path.name + ".part")
-            draft.write_text(page(runs), encoding="utf-8")
-            return draft.replace(path)
+            with drafted(path) as draft:
+                draft.write_text(page(runs), encoding="utf-8")
+            return path
         case ".png" | ".svg":
             from colonnade.report.figures import loss_figure, save  # matplotlib is loaded on use
 

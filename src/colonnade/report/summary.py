@@ -5,7 +5,7 @@ Numbers are rounded for reading here and nowhere else; result.json keeps every d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from colonnade.result import Cost, Moment, Result
 
@@ -54,11 +54,16 @@ def overview(result: Result) -> tuple[str, ...]:
     return (
         metric("train_loss", metrics.get("train_loss")),
         metric("suboptimality", metrics.get("suboptimality")),
-        metric(test, metrics.get(test)),
+        f"{NAMES[test].removeprefix('test ')} {metric(test, metrics.get(test))}" if test in metrics else "",
         duration(cost.seconds if cost.virtual_seconds is None else cost.virtual_seconds),
         size(cost.bytes_sent),
         "" if result.privacy.epsilon is None else f"{result.privacy.epsilon:.3g}",
     )
+
+
+def sent(results: Iterable[Result]) -> str:
+    """Whose bytes are counted: those of all parties, or in a party's own report no more than its own."""
+    return "sent by all parties" if all(len(each.cost.bytes_by_party) > 1 for each in results) else "sent"
 
 
 def cost_rows(result: Result) -> list[Pair]:

@@ -34,7 +34,7 @@ def loss_charts(runs: Mapping[str, Result]) -> Html:
     axes: tuple[tuple[str, str, Callable[[Moment], float]], ...] = (
         ("Loss against time", f"{simulated}time [{second}]", lambda m: when(m) / scale),
         ("Loss against rounds", "rounds", lambda m: float(m.rounds)),
-        ("Loss against traffic", f"sent by all parties [{unit}]", lambda m: m.bytes / size),
+        ("Loss against traffic", f"{summary.sent(runs.values())} [{unit}]", lambda m: m.bytes / size),
     )
     charts = []
     for title, words, place in axes:

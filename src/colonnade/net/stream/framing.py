@@ -15,6 +15,7 @@ from colonnade.errors import OversizedMessage
 
 RECORD, RECORD_OVERHEAD = 16384, 22  # a TLS 1.3 record: bytes in it at most, and on top of them
 SHORT, LONG = 2, 4  # bytes of a length
+PIECE = 4096  # bytes; smaller parts of a frame are kept together
 _BITS = 15  # of a length, in its first two bytes
 _MARK = 1 << _BITS
 
@@ -59,7 +60,10 @@ class Splitter:
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that are complete now. OversizedMessage if one is announced that is too long."""
         if self._rest:
-            self._rest.append(data)
+            if len(self._rest[-1]) + len(data) > PIECE:
+                self._rest.append(data)
+            else:  # pieces of two bytes, each by itself, would weigh twenty times as much as their frame
+                self._rest[-1] += data
             self._size += len(data)
             if self._size < self._need:
                 return []

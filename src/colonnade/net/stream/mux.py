@@ -13,6 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from colonnade.errors import ColonnadeError, PeerUnreachable
@@ -132,8 +133,7 @@ class Mux:
             waiting_limit=room.waiting,
             strict=run != CONTROL,  # a newer peer may say more there than this version understands
         )
-        if run != CONTROL:
-            wire.weigh(lambda: endpoint.waiting, endpoint.clear)
+        wire.weigh(lambda: endpoint.waiting, endpoint.clear, room.waiting if run == CONTROL else inf)
         return endpoint
 
     # -- lines --------------------------------------------------------------------------------------

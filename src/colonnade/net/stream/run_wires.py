@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from colonnade.errors import ColonnadeError, MalformedMessage, OversizedMessage
 from colonnade.net.frame import Routes, unpack
@@ -65,9 +66,17 @@ class RunWires:
             wire.deliver(sender, frame)
 
     def _weigh(self, sender: str, more: int) -> None:
-        """End the run of a peer that keeps most, if with so many bytes more all its runs keep too much."""
+        """End the run of a peer that keeps most, if with so many bytes more all its runs keep too much.
+
+        The daemons' own talk has a smaller room of its own.
+        """
         del self._heard[sender]
         kept = {wire: wire.waiting() for wire in self._with(sender) if not wire.ended}
+        for wire in [wire for wire, waiting in kept.items() if waiting > wire.room]:
+            self.refused["OversizedMessage"] += 1
+            wire.end(
+                OversizedMessage(f"{sender} lets {kept.pop(wire)} bytes lie unread, {wire.room} are allowed")
+            )
         total = sum(kept.values()) + more
         if kept and total > self._limit:
             self.refused["OversizedMessage"] += 1
@@ -111,9 +120,11 @@ class RunWire:
     def attach(self, deliver: Deliver, lost: Lost, restored: Restored) -> None:
         self.deliver, self._lost, self.restored = deliver, lost, restored
 
-    def weigh(self, waiting: Callable[[], int], fail: Callable[[ColonnadeError], None]) -> None:
+    def weigh(
+        self, waiting: Callable[[], int], fail: Callable[[ColonnadeError], None], room: float = inf
+    ) -> None:
         """Say how many bytes are kept because of the peers, and how to end the run if they are too many."""
-        self.waiting, self._fail = waiting, fail
+        self.waiting, self._fail, self.room = waiting, fail, room
 
     def end(self, error: ColonnadeError) -> None:
         """End the run: nothing more of it is heard."""

@@ -232,7 +232,7 @@ class NetworkWire:
             raise PeerLost(f"another process of {peer} is connected with {self.me}; is it running twice?")
         if link.instance not in (b"", instance):
             error = PeerLost(
-                f"{peer} was started anew in the middle of the run; start the run again everywhere"
+                f"{peer} was started anew; what its process before had under way with {self.me} is over"
             )
             self._lose(link, error)
             raise error

@@ -129,8 +129,9 @@ def _peer(peer: views.PeerView) -> tuple[str, ...]:
 
 def _run(run: views.RunView) -> tuple[str, ...]:
     about = f"{run.about}, proposed by {run.proposer}"
-    progress = join([f"{run.progress} {run.when and 'at '}", _time(run.when), _curve(run.losses)])
-    return tag("code", run.run), about, _state(run.state, TONES.get(run.state, "warn")), progress
+    number, state = tag("code", run.run, class_="whole"), _state(run.state, TONES.get(run.state, "warn"))
+    said = f" · {run.progress}" if run.when and run.progress else run.progress
+    return number, about, state, join([_time(run.when), said, _curve(run.losses)])
 
 
 def _state(text: str, tone: str) -> Html:
