@@ -198,8 +198,9 @@ class Server:
         replies = self.replying.replies(questions, rows, C, y)
         for asked, packed in zip(questions, replies, strict=True):
             self.latest.note_ages(asked.client, rows, now)
-            evaluated = asked.outputs[0].size * self.replying.evaluations(asked.outputs)
-            await self.context.charge(C.size + evaluated)
+            if self.context.net.clock.virtual:  # `work_ms` stands for columns, and an answer touches none
+                evaluated = asked.outputs[0].size * self.replying.evaluations(asked.outputs)
+                await self.context.charge(C.size + evaluated)
             turns.answered += 1
             turns.turns[asked.client] += 1
             # the whole wave counts as answered, so that the order within it makes no difference
