@@ -3,8 +3,7 @@
 For every client it keeps one array with its latest output for every row (`latest`), updated in place. An
 upload refreshes the client's rows; the answer is computed from them and from what the others sent last
 about the same rows, however long ago. How long is measured: the age of an entry is the number of answers
-given since it was computed. Who is answered when is decided in `waves`. A client comes back to a row
-within two passes, so no entry is older than (max_delay + 1) * 2 passes.
+given since it came. Who is answered when is decided in `waves`, and how old an entry can be is in `lateness`.
 
 What each side learns is in `cascade`.
 """
