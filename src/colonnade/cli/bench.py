@@ -64,16 +64,14 @@ def bench(
     for option in given:
         if option not in signature(module.run).parameters:
             raise click.UsageError(f"--{option}: {name} has no such option; drop it, or run czofo")
-    for part in given.get("only", ()):
-        if part.partition(":")[0] not in parts:
-            raise click.UsageError(f"--only: {name} has no part {part!r}; it has {', '.join(parts)}")
+    pieces = import_module("colonnade_bench.only").meant(name, given.get("only", ()), quick=quick)
     folder = out or Path("runs") / f"bench-{name}"
     if resume and jobs is None:
         raise click.UsageError("--resume: what is resumed is a run in pieces; give --jobs 1, or more")
     if not quick and (minutes := getattr(module, "MINUTES", None)):
         say(_expected(minutes, parts, given.get("only", ())))
     if jobs is None:
-        files = module.run(quick, folder, say, **given)
+        files = module.run(quick, folder, say, **{**given, **({"only": tuple(pieces)} if pieces else {})})
     elif not hasattr(module, "pieces"):
         raise click.UsageError(f"--jobs: {name} cannot be taken apart; drop it")
     elif others := given.keys() - {"only"}:
