@@ -6,7 +6,7 @@ One with `named(part, quick)` lets any of these names follow a part. Others have
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -50,6 +50,6 @@ def _pieces(bench: str, module: Any, name: str, *, quick: bool) -> list[str]:
 
 
 def _unknown(bench: str, name: str, behind: str, known: Iterable[str]) -> JobError:
-    listed: Sequence[str] = list(dict.fromkeys(known))
+    listed = [repr(word) if "," in word else word for word in dict.fromkeys(known)]
     where = f"behind {behind} it has" if behind else "it has"
     return JobError(f"--only: {bench} has no {name!r}; {where} {', '.join(listed) or 'nothing'}")
