@@ -26,6 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
+from colonnade.errors import JobError
+
 FEW, PARTIES, BATCH, MEMORY = 1_000_000, 4, 1024, "2GB"
 BLOCK = 2**20
 PARTS = {
@@ -60,6 +62,10 @@ def run(
     only: tuple[str, ...] = (),
 ) -> list[Path]:
     """Make the data, train on few rows and on many, and write what both took."""
+    if len(only) > 1:
+        raise JobError(
+            f"--only: large makes one thing at a time, not {' and '.join(only)}; run it once for each"
+        )
     part = only[0] if only else ""
     rows, columns = rows or (2_000_000 if quick else 10_000_000), columns or 20
     few = min(FEW, rows // 4)

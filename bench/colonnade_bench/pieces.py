@@ -32,8 +32,10 @@ from typing import Any, Protocol
 
 from threadpoolctl import threadpool_limits
 
+from colonnade.errors import JobError
 from colonnade_bench import BENCHES
 from colonnade_bench.common import Bench, Grid, Panel, Say
+from colonnade_bench.only import begins, meant
 
 OWN = ("bench", "quick", "machine", "tables", "lines")
 """What of a piece's JSON is not data of the bench."""
@@ -144,7 +146,7 @@ def in_turns(folders: Mapping[str, Path], *, quick: bool, only: Sequence[str] = 
         [
             Piece(name, piece, folder, quick, BENCHES[name])
             for piece in _module(name).pieces(quick)
-            if not only or f"{name}:{piece}".startswith(tuple(only))
+            if not only or any(begins(f"{name}:{piece}", asked) for asked in only)
         ]
         for name, folder in folders.items()
     ]
@@ -232,6 +234,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=(), help="how pieces begin: vfb2:lossless:a9a")
     parser.add_argument("--resume", action="store_true", help="leave out what ended in an earlier run")
     given = parser.parse_args()
+    for asked in given.only:
+        bench, _, piece = asked.partition(":")
+        if bench not in given.benches:
+            parser.error(f"--only: {asked!r} is of no bench here, which are {', '.join(given.benches)}")
+        try:
+            meant(bench, [piece] if piece else (), quick=given.quick)
+        except JobError as error:
+            parser.error(str(error))
     folders = {name: given.out / name for name in given.benches}
     side_by_side(
         folders,

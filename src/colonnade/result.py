@@ -45,9 +45,10 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 class Staleness(msgspec.Struct, frozen=True, kw_only=True):
     """How many updates old the weights behind a gradient were when it was applied.
 
-    `bound` is the most that the run allowed, None if nothing was bounded. `tau_1` and `tau_2` are the largest
-    of the two delays that VFB2's theorems bound: from the reading of weights to theta, and from theta to the
-    update; None where they are not measured.
+    In a cascade: how many answers old the other clients' outputs were that an answer used. `bound` is the
+    most that the run allowed, None if nothing was bounded. `tau_1` and `tau_2` are the largest of the two
+    delays that VFB2's theorems bound: from the reading of weights to theta, and from theta to the update;
+    None where they are not measured.
     """
 
     mean: float

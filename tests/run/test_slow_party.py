@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from tests.oracles.tables import random_tables, run
 
-from colonnade.net.clock import RealClock, burn, loop_at
+from colonnade.net.clock import RealClock, VirtualClock, burn, loop_at
 
 
 def processor_time(speed: float, pieces: int) -> float:
@@ -57,3 +58,57 @@ def test_a_slow_process_spends_more_of_its_processor_and_trains_the_same_model()
     spent = {party: share.cpu_seconds or 0.0 for party, share in slow.shares.items()}
     assert spent["party2"] > 2.5 * spent["party1"]
     assert slow.result.metrics == run(setting, "vfb-sgd", train=train).result.metrics
+
+
+@pytest.mark.parametrize("algorithm", ["synrevel-gau", "czofo", "c-vfl"])
+def test_every_update_of_a_client_takes_the_extra_work(algorithm: str) -> None:
+    setting = random_tables(parties=3, active=1, rows=64)
+    train = {"epochs": 3, "evaluate_every": 0}
+    done = run(setting, algorithm, world="network", network={"work_ms": 20.0}, train=train, compare=False)
+    for party, updates in done.result.cost.updates_by_party.items():
+        assert updates > 0
+        assert (done.shares[party].cpu_seconds or 0.0) >= 0.02 * updates
+
+
+class Calls:
+    """Counts the calls that parties pay for, on clocks of any kind."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        for kind in (RealClock, VirtualClock):
+            patch.setattr(kind, "work", self.counting(kind.work))
+
+    def counting(self, work: Any) -> Any:
+        async def counted(clock: RealClock | VirtualClock, seconds: float) -> None:
+            self.count += 1
+            await work(clock, seconds)
+
+        return counted
+
+    def of(self, algorithm: str, world: str, **sections: Any) -> int:
+        """The calls of one run."""
+        self.count = 0
+        run(random_tables(parties=3, active=1, rows=64), algorithm, world=world, compare=False, **sections)
+        return self.count
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "labels"),
+    [("lbfgs", None), ("secureboost", "clear"), ("fdskl", None), ("vfb-sgd", "clear"), ("vfb-sgd", "blind")],
+)
+def test_real_clocks_hear_of_every_call_that_virtual_ones_are_charged(
+    algorithm: str, labels: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, secure = Calls(monkeypatch), {} if labels is None else {"secure": {"labels": labels}}
+    network = {"work_ms": 0.001} if algorithm == "vfb-sgd" else {}  # its hot loop asks the job, not the clock
+    virtual = calls.of(algorithm, "simulated", **secure)
+    assert 0 < virtual == calls.of(algorithm, "local", network=network, **secure)
+
+
+def test_the_server_of_a_cascade_answers_without_extra_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(monkeypatch)
+    updates = 3 * 4 * 2  # clients, batches of 16 rows, epochs
+    questions = updates + 3  # every client has asked once more when it hears that the run is over
+    assert calls.of("synrevel-gau", "local") == questions
+    assert calls.of("synrevel-gau", "simulated") == questions + updates
+    assert calls.of("c-vfl", "local") == questions + updates, "its outputs, and its steps"

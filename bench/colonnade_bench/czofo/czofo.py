@@ -19,7 +19,7 @@ from colonnade_bench.czofo.cases import cases_of
 from colonnade_bench.czofo.paper import FRAMEWORKS, REACHED, THRESHOLDS, Printed
 from colonnade_bench.czofo.privacy import privacy
 from colonnade_bench.czofo.records import Measure, records
-from colonnade_bench.czofo.slow import Asked, slow
+from colonnade_bench.czofo.slow import NAMES, Asked, slow
 from colonnade_bench.czofo.time import times
 
 TITLES = {
@@ -50,6 +50,13 @@ BYTES = (
     "(the local world has no TLS). The paper counts payload, in MB or MiB. MB to a threshold are until the "
     "test accuracy is first measured there; the paper's may be until training accuracy is."
 )
+
+
+def named(part: str, quick: bool) -> Sequence[str]:
+    """What may be named of a part: its cases; of slow clients sets and frameworks."""
+    if part == "slow":
+        return NAMES
+    return [case.name for case in cases_of(part, quick=quick)] if part in TITLES else ()
 
 
 def run(

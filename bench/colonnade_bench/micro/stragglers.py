@@ -12,15 +12,16 @@ Parts:
   share of the launches, with a dominator at 0.2, forwards for free or charged;
 - target: time to a sub-optimality of 1e-3, 8 parties, one at 0.4, either a dominator or a passive one;
 - schedules: the same on the virtual clock, by what is in flight, also with nobody slow and one at 0.2;
-- algorithms: VFB2, AsySQN, AsyREVEL and VFL-CZOFO: how much longer a run takes with a party at 0.4;
+- algorithms: VFB2, AsySQN, AsyREVEL and VFL-CZOFO, each beside its synchronous twin: how much longer a run
+  takes with a party at 0.4. Cascades have a server apart, which is one process more;
 - parties: time for the same columns cut among 1, 2, 4, 8 and 16 parties;
 - accuracy: test accuracy with and without a party at 0.4.
 
 A slow party computes everything 1 / speed times as long, by work and not by waiting. `--work-ms` is computing
-that every update takes on top, since blocks of a small file are computed faster than a message is sent; with
-`parties` it is that of all columns, and every party has its part. Whatever waits together is one update where
-`join` is on, which is ours; where it is off every theta is an update of its own, as in VFB2's paper. Every
-process needs a core of its own, or all are slow.
+that every call on columns takes on top, since blocks of a small file are computed faster than a message is
+sent; with `parties` it is that of all columns, and every party has its part. Whatever waits together is one
+update where `join` is on, which is ours; where it is off every theta is an update of its own, as in VFB2's
+paper. Every process needs a core of its own, or all are slow.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import numpy as np
 
 from colonnade.data.table import Table
 from colonnade.job import job_from
+from colonnade.job.presets import PRESETS
 from colonnade.result import Result
 from colonnade.run.federate import Finished, Tables, federate, run_tables
 
@@ -76,8 +78,13 @@ def network(effort: Effort, speeds: Sequence[float], **more: Any) -> Row:
     }
 
 
-def tables(parties: int, active: Sequence[int], rows: int = 3840, columns: int = 64) -> Tables:
-    """Random columns, cut among so many parties, and a label that depends on all, held by the active ones."""
+def tables(
+    parties: int, active: Sequence[int], rows: int = 3840, columns: int = 64, *, apart: bool = False
+) -> Tables:
+    """Random columns, cut among so many parties, and a label that depends on all, held by the active ones.
+
+    With a server `apart` it alone has the label, and no columns.
+    """
     rng = np.random.default_rng(7)
     X = rng.standard_normal((rows, columns))
     y = np.where(X @ rng.standard_normal(columns) + rng.standard_normal(rows) >= 0, 1.0, -1.0)
@@ -89,6 +96,9 @@ def tables(parties: int, active: Sequence[int], rows: int = 3840, columns: int =
         )
         for k, (name, own) in enumerate(zip(names, cuts, strict=True))
     }
+    if apart:
+        server = Table("server", (), np.empty((rows, 0)), y)
+        return Tables("random", {"server": server, **train}, None, ("server",))
     return Tables("random", train, None, tuple(names[k] for k in active))
 
 
@@ -278,21 +288,25 @@ PAIRS = {
     "VFB2": ("vfb2-saga", "vfb-saga"),
     "AsySQN": ("asysqn-saga", "synsqn-saga"),
     "AsyREVEL": ("asyrevel-gau", "synrevel-gau"),
-    "VFL-CZOFO": ("czofo", "syn-zoo-vfl"),
+    "VFL-CZOFO": ("czofo", "syn-czofo"),
 }
+# speed of a server apart: its answers touch no columns, and must not take long on the virtual clock
+SERVER = 1e6
 
 
 def algorithms(effort: Effort) -> Iterator[Row]:
     """How much longer runs of each paper's algorithm take with one of four parties at 0.4."""
     for world, (name, pair) in product(effort.worlds, PAIRS.items()):
+        apart = PRESETS[pair[0]].conversation == "cascade"
+        data = tables(4, () if apart else range(3), rows=1920, apart=apart)
         for algorithm, kind in zip(pair, ("asynchronous", "synchronous"), strict=True):
-            data = tables(4, range(1 if name in ("AsyREVEL", "VFL-CZOFO") else 3), rows=1920)
             train: Row = {"batch": 64, "epochs": effort.epochs}
             if name == "AsySQN":
                 train |= {"labels_at": 4}
             times = []
             for slow in (1.0, 0.4):
-                result = trained(algorithm, world, data, train, network(effort, [1, 1, 1, slow]))
+                speeds = [*([SERVER] if apart else []), 1, 1, 1, slow]
+                result = trained(algorithm, world, data, train, network(effort, speeds))
                 times.append(seconds(result))
             yield {
                 "world": world,

@@ -64,9 +64,8 @@ def bench(
     for option in given:
         if option not in signature(module.run).parameters:
             raise click.UsageError(f"--{option}: {name} has no such option; drop it, or run czofo")
-    for part in given.get("only", ()):
-        if part.partition(":")[0] not in parts:
-            raise click.UsageError(f"--only: {name} has no part {part!r}; it has {', '.join(parts)}")
+    if pieces := import_module("colonnade_bench.only").meant(name, given.get("only", ()), quick=quick):
+        given["only"] = tuple(pieces)
     folder = out or Path("runs") / f"bench-{name}"
     if resume and jobs is None:
         raise click.UsageError("--resume: what is resumed is a run in pieces; give --jobs 1, or more")
@@ -79,7 +78,7 @@ def bench(
     elif others := given.keys() - {"only"}:
         raise click.UsageError(f"--jobs: {name} in pieces has no --{min(others)}; drop it")
     else:
-        some = [f"{name}:{part}" for part in given.get("only", ())]
+        some = [f"{name}:{piece}" for piece in pieces]
         side_by_side = import_module("colonnade_bench.pieces").side_by_side
         files = side_by_side({name: folder}, say, quick=quick, jobs=jobs, only=some, resume=resume)
     if as_json:

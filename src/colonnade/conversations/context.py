@@ -175,9 +175,8 @@ class Context(Generic[C]):
         return np.random.default_rng([self.plan.seed, self.net.parties.index(self.me), purpose])
 
     async def charge(self, values: float) -> None:
-        """Let virtual time pass for touching so many numbers; does nothing on a real clock."""
-        if self.net.clock.virtual:
-            await charge(self.net.clock, self.plan.network, values)
+        """Let the time of one call pass, which touches so many numbers of this party's columns."""
+        await charge(self.net.clock, self.plan.network, values)
 
     def evaluation(self) -> Evaluation:
         """This party's part in measuring the model."""

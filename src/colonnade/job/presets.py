@@ -201,6 +201,18 @@ _TABLE = (
         for name, smoothing, two_sided, defaults, how in _CZOFO
     ),
     Preset(
+        "syn-czofo",
+        "ours: the synchronous twin of czofo, which tells what asynchrony gains",
+        "VFL-CZOFO",
+        "cascade",
+        "sync",
+        reply="deltas",
+        smoothing="gaussian",
+        forward_bits=8,
+        backward_bits=8,
+        defaults=_MANY,
+    ),
+    Preset(
         "czofo-ef",
         "ours: czofo with outputs in 2 bits, as changes against what the server has (error feedback)",
         "VFL-CZOFO",

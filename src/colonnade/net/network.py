@@ -33,7 +33,7 @@ class Clock(Protocol):
         ...
 
     async def work(self, seconds: float) -> None:
-        """Charge this much computing to the party (virtual time), or do nothing (real time)."""
+        """Charge this much computing to the party (virtual time), or do any extra work (real time)."""
         ...
 
     def uncharged(self) -> AbstractContextManager[None]:

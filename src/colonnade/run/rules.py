@@ -102,12 +102,11 @@ WORLDS_OF = {
             "us_per_call",
             "us_per_message",
             "ns_per_byte",
-            "charge_forward",
             "faults",
         ),
         ("simulated",),
     ),
-    "speeds": ("simulated", "network", "mpi"),
+    **dict.fromkeys(("speeds", "charge_forward"), ("simulated", "network", "mpi")),
     "work_ms": ("network", "mpi"),
     "transport": ("network",),
 }

@@ -69,37 +69,71 @@ def test_an_assumed_delay_shortens_the_step_as_the_theorem_has_it() -> None:
     setting = random_tables(parties=3, active=1, rows=160)
 
     def step(algorithm: str, **cascade: Any) -> float:
-        train = {"epochs": 1, "batch": 16, "step": "auto", "max_delay": 9}
-        if algorithm == "synrevel-gau":
-            train.pop("max_delay")
+        train = {"epochs": 1, "batch": 16, "step": "auto", "max_delay": 200}
         return float(run(setting, algorithm, train=train, cascade=cascade).result.step["party1"])
 
     usual = step("asyrevel-gau")
     assert step("asyrevel-gau", assumed_delay=0) == pytest.approx(usual / 4)
     assert step("asyrevel-gau", assumed_delay=7) == pytest.approx(usual / 32)
-    # heard every 10 answers at least, and back at a row within two passes of 10 batches
-    assert step("asyrevel-gau", assumed_delay="bound") == pytest.approx(usual / 4 / (10 * 2 * 10 + 1))
+    # taken in every 9 answers at least, and back at a row within two passes of 10 batches
+    assert step("asyrevel-gau", assumed_delay="bound") == pytest.approx(usual / 4 / (9 * (2 * 10 + 1) + 1))
     assert step("synrevel-gau", assumed_delay="bound") == pytest.approx(usual / 4)
 
 
 def test_staleness_is_nothing_when_synchronous_and_measured_and_bounded_otherwise() -> None:
     setting = random_tables(parties=4, active=1, rows=160)
     train = {"epochs": 6, "batch": 16}
-    sync = run(setting, "synrevel-gau", train=train).result.staleness
-    assert (sync.mean, sync.max) == (0.0, 0)
-    late = run(setting, "asyrevel-gau", train={**train, "max_delay": 8}).result.staleness
-    assert 0 < late.mean < late.max
-    # a client comes back to a row within two passes of 10 batches and is heard every max_delay + q answers
-    assert late.max <= 2 * 10 * (8 + 4)
+    sync = run(setting, "synrevel-gau", train={**train, "max_delay": 0}).result.staleness
+    assert (sync.mean, sync.max, sync.bound) == (0.0, 0, 0)
+    late = run(setting, "asyrevel-gau", train=train).result.staleness
+    assert 0 < late.mean < late.max <= (late.bound or 0)
+    # a client comes back to a row within two passes of 10 batches, and may be silent for 8 answers a client
+    assert late.bound == (2 * 10 + 1) * 8 * 4
 
 
-def test_no_client_stays_unheard_for_longer_than_max_delay() -> None:
+@pytest.mark.parametrize("algorithm", ["asyrevel-gau", "vafl"])
+@pytest.mark.parametrize("ahead", [1, 3])
+@pytest.mark.parametrize("more", [0, 100])
+@pytest.mark.parametrize("slow", [0, 3])
+def test_no_output_that_an_answer_uses_is_older_than_max_delay(
+    algorithm: str, ahead: int, more: int, slow: int
+) -> None:
+    setting = random_tables(parties=4, active=1, rows=160)
+    least = (2 * 10 + ahead) * ahead * 4
+    network = {"speeds": [0.02 if k == slow else 1.0 for k in range(4)], "us_per_call": 500.0}
+    bounded = {"epochs": 12, "batch": 16, "ahead": ahead, "max_delay": least + more}
+    late = run(setting, algorithm, train=bounded, network=network).result.staleness
+    assert late.bound is not None
+    assert 0 < late.max <= late.bound <= least + more
+
+
+@pytest.mark.parametrize(("ahead", "max_delay"), [(1, 0), (1, 9), (1, 83), (3, 275)])
+def test_a_delay_that_cannot_be_kept_is_refused_with_the_least_that_can(ahead: int, max_delay: int) -> None:
+    setting = random_tables(parties=4, active=1, rows=160)
+    least = (2 * 10 + ahead) * ahead * 4
+    with pytest.raises(
+        JobError,
+        match=rf"train.max_delay: 4 clients, .* over max_delay = {max_delay}; set max_delay = {least}",
+    ):
+        run(setting, "asyrevel-gau", train={"batch": 16, "ahead": ahead, "max_delay": max_delay})
+
+
+def test_a_bound_on_delays_keeps_a_slow_client_s_outputs_fresh() -> None:
+    setting = random_tables(parties=4, active=1, rows=160)
+    slow, train = {"speeds": [1, 1, 1, 0.01], "us_per_call": 500.0}, {"epochs": 12, "batch": 16}
+    free = run(setting, "asyrevel-gau", train=train, network=slow).result.staleness
+    held = run(setting, "asyrevel-gau", train={**train, "max_delay": 84}, network=slow).result.staleness
+    assert free.max > 84 >= held.max
+
+
+def test_no_client_stays_unheard_for_longer_than_a_bound_on_delays_allows() -> None:
     setting = random_tables(parties=4, active=1, rows=320)
     slow = {"speeds": [1, 1, 1, 0.01], "us_per_call": 50.0}
     train = {"epochs": 4, "batch": 16}
     updates = {}
     for bound in (6, 60):
-        done = run(setting, "asyrevel-gau", train={**train, "max_delay": bound}, network=slow)
+        max_delay = (2 * 20 + 1) * bound
+        done = run(setting, "asyrevel-gau", train={**train, "max_delay": max_delay}, network=slow)
         updates[bound] = done.result.cost.updates_by_party["party3"]
         total = sum(done.result.cost.updates_by_party.values())
         assert total == 4 * 20 * 4

@@ -16,7 +16,9 @@ from colonnade.models.network import Layered, NeuralNetwork, network_of
 from colonnade.run.federate import Tables
 from colonnade.run.registry import CONVERSATIONS
 
-FRAMEWORKS = ("czofo", "czofo-central", "czofo-coord", "split", "vafl", "c-vfl", "zoo-vfl", "syn-zoo-vfl")
+FRAMEWORKS = (
+    "czofo", "czofo-central", "czofo-coord", "syn-czofo", "split", "vafl", "c-vfl", "zoo-vfl", "syn-zoo-vfl",
+)  # fmt: skip
 TASKS = {"logistic": {}, "softmax": {"classes": 3}, "squared": {"regression": True}}
 BROUGHT: dict[str, Any] = {
     "kind": "torch",

@@ -42,7 +42,7 @@ from colonnade.conversations.cascade.tensors import HEAD, OWN, described
 from colonnade.conversations.cascade.units import NO_UNIT, Unit, applies, unit_of
 from colonnade.conversations.cascade.walk import Walk, passes_of
 from colonnade.conversations.cascade.waves import Inbox, Waves
-from colonnade.conversations.context import GivenModels, Outcome
+from colonnade.conversations.context import GivenModels, Lateness, Outcome
 from colonnade.errors import JobError, ProtocolError
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.build import party_model, server_model
@@ -89,6 +89,7 @@ async def converse(context: CascadeContext) -> Outcome:
         updates=client.state.updates if client is not None else 0,
         evaluation=server.evaluation,
         delays=latest.delays(),
+        lateness=Lateness(context.plan.settings.delay_bound),
         epsilon=server.private.budget.epsilon_spent() if server.private is not None else None,
         tensors=tensors,
     )
@@ -117,6 +118,7 @@ async def take_part(context: CascadeContext) -> Outcome:
         rounds=client.state.answered,
         updates=client.state.updates,
         evaluation=evaluation,
+        lateness=Lateness(context.plan.settings.delay_bound),
         tensors=tensors,
     )
 
@@ -159,7 +161,7 @@ def make_server(
         )
     return Server(
         context=context,
-        waves=Waves(context.me, inbox, clients, together, settings.max_delay, steps.total),
+        waves=Waves(context.me, inbox, clients, together, settings.silence, steps.total),
         uploads=Uploads(walks, codec, smoothing.points_per_step if settings.reply == "values" else 1),
         latest=latest,
         trainer=HeadTrainer(

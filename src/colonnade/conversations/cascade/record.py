@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from colonnade.conversations.cascade import cascade
+from colonnade.conversations.cascade.lateness import delay_bound, silence_within
 from colonnade.conversations.cascade.predict import CascadeShares
 from colonnade.conversations.cascade.settings import CascadeSettings, Packing, Questions
 from colonnade.conversations.conversation import Conversation, Leak, Space, penalty
@@ -181,6 +182,9 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
     asked, (forward_bits, backward_bits) = job.cascade, _bits(job, preset)
     coordinate = preset.smoothing == "coordinate"
     clients = sum(columns > 0 for columns in facts.columns.values())
+    crowd = (-(-facts.rows // pace.batch), pace.ahead, clients)
+    asynchronous = pace.schedule == "async"  # else no output in the table is older than the answers from it
+    silence = silence_within(*crowd, job.train.max_delay if asynchronous else None)
     return CascadeSettings(
         questions=Questions(
             reply=preset.reply or "gradient",
@@ -208,7 +212,8 @@ def choose(job: Job, preset: Preset, facts: Facts, pace: Pace) -> CascadeSetting
         local_steps=asked.local_steps or preset.local_steps,
         optimizer=asked.optimizer,
         optimizer_options=asked.optimizer_options,
-        max_delay=job.train.max_delay or 8 * clients,
+        silence=silence,
+        delay_bound=delay_bound(*crowd, silence) if asynchronous else 0,
     )
 
 

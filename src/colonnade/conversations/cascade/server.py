@@ -3,8 +3,7 @@
 For every client it keeps one array with its latest output for every row (`latest`), updated in place. An
 upload refreshes the client's rows; the answer is computed from them and from what the others sent last
 about the same rows, however long ago. How long is measured: the age of an entry is the number of answers
-given since it was computed. Who is answered when is decided in `waves`. A client comes back to a row
-within two passes, so no entry is older than (max_delay + 1) * 2 passes.
+given since it came. Who is answered when is decided in `waves`, and how old an entry can be is in `lateness`.
 
 What each side learns is in `cascade`.
 """
@@ -198,8 +197,9 @@ class Server:
         replies = self.replying.replies(questions, rows, C, y)
         for asked, packed in zip(questions, replies, strict=True):
             self.latest.note_ages(asked.client, rows, now)
-            evaluated = asked.outputs[0].size * self.replying.evaluations(asked.outputs)
-            await self.context.charge(C.size + evaluated)
+            if self.context.net.clock.virtual:  # `work_ms` stands for columns, and an answer touches none
+                evaluated = asked.outputs[0].size * self.replying.evaluations(asked.outputs)
+                await self.context.charge(C.size + evaluated)
             turns.answered += 1
             turns.turns[asked.client] += 1
             # the whole wave counts as answered, so that the order within it makes no difference

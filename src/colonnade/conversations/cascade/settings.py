@@ -55,7 +55,8 @@ class CascadeSettings(Section, frozen=True):
     local_steps: int
     optimizer: str
     optimizer_options: dict[str, bool | int | float | list[float]]
-    max_delay: int  # answers during which a client may be unheard
+    silence: int  # answers during which a client may be unheard
+    delay_bound: int  # answers that an output in the server's table may be old at the most
 
     @property
     def precision(self) -> Precision:

@@ -99,15 +99,11 @@ async def agree_on_steps(
 
 def _caution(context: Context[CascadeSettings]) -> float:
     """How many times shorter a step is for the delay that the plan assumes: 4 (tau + 1), or 1 without one."""
-    settings, pace = context.plan.settings, context.plan.pace
+    settings = context.plan.settings
     if settings.assumed_delay is None:
         return 1.0
-    if settings.assumed_delay != "bound":
-        return 4.0 * (settings.assumed_delay + 1)
-    if pace.schedule == "sync":
-        return 4.0
-    # a client is heard every max_delay answers, and comes back to a row within two of its passes
-    return 4.0 * ((settings.max_delay + 1) * 2 * -(-context.train.rows // pace.batch) + 1)
+    tau = settings.delay_bound if settings.assumed_delay == "bound" else settings.assumed_delay
+    return 4.0 * (tau + 1)
 
 
 def _server_step(settings: CascadeSettings, ready: float | None) -> float | None:

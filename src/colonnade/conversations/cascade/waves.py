@@ -1,8 +1,8 @@
 """In which order the server answers: `Inbox` takes uploads in, `Waves` decides which are answered next.
 
-A *wave* is what is answered together: one upload (asynchronous), or one of every client (synchronous). The
-delay is bounded: no answer is given while it would leave some client unheard for more than `max_delay`
-answers.
+A *wave* is what is answered together: one upload (asynchronous), or one of every client (synchronous). No
+answer is given while it would leave some client unheard for more than `silence` answers, which bounds how old
+the server's table can be (`lateness`).
 
 What each side learns is in `cascade`.
 """
@@ -94,7 +94,7 @@ class Waves:
     inbox: Inbox
     clients: tuple[str, ...]
     together: int
-    max_delay: int
+    silence: int  # answers during which a client may be unheard
     total: int  # answers of the whole run
     state: Turns = field(init=False)
 
@@ -141,7 +141,7 @@ class Waves:
         """Whether no client was silent for too long; those whose uploads wait here are not silent."""
         state, asking = self.state, {client for client, _ in self.state.waiting}
         silent = [state.answered - at for client, at in state.heard.items() if client not in asking]
-        return max(silent, default=0) < self.max_delay
+        return max(silent, default=0) < self.silence
 
     async def release(self, each: int, empty: Reply) -> None:
         """End every client's training: answer its last questions, `each` a client, with nothing."""
