@@ -1,7 +1,7 @@
 """FDSKL's Figure 6 and Table 4: test errors and training times on splits of every set, kept cell by cell.
 
 Both algorithms, the linear model and boosted trees are trained on every split, the others on the first. A
-cell is one algorithm on one split; what it gave stays in OUT/splits, so that processes can work for one table.
+cell is one algorithm on one split; what it gave stays in OUT/splits, so that processes can work for a table.
 """
 
 from __future__ import annotations
