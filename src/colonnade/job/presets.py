@@ -64,12 +64,19 @@ _BACKWARD: tuple[tuple[str, ScheduleName, str], ...] = (
     ("vfb2", "async", "asynchronous: label holders send theta back to every party;"),
     ("vfb", "sync", "synchronous twin, step for step as on pooled data;"),
 )
-# what the paper takes for curvature is noise, and its own choice ends worse than it begins
-_CURVATURE = 'curvature and steps ours (pairs = "paper": as published)'
+# what the paper takes for curvature is noise: with it runs end worse than they begin
+_SQN = 'quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": as published);'
 _PULL: tuple[tuple[str, str, ScheduleName, DirectionName, str, str], ...] = (
     ("af", "-vp", "async", "plain", "AFVP", "asynchronous, label holders train their own blocks only;"),
-    ("asysqn-", "", "async", "lbfgs", "AsySQN", f"asynchronous quasi-Newton, labels everywhere, {_CURVATURE};"),
-    ("synsqn-", "", "sync", "lbfgs", "AsySQN", f"synchronous quasi-Newton, labels everywhere, {_CURVATURE};"),
+    (
+        "asysqn-",
+        "",
+        "async",
+        "lbfgs",
+        "AsySQN",
+        f"asynchronous {_SQN}",
+    ),
+    ("synsqn-", "", "sync", "lbfgs", "AsySQN", f"synchronous {_SQN}"),
 )
 
 _MANY: Defaults = {"cascade": {"directions": 100}}
