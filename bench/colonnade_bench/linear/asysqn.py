@@ -41,9 +41,7 @@ MADE_UP = "made up"
 TITLE = "AsySQN: quasi-Newton directions over split columns"
 LAST = ("lossless:kept", "slow:kept")
 # of one core, by processor time
-MINUTES = {
-    "cti": 0.1, "crui": 7, "rounds": 5, "figure2": 4, "figure3": 3, "figure4": 0.5, "lossless": 13,
-}  # fmt: skip
+MINUTES = {"cti": 0.1, "figure4": 0.5}
 
 
 def table_4(quick: bool) -> Lossless:
