@@ -35,7 +35,8 @@ PARTS = {
     "lossless": "Table 4",
     "slow": "Table 4 between processes, without a slow party and with one",
 }
-
+BY_SET = ("crui", "figure2", "figure3")
+"""Parts whose pieces are a set and an estimator."""
 
 MADE_UP = "made up"
 TITLE = "AsySQN: quasi-Newton directions over split columns"
@@ -59,7 +60,7 @@ def table_4_slow(quick: bool) -> SlowParty:
 def pieces(quick: bool) -> list[str]:
     """What can run side by side, the longest first."""
     sets = _sets(quick)
-    figures = [f"{part}:{name}:{how}" for part in _BY_SET for name in sets for how in ESTIMATORS]
+    figures = [f"{part}:{name}:{how}" for part in BY_SET for name in sets for how in ESTIMATORS]
     sweeps = [f"sweep:{name}:{kind}" for name in swept(quick) for kind in _kinds(quick)]
     return [
         *(f"rounds:backward:{name}" for name in _backward_sets(quick)), *(f"rounds:{name}" for name in sets),
@@ -91,7 +92,7 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             crui_of_processes(bench, say, speeds=_speeds(quick)[::2], batch=9 if quick else 4)
         case "rounds":
             _rounds(bench, which, say, quick=quick)
-        case "crui" | "figure2" | "figure3":
+        case _ if part in BY_SET:
             _by_set(bench, part, which, costs, say, quick=quick)
         case "figure4" if name := first_here(ASYSQN_FIGURE_4):
             epochs, rows = (6, 1_024) if quick else (12, 5_000)
@@ -112,9 +113,6 @@ def _rounds(bench: Bench, which: Sequence[str], say: Say, *, quick: bool) -> Non
     if sets[0] != "backward":
         most = 5_000 if quick else 36_000
         pulled(bench, say, sets=sets, target=1e-3 if quick else 1e-5, aggregations=most)
-
-
-_BY_SET = ("crui", "figure2", "figure3")
 
 
 def _by_set(bench: Bench, part: str, which: Sequence[str], costs: Costs, say: Say, *, quick: bool) -> None:
