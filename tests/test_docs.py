@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import doctest
 import importlib
 import re
+import shlex
+import sys
 import tomllib
+from inspect import signature
 from pathlib import Path
 
 import click
@@ -14,6 +18,7 @@ import pytest
 from tests.test_layers import RANK, RUN_RANK
 
 import colonnade
+import colonnade_bench
 from colonnade.cli import main
 from colonnade.deploy.contract import check_terms, read_terms
 from colonnade.deploy.policy import check_training
@@ -26,6 +31,7 @@ from colonnade.job.presets import PRESETS
 from colonnade.run.kept import RunManifest
 from colonnade.run.resolve import compose
 from colonnade.shares import ShareManifest
+from colonnade_bench.czofo.cases import CASES, cases_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - {*ROOT.glob("docs/_build/**/*.md")})
@@ -110,6 +116,55 @@ def test_commands_and_their_options_exist(page: Path) -> None:
             assert command is not None, line
             options = {option for each in command.params for option in each.opts}
             assert {word for word in rest if word.startswith("-")} <= options, line
+
+
+class Accepted(Exception):
+    """The arguments of a command were parsed."""
+
+
+def benches(page: Path) -> list[list[str]]:
+    """The words of every command of a bench that the page quotes, also over two lines."""
+    quoted = re.findall(r"`((?:colonnade bench|python -m colonnade_bench)[^`]*)`", TEXTS[page])
+    return [shlex.split(command.replace("\n", " ")) for command in quoted]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parent.name == "algorithms"], ids=lambda page: page.stem
+)
+def test_benches_take_the_arguments_that_are_quoted(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments are parsed, and nothing is run."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def parsed(self: argparse.ArgumentParser) -> None:
+        parse(self)
+        raise Accepted
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parsed)
+    for first, *words in benches(page):
+        if first == "colonnade":
+            check_bench(words[1:])
+            continue
+        name, *arguments = words[1:]
+        module = importlib.import_module(name)
+        if hasattr(module, "argparse"):
+            monkeypatch.setattr(sys, "argv", [name, *arguments])
+            with pytest.raises(Accepted):
+                module.main()
+        elif arguments:
+            module.main.make_context(name, arguments)
+
+
+def check_bench(words: list[str]) -> None:
+    """`colonnade bench` knows the bench, the bench its options and parts, and VFL-CZOFO's its cases."""
+    given = main.commands["bench"].make_context("bench", words).params
+    name, only = given["name"], given["only"]
+    bench = importlib.import_module(colonnade_bench.BENCHES[name])
+    own = {key for key, value in given.items() if value} - {"name", "out", "jobs", "resume"}
+    assert own <= set(signature(bench.run).parameters), words
+    for part, *cases in (piece.split(":") for piece in only):
+        assert part in bench.PARTS, words
+        if name == "czofo" and part in CASES:
+            assert set(cases) <= {case.name for case in cases_of(part, quick=False)}, words
 
 
 def jobs(page: Path) -> list[dict[str, object]]:

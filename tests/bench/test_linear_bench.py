@@ -77,14 +77,18 @@ def test_asysqn_s_own_figures_are_tables_with_quasi_newton_on(made_up: Bench) ->
         pass
 
     one: dict[str, Any] = {"sets": ("made",), "estimators": ("saga",), "epochs": 2, "rows": 128}
-    sqn_figures.crui_on(made_up, COSTS, say, estimators=("sgd",), speeds=(0.4,), rows=32)
+    table_5: dict[str, Any] = {"sets": ("made",), "estimators": ("sgd",), "speeds": (0.4,), "rows": 256}
+    sqn_figures.crui_on(made_up, COSTS, say, **table_5)
     sqn_figures.figure_2(made_up, say, **one)
     sqn_figures.figure_3(made_up, COSTS, say, **one)
-    sqn_figures.figure_4(made_up, COSTS, say, counts=(1, 2), epochs=2, rows=128)
+    sqn_figures.figure_4(made_up, COSTS, say, "made", counts=(1, 2), epochs=2, rows=128)
     crui, _, against_time, speed_up = made_up.grids
-    assert crui.rows[0][3] == pytest.approx(closed_form(8, 0.4), rel=0.2)
+    assert crui.rows[0][1:3] == [256, 16], "as many rows as the set has, and their square root for a batch"
+    assert crui.rows[0][6] == pytest.approx(closed_form(8, 0.4), rel=0.2)
     assert against_time.rows[0][-1] > 1.2, "a slow party costs synchronous runs more"
     assert {row[0] for row in speed_up.rows} >= {"asysqn-svrg", "synsqn-svrg, one slow"}
+    assert speed_up.rows[1][1] == "of a pass"
+    assert speed_up.rows[1][3] > 1
     assert [panel.title[:8] for panel in made_up.panels] == ["Figure 2", "Figure 3", "Figure 4"]
 
 

@@ -1,8 +1,8 @@
 """AsyREVEL's experiments: Tables 3 and 4, Figures 3 and 4, and what the paper leaves out about privacy.
 
-Data sets whose files are not on this machine are left out by name. Accuracy is measured with all parties in
-this process (`local`); times of Figures 3 and 4 are simulated, so that a straggler is as slow as it says
-whatever this machine does meanwhile.
+Every part has those of the paper's sets that are on this machine (`papers`). Accuracy is measured with all
+parties in this process (`local`); times of Figures 3 and 4 are simulated, so that a straggler is as slow as
+it says whatever this machine does meanwhile.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from colonnade_bench.asyrevel.lossless import TABLE_4, sets_of, table_4, trial
 from colonnade_bench.asyrevel.lossless import pieces as trial_pieces
 from colonnade_bench.asyrevel.pace import delays, figure_3, figure_4, slower_of
 from colonnade_bench.asyrevel.privacy import privacy
-from colonnade_bench.asyrevel.setting import tables_of
+from colonnade_bench.asyrevel.setting import IMAGES, tables_of
 from colonnade_bench.common import Bench, Grid, Panel, Say
+from colonnade_bench.papers import ASYREVEL, ASYREVEL_FIGURE_4, first_here, here
 
 TABLE_3 = "Table 3: time of an exchange"
 # Table 3: the data, the columns of a party, and how much longer sending the gradient took
@@ -39,13 +40,14 @@ PARTS = {
 }
 LAST = ("table4:kept",)
 # of one core, by processor time
-MINUTES = {"privacy": 1, "figure3": 2.5, "figure4": 2, "delays": 1}
+MINUTES = {"privacy": 1, "delays": 1}
 
 
 def pieces(quick: bool) -> list[str]:
     """What can run side by side, the longest first."""
-    slow = [f"figure3:{slower}" for slower in slower_of(quick)]
-    return [*slow, "figure4", "privacy", "delays", "table3", *trial_pieces(quick)]
+    slow = [f"figure3:{name}:{slower}" for name in timed_sets(quick) for slower in slower_of(quick)]
+    more = [f"figure4:{name}" for name in sped_up_sets()]
+    return [*slow, *more, "privacy", "delays", "table3", *trial_pieces(quick)]
 
 
 def run(
@@ -72,9 +74,10 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path) -> None:
         case "table3":
             table_3(bench, say, quick=quick)
         case "figure3":
-            figure_3(bench, say, [float(word) for word in which] or slower_of(quick), quick=quick)
+            slow_by = [float(word) for word in which[1:]] or slower_of(quick)
+            figure_3(bench, say, which[:1] or timed_sets(quick), slow_by, quick=quick)
         case "figure4":
-            figure_4(bench, say, quick=quick)
+            figure_4(bench, say, which or sped_up_sets(), quick=quick)
         case "delays":
             delays(bench, say, quick=quick)
         case "table4" if len(which) == 3:
@@ -82,6 +85,17 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path) -> None:
             trial(name, row, int(seed), say, out, quick=quick)
         case "table4":
             table_4(bench, say, sets_of(quick), out, quick=quick, new=which != ["kept"])
+
+
+def timed_sets(quick: bool) -> list[str]:
+    """The sets of Figure 3: all of the paper's that are here, networks first; the quick form has one."""
+    found = here((*IMAGES, *ASYREVEL)).found
+    return found[:1] if quick else found
+
+
+def sped_up_sets() -> list[str]:
+    """The sets of Figure 4: one of networks and one of linear models."""
+    return [name for sets in (("mnist",), ASYREVEL_FIGURE_4) if (name := first_here(sets))]
 
 
 def panels_of(grids: list[Grid]) -> list[Panel]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from colonnade.errors import JobError
 from colonnade.job import Job
 from colonnade.run.federate import Tables, run_tables
 from colonnade.run.resolve import compose
-from colonnade_bench.asyrevel.setting import NETWORK, PARTIES, accuracy, job_for, tables_of
+from colonnade_bench.asyrevel.setting import IMAGES, NETWORK, PARTIES, accuracy, job_for, tables_of
 from colonnade_bench.common import Bench, Grid, Panel, Say
 
 # the slowest party's speed, train.max_delay, and the delay that the step is shortened for
@@ -41,83 +43,98 @@ def slower_of(quick: bool) -> Sequence[float]:
     return (0.4,) if quick else (0.2, 0.4, 0.6)
 
 
-def figure_3(bench: Bench, say: Say, slow_by: Sequence[float], *, quick: bool) -> None:
-    """Loss against time with one slow party, where the parties' own models are what takes the time."""
+def figure_3(bench: Bench, say: Say, names: Sequence[str], slow_by: Sequence[float], *, quick: bool) -> None:
+    """Loss against time with one slow party, in the paper's two problems: networks and linear models."""
     rows = []
-    name = "mnist" if available("mnist") else "a9a"
-    tables = tables_of(name, 1500 if quick else 4000)
-    epochs = 4 if quick else 16
-    for slower in slow_by:
+    train = {"epochs": 4 if quick else 16, "evaluate_every": 1}
+    for name, slower in product(names, slow_by):
+        tables = _tables(name, 1500 if quick else 4000)
         net = {"speeds": [1.0] * (PARTIES - 1) + [1 - slower], "latency_ms": 1.0}
-        train = {"epochs": epochs, "evaluate_every": 1}
         lines = {}
         for algorithm in ("asyrevel-gau", "asyrevel-uni", "synrevel-gau", "synrevel-uni", "tig"):
-            say(f"Figure 3: {algorithm}, a party {slower:.0%} slower")
+            say(f"Figure 3: {name}, {algorithm}, a party {slower:.0%} slower")
             job = job_for(tables, algorithm, "simulated", train=train, network=net)
             lines[algorithm] = curve(job, tables)
         title = f"Figure 3: {name}, a party {slower:.0%} slower"
         bench.panels.append(Panel(title, "simulated seconds", "training loss", lines))
         for kind in ("gau", "uni"):
             slow, fast = lines[f"synrevel-{kind}"], lines[f"asyrevel-{kind}"]
-            # the loss that both reach; near the end so that the start counts little
-            goal = max(slow[-1][1], fast[-1][1]) * 1.001
+            goal = _reached_by_all([slow, fast])
             sync, late = time_to(slow, goal), time_to(fast, goal)
             ratio = sync / late if sync and late else None
-            rows.append([f"{slower:.0%}", kind, goal, sync, late, ratio])
-    try:
-        compose(job_for(tables, "tig", model={"kind": "function", "path": "a:b", "parameters": 1}))
-        refused = "was not refused"
-    except JobError as error:
-        refused = str(error)
+            rows.append([name, f"{slower:.0%}", kind, goal, sync, late, ratio])
     note = (
-        "The server learns by values too, as in Algorithm 1, and the parties find their steps. "
-        "Gaussian directions and those on the sphere are made of the same random numbers and in thousands of "
-        "dimensions differ by little more than their length: their lines lie on each other. TIG trains these "
-        f"networks because they have gradients; of a black box it says: {refused}."
+        f"{train['epochs']} epochs over {1500 if quick else 4000} rows at most. The server learns by values "
+        "too, as in Algorithm 1, and the parties find their steps. Gaussian directions and those on the "
+        "sphere are made of the same random numbers and in thousands of dimensions differ by little more "
+        "than their length: their lines lie on each other. TIG trains these models because they have "
+        f"gradients; of a black box it says: {_refusal(names[0])}."
     )
-    heads = ["slower", "directions", "loss", "sync seconds", "async seconds", "sync / async"]
+    heads = ["data", "slower", "directions", "loss", "sync seconds", "async seconds", "sync / async"]
     bench.grids.append(Grid("Figure 3: simulated time to the same loss", heads, rows, note))
 
 
-def figure_4(bench: Bench, say: Say, *, quick: bool) -> None:
-    """Simulated time to the same loss with more and more parties; eight embeddings in all."""
-    if not available("mnist"):
-        return
-    rows, epochs, goal = (1000, 12, 2.24) if quick else (3000, 25, 2.0)
-    counts = (1, 2, 4, 8)
-    table, lines = [], {}
-    for algorithm in ("asyrevel-gau", "synrevel-gau"):
-        to_goal, per_epoch = [], []
-        for q in counts:
-            say(f"Figure 4: {algorithm} with {q} parties")
-            tables = tables_of("mnist", rows, parties=q)
-            net = {"speeds": [1.0] if q == 1 else [1.0] * (q - 1) + [0.6], "latency_ms": 1.0}
+def _reached_by_all(curves: Iterable[Sequence[tuple[float, float]]]) -> float:
+    """The loss that all curves reach; near their ends, so that the start counts little."""
+    return 1.001 * max(points[-1][1] for points in curves)
+
+
+def _refusal(name: str) -> str:
+    """What `tig` says of a model that has no gradient."""
+    black_box = {"kind": "function", "path": "a:b", "parameters": 1}
+    try:
+        compose(job_for(_tables(name, 1), "tig", model=black_box))
+    except JobError as error:
+        return str(error)
+    return "was not refused"
+
+
+def figure_4(bench: Bench, say: Say, names: Sequence[str], *, quick: bool) -> None:
+    """Simulated time to the same loss with more and more parties; networks have eight embeddings in all."""
+    rows, epochs = (1000, 12) if quick else (3000, 25)
+    counts, algorithms = (1, 2, 4, 8), ("asyrevel-gau", "synrevel-gau")
+    table: list[list[Any]] = []
+    for name in names:
+        curves = {}
+        for algorithm, q in product(algorithms, counts):
+            say(f"Figure 4: {name}, {algorithm} with {q} parties")
+            tables = _tables(name, rows, q)
+            # beside the microseconds of a linear model any line would be all that counts
+            latency = 1.0 if name in IMAGES else 0.0
+            net = {"speeds": [1.0] if q == 1 else [1.0] * (q - 1) + [0.6], "latency_ms": latency}
+            sections: dict[str, Any] = {"network": net, "cascade": {"decay": "none"}}
+            if name in IMAGES:
+                sections["model"] = {**NETWORK, "outputs": 8 // q}
             train = {"epochs": epochs, "evaluate_every": 1}
-            model, cascade = {**NETWORK, "outputs": 8 // q}, {"decay": "none"}
-            job = job_for(
-                tables, algorithm, "simulated", train=train, network=net, model=model, cascade=cascade
-            )
-            points = curve(job, tables)
-            to_goal.append(time_to([(0.0, float(np.log(10))), *points], goal))
-            per_epoch.append(points[-1][0] / epochs)
-        for what, times in (("to the loss", to_goal), ("of an epoch", per_epoch)):
-            gains = [times[0] / time if times[0] and time else None for time in times]
-            table.append([algorithm, what, *gains])
-            found = [(float(q), gain) for q, gain in zip(counts, gains, strict=True) if gain is not None]
-            if found:
+            job = job_for(tables, algorithm, "simulated", train=train, **sections)
+            untrained = float(np.log(10 if name in IMAGES else 2))
+            curves[algorithm, q] = [(0.0, untrained), *curve(job, tables)]
+        goal, lines = _reached_by_all(curves.values()), {}
+        for algorithm in algorithms:
+            to_goal = [time_to(curves[algorithm, q], goal) for q in counts]
+            of_pass = [curves[algorithm, q][-1][0] / epochs for q in counts]
+            for what, times in (("to the loss", to_goal), ("of a pass", of_pass)):
+                gains = [times[0] / time if times[0] and time else None for time in times]
+                table.append([name, algorithm, what, goal, *gains])
+                found = [(float(q), gain) for q, gain in zip(counts, gains, strict=True) if gain is not None]
                 lines[f"{algorithm}, {what}"] = found
-    if lines:
-        bench.panels.append(Panel("Figure 4: mnist, speed-up in q", "parties", "speed-up", lines))
+        bench.panels.append(Panel(f"Figure 4: {name}, speed-up in q", "parties", "speed-up", lines))
     note = (
-        "The server learns by values too. "
-        f"Simulated time to a training loss of {goal}, and of one pass of everybody through the rows; with "
+        f"{epochs} passes over {rows} rows at most. The server learns by values too. Simulated time to the "
+        "loss that all runs on a set reach, and of one pass of everybody through the rows; with "
         "two parties and more, the last is 40% slower. Smaller blocks need other numbers of passes, which is "
         "why the time to a loss can gain more or less than that of a pass. The server's own client keeps the "
-        "pace of the quickest other, and of two parties that is the slow one. The parties' networks are what "
-        "takes the time here; with small linear models the one server is."
+        "pace of the quickest other, and of two parties that is the slow one. Where parties have networks "
+        "these take the time, and messages 1 ms; with small linear models, whose messages are free here, the "
+        "one server does, and it has q times as many answers to give in a pass."
     )
-    heads = ["algorithm", "time", *(f"q={q}" for q in counts)]
+    heads = ["data", "algorithm", "time", "loss", *(f"q={q}" for q in counts)]
     bench.grids.append(Grid("Figure 4: speed-up", heads, table, note))
+
+
+@lru_cache(maxsize=4)
+def _tables(name: str, rows: int, parties: int = PARTIES) -> Tables:
+    return tables_of(name, rows, parties)
 
 
 def delays(bench: Bench, say: Say, *, quick: bool) -> None:

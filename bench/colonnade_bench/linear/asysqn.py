@@ -1,8 +1,8 @@
 """AsySQN's experiments: Figures 2-4, Tables 3-5, what quasi-Newton directions save in rounds.
 
 The paper's scheme is the pull conversation; the same directions on the backward conversation, where one
-aggregation updates every block, are shown beside it. Table 4 has those of the paper's sets that are on this
-machine (`papers`).
+aggregation updates every block, are shown beside it. Every part has those of the paper's sets that are on
+this machine, or what stands in for them (`papers`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from colonnade_bench.linear.rates import pulled, quasi_newton
 from colonnade_bench.linear.slow_party import SlowParty
 from colonnade_bench.linear.sqn_figures import crui_on, figure_2, figure_3, figure_4
 from colonnade_bench.linear.sweep import PAIRS, Case, every_case, set_names, sweep
-from colonnade_bench.papers import ASYSQN, ASYSQN_TABLE_4, MORE, here
+from colonnade_bench.papers import ASYSQN, ASYSQN_FIGURE_4, ASYSQN_TABLE_4, MORE, first_here, here
 
 PARTS = {
     "cti": "Table 3: a vector over a scalar",
-    "crui": "Table 5, first order and with quasi-Newton on",
+    "crui": "Table 5: 21 passes over every set, quasi-Newton on",
+    "closed-form": "what Table 5 should have: first order beside the closed form",
     "processes": "Table 5 with real processes",
     "rounds": "rounds to a sub-optimality, backward and pull",
     "figure2": "sub-optimality against rounds, all estimators",
@@ -34,15 +35,14 @@ PARTS = {
     "lossless": "Table 4",
     "slow": "Table 4 between processes, without a slow party and with one",
 }
-
+BY_SET = ("crui", "figure2", "figure3")
+"""Parts whose pieces are a set and an estimator."""
 
 MADE_UP = "made up"
 TITLE = "AsySQN: quasi-Newton directions over split columns"
 LAST = ("lossless:kept", "slow:kept")
 # of one core, by processor time
-MINUTES = {
-    "cti": 0.1, "crui": 7, "rounds": 5, "figure2": 4, "figure3": 3, "figure4": 0.5, "lossless": 13,
-}  # fmt: skip
+MINUTES = {"cti": 0.1, "figure4": 0.5}
 
 
 def table_4(quick: bool) -> Lossless:
@@ -60,13 +60,11 @@ def table_4_slow(quick: bool) -> SlowParty:
 def pieces(quick: bool) -> list[str]:
     """What can run side by side, the longest first."""
     sets = _sets(quick)
-    figures = [
-        f"{part}:{name}:{how}" for part in ("figure2", "figure3") for name in sets for how in ESTIMATORS
-    ]
+    figures = [f"{part}:{name}:{how}" for part in BY_SET for name in sets for how in ESTIMATORS]
     sweeps = [f"sweep:{name}:{kind}" for name in swept(quick) for kind in _kinds(quick)]
     return [
-        "rounds:backward", *(f"rounds:{name}" for name in sets), *(f"crui:{how}" for how in ESTIMATORS),
-        "figure4", *figures, *sweeps, "cti", "processes", *table_4_slow(quick).pieces(),
+        *(f"rounds:backward:{name}" for name in _backward_sets(quick)), *(f"rounds:{name}" for name in sets),
+        *figures, "figure4", "closed-form", *sweeps, "cti", "processes", *table_4_slow(quick).pieces(),
         *table_4(quick).pieces(),
     ]  # fmt: skip
 
@@ -83,21 +81,22 @@ def run(
 def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> None:
     """Measure a part, or what of it is named behind a colon."""
     part, *which = piece.split(":")
-    speeds = (0.3,) if quick else (0.3, 0.4, 0.5, 0.6)
     costs = calibrated(out)
     match part:
         case "cti":
             transmission(bench, say, quick=quick)
-        case "crui" if available("mnist"):
-            estimators = which or (("sgd",) if quick else ESTIMATORS)
-            crui(bench, costs, say, estimators=estimators, speeds=speeds, rows=1536 if quick else 4096)
-            crui_on(bench, costs, say, estimators=estimators, speeds=speeds, rows=192 if quick else 1536)
+        case "closed-form" if available("mnist"):
+            estimators, rows = (("sgd",), 1536) if quick else (ESTIMATORS, 4096)
+            crui(bench, costs, say, estimators=estimators, speeds=_speeds(quick), rows=rows)
         case "processes":
-            crui_of_processes(bench, say, speeds=speeds[::2], batch=9 if quick else 4)
+            crui_of_processes(bench, say, speeds=_speeds(quick)[::2], batch=9 if quick else 4)
         case "rounds":
             _rounds(bench, which, say, quick=quick)
-        case "figure2" | "figure3" | "figure4":
-            _figure(bench, part, which, costs, say, quick=quick)
+        case _ if part in BY_SET:
+            _by_set(bench, part, which, costs, say, quick=quick)
+        case "figure4" if name := first_here(ASYSQN_FIGURE_4):
+            epochs, rows = (6, 1_024) if quick else (12, 5_000)
+            figure_4(bench, costs, say, name, counts=(1, 2, 4, 8), epochs=epochs, rows=rows)
         case "sweep":
             sweep(bench, say, _swept_cases(which[:1], quick), which[1:] or _kinds(quick))
         case "lossless":
@@ -108,29 +107,38 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
 
 def _rounds(bench: Bench, which: Sequence[str], say: Say, *, quick: bool) -> None:
     """Rounds in the backward conversation, and aggregations in that of the paper; or one of them."""
-    if not which or "backward" in which:
-        quasi_newton(bench, say, quick=quick)
-    sets = [name for name in which or _sets(quick) if name != "backward"]
-    if sets:
+    if not which or which[0] == "backward":
+        quasi_newton(bench, say, sets=which[1:] or _backward_sets(quick), quick=quick)
+    sets = which or _sets(quick)
+    if sets[0] != "backward":
         most = 5_000 if quick else 36_000
         pulled(bench, say, sets=sets, target=1e-3 if quick else 1e-5, aggregations=most)
 
 
-def _figure(bench: Bench, part: str, which: Sequence[str], costs: Costs, say: Say, *, quick: bool) -> None:
-    """Figures 2, 3 or 4; of the first two all sets and estimators, or one of each."""
-    sets, estimators = (which[:1], which[1:]) if which else (_sets(quick), ESTIMATORS)
+def _by_set(bench: Bench, part: str, which: Sequence[str], costs: Costs, say: Say, *, quick: bool) -> None:
+    """Table 5, Figure 2 or Figure 3; of all sets and estimators, or of what is named."""
+    sets, estimators = which[:1] or _sets(quick), which[1:] or ESTIMATORS
     epochs, rows = (8, 2_048) if quick else (21, 10_000)
     match part:
+        case "crui":
+            most = 192 if quick else None
+            crui_on(bench, costs, say, sets=sets, estimators=estimators, speeds=_speeds(quick), rows=most)
         case "figure2":
             figure_2(bench, say, sets=sets, estimators=estimators, epochs=epochs, rows=rows)
-        case "figure3":
+        case _:
             figure_3(bench, costs, say, sets=sets, estimators=estimators, epochs=epochs, rows=rows)
-        case _ if available("mnist"):
-            figure_4(bench, costs, say, counts=(1, 2, 4, 8), epochs=6 if quick else 12, rows=rows // 2)
 
 
 def _sets(quick: bool) -> Sequence[str]:
-    return ("a9a",) if quick else ("a9a", "uci-credit")
+    return ("a9a",) if quick else here(ASYSQN).found
+
+
+def _backward_sets(quick: bool) -> Sequence[str]:
+    return ("a9a", "uci-credit") if quick else here(ASYSQN).found
+
+
+def _speeds(quick: bool) -> Sequence[float]:
+    return (0.3,) if quick else (0.3, 0.4, 0.5, 0.6)
 
 
 def _kinds(quick: bool) -> Sequence[str]:

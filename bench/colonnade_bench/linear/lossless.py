@@ -44,6 +44,7 @@ TERMS = {
     "webspam": LARGE,
     "epsilon": LARGE,
     "covtype": LARGE,
+    "mnist": TrialTerms(2e-5, {"batch": 128, "epochs": 20}, {"batch": 512, "epochs": 20}),
     "phishing": TrialTerms(5e-6, {"batch": 32, "epochs": 60}, {"batch": 128, "epochs": 40}),
     "cod-rna": TrialTerms(1e-6, {"batch": 256, "epochs": 20}, {"batch": 512, "epochs": 20}),
 }

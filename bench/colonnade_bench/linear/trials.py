@@ -45,6 +45,8 @@ CATEGORICAL = {
         "NumberOfTime60-89DaysPastDueNotWorse",
     ]
 }
+# classes that are one where a set has several
+POSITIVE: dict[str, list[str | int | float]] = {"mnist": [5, 6, 7, 8, 9]}
 # a penalty that stays bounded cannot keep the weights of thousands of words finite: there is no minimum
 ENDLESS = {(name, "nonconvex") for name in ("news20-binary", "news20.binary", "webspam")}
 
@@ -183,6 +185,7 @@ def problem(name: str, q: int = PARTIES, seed: int = 0) -> Problem:
         active=1,
         scale=SCALE.get(name),
         categorical=CATEGORICAL.get(name),
+        positive=POSITIVE.get(name),
         intercept=name in INTERCEPT,
     )
     tables = read_tables(data, task="binary", seed=seed)

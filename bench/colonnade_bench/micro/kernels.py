@@ -49,13 +49,15 @@ def kinds(X: Any, order: Any) -> dict[str, Work]:
     return {"gather": gather, "slice": sliced, "ours": ours}
 
 
-def speed(work: Work, rows: int, batch: int, threads: int) -> float:
-    """Millions of rows a second, the best of the repeats."""
-    steps = min(rows // batch, 2048)
+def speed(work: Work, rows: int, batch: int, threads: int, least: int = 1) -> float:
+    """Millions of rows a second, the best of the repeats; each of `least` steps, passes repeated, or more."""
+    a_pass = rows // batch
+    steps = max(min(a_pass, 2048), least)
 
     def some(offset: int) -> None:
         for step in range(offset, steps, threads):
-            work(step * batch, step * batch + batch)
+            start = step % a_pass * batch
+            work(start, start + batch)
 
     best = 0.0
     with ThreadPoolExecutor(threads) as pool:

@@ -4,10 +4,12 @@ f(x) = sum_i alpha_i phi_i(x), phi_i(x) = sqrt(2) cos(omega_i'x + b_i). A round 
 random features. Every party sends its part of omega'x into the secure sum (Algorithm 3), whose root owns
 the features; every owner l adds up f_l over its own features (Algorithm 2) and the f_l are summed to the
 round's dominator, which sets the M new coefficients from theta = L'(f(x), y) and keeps them; a word to all
-lets everybody's earlier coefficients decay by 1 - gamma lambda (Algorithm 1). B = M = 1 is the paper's
-algorithm to the letter. With a cap on the features (`fdskl-capped`, which is ours) the rounds go on over
-those there are: theta then goes to all owners, and each steps on its own coefficients. An owner keeps phi of
-every row it has met, so f is a product with what is kept, and no running score has to be stored beside it.
+lets everybody's earlier coefficients decay by 1 - gamma lambda (Algorithm 1). Dominators take turns, a round
+after the other unless `ahead` lets some overlap. B = M = 1 takes the paper's steps; which rows, directions
+and dominators they have is ours (docs/algorithms/fdskl.md). With a cap on the features (`fdskl-capped`, which
+is ours) the rounds go on over those there are: theta then goes to all owners, and each steps on its own
+coefficients. An owner keeps phi of every row it has met, so f is a product with what is kept, and no running
+score has to be stored beside it.
 
 What each side learns: an owner learns omega'x + b of every row for its own features, hence an estimate of
 the kernel between rows (with shared directions: the others' columns); a dominator learns the total score
