@@ -27,7 +27,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Matrix
 from colonnade.conversations.checkpoint import WindowGates
-from colonnade.conversations.context import Context, Outcome
+from colonnade.conversations.context import Context, Lateness, Outcome
 from colonnade.conversations.evaluate import Mark, Marks, Scored, heed_stop, measure_at_marks
 from colonnade.conversations.kernel.features import MULTIPLICATIONS, Projections
 from colonnade.conversations.kernel.predict import KernelShare, score_share
@@ -64,6 +64,7 @@ async def converse(context: Context[KernelSettings]) -> Outcome:
         updates=conversation.state.updates,
         evaluation=conversation.evaluation,
         delays=conversation.delays.counts,
+        lateness=Lateness(window.delay_bound),
         converged=window.state.stop < layout.schedule.rounds if context.plan.pace.open else None,
     )
 
