@@ -27,6 +27,7 @@ from colonnade_bench.kernel.traffic import bits_compared
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # eight kinds of machines, which on busy cores take their time
 def test_splits_are_counted_compared_and_kept(tmp_path: Path) -> None:
     splits, bench = Splits(tmp_path), Bench("fdskl", "kernels", quick=True)
     said: list[str] = []
@@ -111,6 +112,7 @@ def test_few_rows_are_drawn_from_all_of_a_set() -> None:
     assert {tuple(row) for row in np.asarray(pooled_rows(some)[0])} < known
 
 
+@pytest.mark.timeout(400)
 def test_penalties_are_compared_on_made_up_rows() -> None:
     said: list[str] = []
     grids = penalties(["1,000 rows"], 200, said.append)
