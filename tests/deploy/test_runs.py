@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -224,24 +225,37 @@ def test_too_few_common_rows_and_changed_ids(tmp_path: Path) -> None:
     together(consortium, twice)
 
 
-def test_numbers_of_new_rows_mean_what_they_meant_in_training(tmp_path: Path) -> None:
-    consortium = lay_out(tmp_path)
-    customers, applicants = (tmp_path / "shop" / f"{name}.csv" for name in ("customers", "applicants"))
-    customers.write_text(customers.read_text().replace(",", ";").replace(".", ","))
-    ids = ids_of(applicants, "id")
+def scores_by_visits(
+    applicants: Path, ids: list[str], visits: Sequence[str], *, separator: str = ","
+) -> Callable[[dict[str, Daemon]], Awaitable[list[list[float]]]]:
+    """Trains, then scores the same applicants once for every way to write the shop's only column."""
+
+    def write(each: str) -> None:
+        rows = [separator.join(row) for row in [("id", "visits"), *((one, each) for one in ids)]]
+        applicants.write_text("\n".join(rows) + "\n")
 
     async def program(daemons: dict[str, Daemon]) -> list[list[float]]:
         await daemons["bank"].train(job())
         for name in ("shop", "telecom"):
             await settled(daemons[name])
         found = []
-        for visits in ("1,234", "1.2340"):  # the first may be a thousand, the second may not
-            applicants.write_text("\n".join(["id;visits", *(f"{one};{visits}" for one in ids)]) + "\n")
+        for each in visits:
+            write(each)
             scored = await scores_of(daemons["bank"], ids, "applicants")
             found.append([row["score"] for row in scored["rows"]])
         return found
 
-    one, other = together(consortium, program)
+    return program
+
+
+def test_numbers_of_new_rows_mean_what_they_meant_in_training(tmp_path: Path) -> None:
+    consortium = lay_out(tmp_path)
+    customers, applicants = (tmp_path / "shop" / f"{name}.csv" for name in ("customers", "applicants"))
+    customers.write_text(customers.read_text().replace(",", ";").replace(".", ","))
+    ids = ids_of(applicants, "id")
+
+    visits = ("1,234", "1.2340")  # the first may be a thousand, the second may not
+    one, other = together(consortium, scores_by_visits(applicants, ids, visits, separator=";"))
     assert one == pytest.approx(other, abs=1e-9)
 
 
@@ -274,18 +288,8 @@ def test_dates_of_new_rows_are_read_as_those_of_training_were(tmp_path: Path) ->
     lines = [f"{one},{str(day).replace('-', '')}" for one, day in zip(known, days, strict=True)]
     customers.write_text("\n".join(["id,visits", *lines]) + "\n")
 
-    async def program(daemons: dict[str, Daemon]) -> list[list[float]]:
-        await daemons["bank"].train(job())
-        for name in ("shop", "telecom"):
-            await settled(daemons[name])
-        found = []
-        for day in ("20200413", "2020-04-13"):  # one number alone could be anything
-            applicants.write_text("\n".join(["id,visits", *(f"{one},{day}" for one in new)]) + "\n")
-            scored = await scores_of(daemons["bank"], new, "applicants")
-            found.append([row["score"] for row in scored["rows"]])
-        return found
-
-    one, other = together(consortium, program)
+    days_written = ("20200413", "2020-04-13")  # one number alone could be anything
+    one, other = together(consortium, scores_by_visits(applicants, new, days_written))
     assert one == pytest.approx(other, abs=1e-9)
 
 

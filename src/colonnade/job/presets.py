@@ -68,14 +68,7 @@ _BACKWARD: tuple[tuple[str, ScheduleName, str], ...] = (
 _SQN = 'quasi-Newton, labels everywhere, curvature and steps ours (pairs = "paper": as published);'
 _PULL: tuple[tuple[str, str, ScheduleName, DirectionName, str, str], ...] = (
     ("af", "-vp", "async", "plain", "AFVP", "asynchronous, label holders train their own blocks only;"),
-    (
-        "asysqn-",
-        "",
-        "async",
-        "lbfgs",
-        "AsySQN",
-        f"asynchronous {_SQN}",
-    ),
+    ("asysqn-", "", "async", "lbfgs", "AsySQN", f"asynchronous {_SQN}"),
     ("synsqn-", "", "sync", "lbfgs", "AsySQN", f"synchronous {_SQN}"),
 )
 
@@ -89,10 +82,11 @@ _SMOOTHINGS: tuple[tuple[str, SmoothingName, str], ...] = (
     ("gau", "gaussian", "Gaussian"),
     ("uni", "sphere", "unit-sphere"),
 )
-_CZOFO: tuple[tuple[str, SmoothingName, bool, Defaults, str], ...] = (
-    ("czofo", "gaussian", False, _MANY, "along random directions, in 8 bits both ways"),
-    ("czofo-central", "gaussian", True, _MANY, "to both sides of random directions, in 8 bits both ways"),
-    ("czofo-coord", "coordinate", True, {}, "along every output, in 8 bits both ways"),
+_CZOFO: tuple[tuple[str, ScheduleName, SmoothingName, bool, Defaults, str], ...] = (
+    ("czofo", "async", "gaussian", False, _MANY, "along random directions"),
+    ("czofo-central", "async", "gaussian", True, _MANY, "to both sides of random directions"),
+    ("czofo-coord", "async", "coordinate", True, {}, "along every output"),
+    ("syn-czofo", "sync", "gaussian", False, _MANY, "as in czofo, whose twin it is; ours"),
 )
 _ZOO: tuple[tuple[str, ScheduleName, str], ...] = (
     ("zoo-vfl", "async", "asynchronous"),
@@ -196,10 +190,11 @@ _TABLE = (
     *(
         Preset(
             name,
-            f"asynchronous split networks: the server answers with loss differences {how}",
+            f"{'' if schedule == 'sync' else 'a'}synchronous split networks: the server answers with loss "
+            f"differences in 8 bits, {how}",
             "VFL-CZOFO",
             "cascade",
-            "async",
+            schedule,
             reply="deltas",
             smoothing=smoothing,
             two_sided=two_sided,
@@ -207,19 +202,7 @@ _TABLE = (
             backward_bits=8,
             defaults=defaults,
         )
-        for name, smoothing, two_sided, defaults, how in _CZOFO
-    ),
-    Preset(
-        "syn-czofo",
-        "ours: the synchronous twin of czofo, which tells what asynchrony gains",
-        "VFL-CZOFO",
-        "cascade",
-        "sync",
-        reply="deltas",
-        smoothing="gaussian",
-        forward_bits=8,
-        backward_bits=8,
-        defaults=_MANY,
+        for name, schedule, smoothing, two_sided, defaults, how in _CZOFO
     ),
     Preset(
         "czofo-ef",

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from colonnade.data import store
+from colonnade.disk import drafted
 from colonnade.errors import Aborted, ColonnadeError
 from colonnade.job import MEMORY, EngineTerms, Net
 from colonnade.job.plan import Plan
@@ -191,9 +192,8 @@ def _report(moment: Moment) -> None:
 
 def leave(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    draft = path.with_suffix(".part")
-    draft.write_bytes(content)
-    draft.replace(path)
+    with drafted(path) as draft:
+        draft.write_bytes(content)
 
 
 def speed_of(folder: Path) -> float:
