@@ -62,7 +62,7 @@ def test_the_closed_form_is_the_ratio_of_rates(s: float) -> None:
 
 def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path) -> None:
     pace.straggling(made_up, COSTS, lambda line: None, gap=1e-2, s=0.4, epochs=1)
-    pace.speedup(made_up, COSTS, lambda line: None, counts=(1, 2), epochs=1)
+    pace.speedup(made_up, COSTS, lambda line: None, "mnist-4v9", counts=(1, 2), epochs=1)
     pace.loss_curves(made_up, COSTS, lambda line: None, sets=("made",), regularizers=("l2",), epochs=1)
     files = made_up.write(tmp_path)
     assert {file.suffix for file in files} == {".json", ".md", ".png"}

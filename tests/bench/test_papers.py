@@ -18,7 +18,7 @@ from colonnade_bench.asyrevel.lossless import TABLE_4, sets_of, table_4
 from colonnade_bench.common import Bench
 from colonnade_bench.kernel import fdskl
 from colonnade_bench.kernel.splits import Splits
-from colonnade_bench.linear import asysqn
+from colonnade_bench.linear import asysqn, vfb2
 from colonnade_bench.linear.lossless import Lossless
 from colonnade_bench.linear.trials import problem
 from colonnade_bench.party_tables import read_tables
@@ -96,7 +96,13 @@ def test_asyrevel_uses_it(w8a: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_figures_use_it(w8a: Path, tmp_path: Path) -> None:
     """Every piece of a figure that the benches would run on this machine, and some of them run."""
     whole = {
-        asysqn: ("rounds:w8a", "rounds:backward:w8a", "crui:w8a:sgd", "figure2:w8a:saga", "figure3:w8a:svrg"),
+        asysqn: (
+            "rounds:w8a",
+            "rounds:backward:w8a",
+            "crui:w8a:sgd:0.3",
+            "figure2:w8a:saga",
+            "figure3:w8a:svrg",
+        ),
         asyrevel: ("figure3:w8a:0.4", "figure4:w8a"),
         fdskl: ("figure3:w8a",),
     }
@@ -104,7 +110,7 @@ def test_figures_use_it(w8a: Path, tmp_path: Path) -> None:
         assert set(pieces) <= set(bench.pieces(quick=False))
     found = {
         "figure2:w8a:saga": asysqn.run,
-        "crui:w8a:sgd": asysqn.run,
+        "crui:w8a:sgd:0.3": asysqn.run,
         "figure3:w8a:0.4": asyrevel.run,
         "figure4:w8a": asyrevel.run,
     }
@@ -121,6 +127,14 @@ def test_the_speed_up_is_that_of_the_paper_s_own_set_where_it_is_here(tmp_path: 
     tables, *_ = asysqn.run(True, tmp_path / "out", quiet, only=("figure4",))
     (table,) = json.loads(tables.read_text())["tables"]
     assert table["note"].startswith("epsilon, 60 rows, batch")
+
+
+def test_vfb2_s_speed_up_is_that_of_webspam_where_it_is_here(tmp_path: Path, w8a: Path) -> None:
+    assert papers.first_here(papers.VFB2_FIGURE_2) is None
+    write_small(w8a / "libsvm", "webspam_wc_normalized_trigram.svm", 80, 20)
+    tables, *_ = vfb2.run(True, tmp_path / "out", quiet, only=("speedup",))
+    (table,) = json.loads(tables.read_text())["tables"]
+    assert table["note"].startswith("SVRG on webspam, batch")
 
 
 def test_stand_ins_have_the_figures_of_what_they_stand_for() -> None:

@@ -35,8 +35,8 @@ PARTS = {
     "lossless": "Table 4",
     "slow": "Table 4 between processes, without a slow party and with one",
 }
-BY_SET = ("crui", "figure2", "figure3")
-"""Parts whose pieces are a set and an estimator."""
+FIGURES = ("figure2", "figure3")
+"""Parts whose pieces are a set and an estimator; those of Table 5 have the straggler's speed as well."""
 
 MADE_UP = "made up"
 TITLE = "AsySQN: quasi-Newton directions over split columns"
@@ -60,12 +60,13 @@ def table_4_slow(quick: bool) -> SlowParty:
 def pieces(quick: bool) -> list[str]:
     """What can run side by side, the longest first."""
     sets = _sets(quick)
-    figures = [f"{part}:{name}:{how}" for part in BY_SET for name in sets for how in ESTIMATORS]
+    table_5 = [f"crui:{name}:{how}:{s}" for name in sets for how in ESTIMATORS for s in _speeds(quick)]
+    figures = [f"{part}:{name}:{how}" for part in FIGURES for name in sets for how in ESTIMATORS]
     sweeps = [f"sweep:{name}:{kind}" for name in swept(quick) for kind in _kinds(quick)]
     return [
         *(f"rounds:backward:{name}" for name in _backward_sets(quick)), *(f"rounds:{name}" for name in sets),
-        *figures, "figure4", "closed-form", *sweeps, "cti", "processes", *table_4_slow(quick).pieces(),
-        *table_4(quick).pieces(),
+        *table_5, *figures, "figure4", "closed-form", *sweeps, "cti", "processes",
+        *table_4_slow(quick).pieces(), *table_4(quick).pieces(),
     ]  # fmt: skip
 
 
@@ -92,8 +93,10 @@ def _piece(bench: Bench, piece: str, say: Say, out: Path, *, quick: bool) -> Non
             crui_of_processes(bench, say, speeds=_speeds(quick)[::2], batch=9 if quick else 4)
         case "rounds":
             _rounds(bench, which, say, quick=quick)
-        case _ if part in BY_SET:
-            _by_set(bench, part, which, costs, say, quick=quick)
+        case "crui":
+            _table_5(bench, which, costs, say, quick=quick)
+        case _ if part in FIGURES:
+            _figure(bench, part, which, costs, say, quick=quick)
         case "figure4" if name := first_here(ASYSQN_FIGURE_4):
             epochs, rows = (6, 1_024) if quick else (12, 5_000)
             figure_4(bench, costs, say, name, counts=(1, 2, 4, 8), epochs=epochs, rows=rows)
@@ -115,18 +118,22 @@ def _rounds(bench: Bench, which: Sequence[str], say: Say, *, quick: bool) -> Non
         pulled(bench, say, sets=sets, target=1e-3 if quick else 1e-5, aggregations=most)
 
 
-def _by_set(bench: Bench, part: str, which: Sequence[str], costs: Costs, say: Say, *, quick: bool) -> None:
-    """Table 5, Figure 2 or Figure 3; of all sets and estimators, or of what is named."""
+def _table_5(bench: Bench, which: Sequence[str], costs: Costs, say: Say, *, quick: bool) -> None:
+    """Table 5; of all sets, estimators and speeds, or of what is named."""
+    sets, estimators = which[:1] or _sets(quick), which[1:2] or ESTIMATORS
+    speeds = [float(word) for word in which[2:]] or _speeds(quick)
+    most = 192 if quick else None
+    crui_on(bench, costs, say, sets=sets, estimators=estimators, speeds=speeds, rows=most)
+
+
+def _figure(bench: Bench, part: str, which: Sequence[str], costs: Costs, say: Say, *, quick: bool) -> None:
+    """Figure 2 or Figure 3; of all sets and estimators, or of what is named."""
     sets, estimators = which[:1] or _sets(quick), which[1:] or ESTIMATORS
     epochs, rows = (8, 2_048) if quick else (21, 10_000)
-    match part:
-        case "crui":
-            most = 192 if quick else None
-            crui_on(bench, costs, say, sets=sets, estimators=estimators, speeds=_speeds(quick), rows=most)
-        case "figure2":
-            figure_2(bench, say, sets=sets, estimators=estimators, epochs=epochs, rows=rows)
-        case _:
-            figure_3(bench, costs, say, sets=sets, estimators=estimators, epochs=epochs, rows=rows)
+    if part == "figure2":
+        figure_2(bench, say, sets=sets, estimators=estimators, epochs=epochs, rows=rows)
+    else:
+        figure_3(bench, costs, say, sets=sets, estimators=estimators, epochs=epochs, rows=rows)
 
 
 def _sets(quick: bool) -> Sequence[str]:
