@@ -305,9 +305,9 @@ def speedup(bench: Bench, costs: Costs, say: Say, name: str, *, counts: Sequence
         f"SVRG on {name}{stand_in}, batch 256, forwards for free; backward: 2 parties with the label, pull: "
         "all; the slow party has 60% of the others' speed. The papers show curves, with a slow party in "
         "synchronous runs only: near linear for asynchronous, clearly below for synchronous ones. In the "
-        "pull conversation a slow party makes fewer updates and holds up nobody. In the backward conversation "
-        "every round updates every block, so a slow party's block is behind in both schedules; joined calls "
-        "help where calls cost more than values, and with batches of 256 dense rows they do not."
+        "pull conversation a slow party makes fewer updates and holds up nobody. In the backward "
+        "conversation every round updates every block, so a slow party's block is behind in both schedules; "
+        "joined calls help where calls cost more than values, and with batches of 256 dense rows they do not."
     )
     columns = ["conversation", "q =", "gap", *map(str, counts)]
     bench.grids.append(Grid("Speed-up in the number of parties", columns, rows, note))
