@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from colonnade.cli import main
+from colonnade.cli.folder import claimed
 from colonnade.result import read_result
 
 JOB = """
@@ -173,3 +174,16 @@ def assert_refused(done: Result, says: list[str]) -> None:
     for word in says:
         assert word in line
     assert not Path("runs").exists()
+
+
+def test_two_runs_are_not_written_into_one_folder() -> None:
+    with claimed(Path("runs/job")):
+        second = run()
+        assert second.exit_code == 2
+        assert second.stderr.splitlines()[-1].endswith(
+            "another run is writing there; wait, or choose another --out"
+        )
+        assert run("--out", "other").exit_code == 0
+    assert not Path("runs").exists(), "what was made for a run that wrote nothing is gone again"
+    assert run().exit_code == 0
+    assert run().exit_code == 0

@@ -43,7 +43,7 @@ def audit(
       colonnade audit job.toml --out runs/first --report
       colonnade audit runs/first --json
     """
-    from colonnade.cli.folder import JOB, REPORT, RESULT, claim, store_run
+    from colonnade.cli.folder import JOB, REPORT, RESULT, claimed, store_run
     from colonnade.errors import JobError
     from colonnade.findings import FILE, write_findings
 
@@ -52,16 +52,16 @@ def audit(
         raise JobError(f"{target}: is no folder of a run; `colonnade run JOB.toml --out {target}` makes one")
     if again and out is not None:
         raise JobError("--out: the audit of a folder goes into that folder; leave --out away")
-    folder = target if again else claim(out or Path("runs") / target.stem)
-    done = _audited(target / JOB if again else target, quiet=as_json)
-    files = [] if again else store_run(folder, done.done, plot=False)
-    write_findings(folder / FILE, done.findings)
-    files.append(folder / FILE)
-    if report:
-        from colonnade.report.dossier import read_run
-        from colonnade.report.page import write_report
+    with claimed(target if again else out or Path("runs") / target.stem) as folder:
+        done = _audited(target / JOB if again else target, quiet=as_json)
+        files = [] if again else store_run(folder, done.done, plot=False)
+        write_findings(folder / FILE, done.findings)
+        files.append(folder / FILE)
+        if report:
+            from colonnade.report.dossier import read_run
+            from colonnade.report.page import write_report
 
-        files.append(write_report(read_run(folder), folder / REPORT))
+            files.append(write_report(read_run(folder), folder / REPORT))
     if as_json:
         print_json(done.findings)
     else:

@@ -40,21 +40,21 @@ def demo(out: Path, as_json: bool) -> None:
     Example:
       colonnade demo --out runs/demo
     """
-    from colonnade.cli.folder import claim, store
+    from colonnade.cli.folder import claimed, store
     from colonnade.demo.departments import JOB
     from colonnade.demo.story import run_demo
     from colonnade.report.page import write_report
 
     job = out / "job.toml"
     unfinished = job.is_file() and job.read_text(encoding="utf-8", errors="replace") == JOB
-    claim(out, also=("job.toml",) if unfinished else ())
     terminal = console()
-    if not as_json:
-        _introduce(terminal)
-    with followed(quiet=as_json) as tell:
-        done = run_demo(out, tell)
-    store(out, done.run.result, plot=True)
-    write_report(done.dossier, out / "report.html")
+    with claimed(out, also=("job.toml",) if unfinished else ()):
+        if not as_json:
+            _introduce(terminal)
+        with followed(quiet=as_json) as tell:
+            done = run_demo(out, tell)
+        store(out, done.run.result, plot=True)
+        write_report(done.dossier, out / "report.html")
     if as_json:
         print_json(_plain(done))
         return

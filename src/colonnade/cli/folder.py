@@ -7,16 +7,20 @@
     DIR/audit.json         what attacks on the run found, after `colonnade audit`
 
 A folder that holds something else is refused before any work is done, and so is one that cannot be
-written. An earlier run is replaced, and nothing of it stays beside the new result; what a run that was cut
-off left is no obstacle. result.json comes last: where it is, all else is complete.
+written, or that another run is being written to. An earlier run is replaced, and nothing of it stays beside
+the new result; what a run that was cut off left is no obstacle. result.json comes last: where it is, all
+else is complete.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +54,26 @@ def claim(folder: Path, also: Iterable[str] = ()) -> Path:
     if not _writable(nearest):
         raise JobError(f"{folder}: cannot be written, {nearest} does not allow it; choose another with --out")
     return folder
+
+
+@contextmanager
+def claimed(folder: Path, also: Iterable[str] = ()) -> Iterator[Path]:
+    """The folder, kept from all other runs until this one ends; a new one is gone again if it stays empty."""
+    claim(folder, also)
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system lets go of it, whatever happens
+        except BlockingIOError:
+            raise JobError(f"{folder}: another run is writing there; wait, or choose another --out") from None
+        yield folder
+    finally:
+        os.close(opened)
+        with suppress(OSError):  # it is not empty
+            for path in new:
+                path.rmdir()
 
 
 def check_file(path: Path) -> None:

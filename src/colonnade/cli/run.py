@@ -97,32 +97,32 @@ def _run(
         nursery.warm()  # it imports while this process does, and reads the files
 
     import_scipy()
-    from colonnade.cli.folder import claim, store_run
+    from colonnade.cli.folder import claimed, store_run
     from colonnade.cli.progress import progress
     from colonnade.run.resolve import compose
 
     composition = compose(job)  # what cannot work is said before anything is written
-    folder = claim(out)
     for key, why in composition.unused().items():
         click.echo(f"note: {key} has no effect: {why}", err=True)
 
     from colonnade.run.federate import federate
 
-    try:
-        with progress(job.train.epochs, quiet=quiet) as reporter:
-            done = federate(
-                composition,
-                progress=reporter,
-                out=folder,
-                tell=reporter.tell,
-                timeline=timeline,
-                resume=resume,
-            )
-    except (ColonnadeError, KeyboardInterrupt):
-        if any(folder.glob("parties/*/checkpoints/*.gate")):
-            click.echo("note: the run has checkpoints; the same command with --resume goes on", err=True)
-        raise
-    return done, store_run(folder, done, plot=plot)
+    with claimed(out) as folder:
+        try:
+            with progress(job.train.epochs, quiet=quiet) as reporter:
+                done = federate(
+                    composition,
+                    progress=reporter,
+                    out=folder,
+                    tell=reporter.tell,
+                    timeline=timeline,
+                    resume=resume,
+                )
+        except (ColonnadeError, KeyboardInterrupt):
+            if any(folder.glob("parties/*/checkpoints/*.gate")):
+                click.echo("note: the run has checkpoints; the same command with --resume goes on", err=True)
+            raise
+        return done, store_run(folder, done, plot=plot)
 
 
 def _report(folder: Path) -> Path:

@@ -91,22 +91,22 @@ def _tune(job: Job, out: Path, *, as_json: bool) -> int:
     """Search, train the best, write the folder and show what came out; returns the exit code."""
     from dataclasses import replace
 
-    from colonnade.cli.folder import BEST, claim, store_run
+    from colonnade.cli.folder import BEST, claimed, store_run
     from colonnade.run.tune import Tuning, best_job, with_search
     from colonnade.search import FILE
 
-    folder = claim(out, also=(JOURNAL, f"{JOURNAL}.lock", FILE, BEST))
-    say = _quiet if as_json else _line
-    tuning = Tuning.of(job, folder / JOURNAL, lambda trial, best, of: say(_heard(trial, best, of)))
-    _announce(tuning, say)
-    search = tuning.run()
-    if search.best is not None:
-        _keep(folder, job, search)
-    if search.stopped == "user":
-        return _stopped(folder, search, as_json=as_json)
-    done = _train(best_job(job, search), folder, as_json=as_json)
-    done = replace(done, result=with_search(done.result, search))
-    files = [*store_run(folder, done, plot=False), *_keep(folder, job, search)]
+    with claimed(out, also=(JOURNAL, f"{JOURNAL}.lock", FILE, BEST)) as folder:
+        say = _quiet if as_json else _line
+        tuning = Tuning.of(job, folder / JOURNAL, lambda trial, best, of: say(_heard(trial, best, of)))
+        _announce(tuning, say)
+        search = tuning.run()
+        if search.best is not None:
+            _keep(folder, job, search)
+        if search.stopped == "user":
+            return _stopped(folder, search, as_json=as_json)
+        done = _train(best_job(job, search), folder, as_json=as_json)
+        done = replace(done, result=with_search(done.result, search))
+        files = [*store_run(folder, done, plot=False), *_keep(folder, job, search)]
     _show(done, search, files, as_json=as_json)
     return 0
 
