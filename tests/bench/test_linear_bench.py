@@ -60,6 +60,12 @@ def test_the_closed_form_is_the_ratio_of_rates(s: float) -> None:
     assert closed_form(8, s) == pytest.approx(rate_async / (8 * s))
 
 
+@pytest.mark.parametrize(("one", "other", "gap"), [(1e-3, 2e-3, 2.1e-3), (-3e-13, 1e-13, 1e-10)])
+def test_gaps_that_two_runs_reach_are_not_below_what_is_known(one: float, other: float, gap: float) -> None:
+    traces = [Trace((), (0.1, best), {}, {}) for best in (one, other)]
+    assert linear.both_reach(*traces) == pytest.approx(gap)
+
+
 def test_a_slow_party_and_the_speed_up_are_tables(made_up: Bench, tmp_path: Path) -> None:
     pace.straggling(made_up, COSTS, lambda line: None, gap=1e-2, s=0.4, epochs=1)
     pace.speedup(made_up, COSTS, lambda line: None, "mnist-4v9", counts=(1, 2), epochs=1)

@@ -15,7 +15,16 @@ from colonnade.job import job_from
 from colonnade.run.federate import federate
 from colonnade_bench.calibrate import Calibration
 from colonnade_bench.common import Bench, Grid, Panel, Say
-from colonnade_bench.linear.trials import PARTIES, Problem, Trace, closed_form, problem, straggler, train
+from colonnade_bench.linear.trials import (
+    PARTIES,
+    Problem,
+    Trace,
+    both_reach,
+    closed_form,
+    problem,
+    straggler,
+    train,
+)
 from colonnade_bench.papers import VFB2_FIGURE_2
 
 Costs = Mapping[str, Calibration]
@@ -238,7 +247,7 @@ def loss_curves(
                     lines[f"{prefix}-{estimator}"] = trace
             for estimator in ESTIMATORS:
                 fast, slow = lines[f"vfb2-{estimator}"], lines[f"vfb-{estimator}"]
-                gap = 1.05 * max(fast.best, slow.best)
+                gap = both_reach(fast, slow)
                 times = [_ms(trace.time_to(gap)) for trace in (fast, slow)]
                 ratio = times[1] / times[0] if times[0] and times[1] else None
                 rows.append([name, regularizer, estimator, f"{gap:.1e}", *times, ratio])

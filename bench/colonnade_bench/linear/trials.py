@@ -92,6 +92,10 @@ class Problem:
         return Tables(self.name, self.train, self.test, tuple(self.train)[:active])
 
 
+KNOWN_TO = 1e-10
+"""How exactly the pooled optimum is known: gaps below are noise, and some of them negative."""
+
+
 @dataclass(frozen=True)
 class Optimum:
     """The pooled optimum: what sub-optimality is counted from, and the accuracy to be matched.
@@ -147,6 +151,11 @@ class Trace:
         """(x, gap) for a figure on a logarithmic scale."""
         xs = self.times() if axis == "seconds" else [float(getattr(m, axis)) for m in self.moments]
         return [(x, gap) for x, gap in zip(xs, self.gaps, strict=True) if gap > 0]
+
+
+def both_reach(*traces: Trace) -> float:
+    """A gap that all of these runs reach, with some room, and no less than the optimum is known to."""
+    return max(1.05 * max(trace.best for trace in traces), KNOWN_TO)
 
 
 def crossing(axis: Sequence[float], gaps: Sequence[float], target: float) -> float | None:
