@@ -15,6 +15,7 @@ from colonnade_bench.asyrevel.literal import Networks
 from colonnade_bench.asyrevel.lossless import TABLE_4
 from colonnade_bench.asyrevel.pace import time_to
 from colonnade_bench.asyrevel.privacy import CLIENT, privacy
+from colonnade_bench.asyrevel.setting import job_for
 from colonnade_bench.common import Bench, Grid
 
 
@@ -23,6 +24,16 @@ def test_the_time_to_a_loss_lies_between_two_measurements() -> None:
     assert time_to(points, 0.8) == pytest.approx(1.0)
     assert time_to(points, 0.55) == pytest.approx(3.0)
     assert time_to(points, 0.1) is None
+
+
+def test_images_have_the_networks_of_section_5_1() -> None:
+    """784 -> 128 -> 1 in the parties, whatever a network has by default, and q -> 10 in the server."""
+    X, y = np.zeros((4, 3)), np.arange(4.0)
+    tables = {f"party-{m}": Table("m", ("a", "b", "c"), X, y if m == 0 else None) for m in range(2)}
+    model = job_for(Tables("mnist", tables, None, ("party-0",)), "asyrevel-gau").model
+    assert (model.kind, model.hidden, model.outputs) == ("mlp", (128,), 1)
+    assert model.server is not None
+    assert model.server.kind == "linear"
 
 
 def test_an_exchange_over_tls_takes_time_and_a_long_answer_more() -> None:

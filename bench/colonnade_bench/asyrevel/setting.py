@@ -17,7 +17,8 @@ from colonnade_bench.party_tables import first_rows, held_out, read_tables
 
 PARTIES = 8
 IMAGES = ("mnist", "fashion-mnist")
-NETWORK: dict[str, Any] = {"kind": "mlp", "hidden": [128], "server": {"kind": "linear"}}  # section 5.1
+# section 5.1: a party's network ends in one number, whatever the number of classes
+NETWORK: dict[str, Any] = {"kind": "mlp", "hidden": [128], "outputs": 1, "server": {"kind": "linear"}}
 
 
 def tables_of(name: str, rows: int | None = None, parties: int = PARTIES) -> Tables:
