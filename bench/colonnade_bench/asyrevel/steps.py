@@ -12,6 +12,7 @@ import click
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from colonnade.errors import Diverged
 from colonnade.run.federate import run_tables
 from colonnade_bench.asyrevel.setting import accuracy, job_for, tables_of
 
@@ -35,7 +36,10 @@ def main(step: float | None, directions: int, epochs: int, rows: int) -> None:
     train = {"epochs": epochs, "step": "auto" if step is None else step}
     with threadpool_limits(1):
         job = job_for(tables, "asyrevel-gau", train=train, cascade={"directions": directions})
-        found = run_tables(job, tables).result
+        try:
+            found = run_tables(job, tables).result
+        except Diverged as error:  # a long step may, and that is an answer
+            raise click.ClickException(str(error)) from error
     loss = found.metrics["train_loss"]
     click.echo(
         f"{directions} directions, step {found.step['party-0']:.4f}, {found.cost.rounds:,} answers: "
