@@ -17,6 +17,7 @@ from colonnade_bench.linear.cti import BANDWIDTH_BPS, LATENCY_S, timed
 from colonnade_bench.linear.lossless import Lossless
 from colonnade_bench.linear.pace import ESTIMATORS, Costs, crui, crui_of_processes
 from colonnade_bench.linear.rates import pulled, quasi_newton
+from colonnade_bench.linear.slow_party import SPLITS as SLOW_SPLITS
 from colonnade_bench.linear.slow_party import SlowParty
 from colonnade_bench.linear.sqn_figures import crui_on, figure_2, figure_3, figure_4
 from colonnade_bench.linear.sweep import PAIRS, Case, every_case, set_names, sweep
@@ -56,7 +57,7 @@ def table_4(quick: bool) -> Lossless:
 
 def table_4_slow(quick: bool) -> SlowParty:
     """Table 4 with a slow party and without, on the same sets."""
-    return SlowParty(table_4(quick), 1 if quick else 5)
+    return SlowParty(table_4(quick), 1 if quick else SLOW_SPLITS)
 
 
 def pieces(quick: bool) -> list[str]:

@@ -22,6 +22,7 @@ from colonnade_bench.linear.trials import PARTIES
 from colonnade_bench.pairs import HEADS, LIMIT, SPEED, Pairs
 
 PART = "slow"
+SPLITS = 3  # each takes VFB2's table the better part of an hour on one core, and they hardly differ
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from colonnade_bench.linear.against import against_pooled
 from colonnade_bench.linear.lossless import Lossless
 from colonnade_bench.linear.pace import loss_curves, speedup, straggling
 from colonnade_bench.linear.rates import first_order
+from colonnade_bench.linear.slow_party import SPLITS as SLOW_SPLITS
 from colonnade_bench.linear.slow_party import SlowParty
 from colonnade_bench.papers import MORE, VFB2, VFB2_FIGURE_2, VFB2_TABLE_2, first_here, here
 
@@ -46,7 +47,7 @@ def table_2(quick: bool) -> Lossless:
 
 def table_2_slow(quick: bool) -> SlowParty:
     """Table 2 with a slow party and without, on the same sets."""
-    return SlowParty(table_2(quick), 1 if quick else 5)
+    return SlowParty(table_2(quick), 1 if quick else SLOW_SPLITS)
 
 
 def pieces(quick: bool) -> list[str]:
