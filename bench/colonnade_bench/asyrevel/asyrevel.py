@@ -40,7 +40,7 @@ PARTS = {
 }
 LAST = ("table4:kept",)
 # of one core, by processor time
-MINUTES = {"privacy": 1, "delays": 1}
+MINUTES = {"privacy": 1, "figure3": 5, "figure4": 2, "delays": 1, "table4": 24}
 
 
 def pieces(quick: bool) -> list[str]:
