@@ -62,18 +62,30 @@ def claimed(folder: Path, also: Iterable[str] = ()) -> Iterator[Path]:
     claim(folder, also)
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        try:
+            yield folder
+        finally:
+            with suppress(OSError):  # it is not empty
+                for path in new:
+                    path.rmdir()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """A lock on a folder itself, which the system lets go of however this process ends."""
     opened = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system lets go of it, whatever happens
-        except BlockingIOError:
-            raise JobError(f"{folder}: another run is writing there; wait, or choose another --out") from None
-        yield folder
+        with suppress(OSError):  # some network disks have no locks, and runs go on there as they are
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise JobError(
+                    f"{folder}: another run is writing there; wait, or choose another --out"
+                ) from None
+        yield
     finally:
         os.close(opened)
-        with suppress(OSError):  # it is not empty
-            for path in new:
-                path.rmdir()
 
 
 def check_file(path: Path) -> None:
