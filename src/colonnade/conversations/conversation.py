@@ -76,7 +76,7 @@ def penalty(job: Job, preset: Preset) -> Space:
     return {"train.l2": {"low": 1e-6, "high": 1.0, "log": True}}
 
 
-def _one_at_a_time(job: Job, label_holders: int) -> int:
+def _one_at_a_time(job: Job, preset: Preset, label_holders: int) -> int:
     return job.train.ahead or 1
 
 
@@ -119,7 +119,7 @@ class Conversation(Generic[C]):
     fits: Callable[[Job, RowLengths], None] = _any_rows
     understands: frozenset[str] = frozenset()
     usual_batch: Callable[[Job, Preset, int], int] = _usual_batch
-    ahead: Callable[[Job, int], int] = _one_at_a_time
+    ahead: Callable[[Job, Preset, int], int] = _one_at_a_time
     fades: Callable[[Job, Preset], bool] = _never
     intercept: Callable[[Job], bool] = _no_intercept
     space: Callable[[Job, Preset], Space] = penalty

@@ -48,16 +48,26 @@ class Smoothness:
         return ((n - b) * self.worst_row + n * (b - 1) * self.mean) / (b * (n - 1))
 
 
-def quasi_newton_step(batch: int, delay: int, *, shared: bool) -> float:
+def quasi_newton_step(batch: int, delay: int) -> float:
     """The step along H v. H takes out the curvature, so only noise and delay limit the step.
 
-    Blocks with an H of their own do not see each other's curvature and must be more careful.
-
-    >>> quasi_newton_step(1024, 0, shared=True), quasi_newton_step(256, 0, shared=True)
+    >>> quasi_newton_step(1024, 0), quasi_newton_step(256, 0)
     (1.0, 0.5)
     """
-    calm = min(1.0, math.sqrt(batch / 1024)) * (1.0 if shared else 0.25)
-    return min(calm, 1.5 / (2 * delay + 1))
+    return min(1.0, math.sqrt(batch / 1024), 1.5 / (2 * delay + 1))
+
+
+def own_newton_step(batch: int, delay: int, *, blocks: int, ahead: int) -> float:
+    """The step along H v where every block has an H of its own, with so many batches in flight.
+
+    Blocks do not see each other's curvature and must be more careful. Where columns of all of them say the
+    same, each takes the whole step, and all together take it `blocks` times: that is stable below 2 / blocks
+    if all step at once on scores of the present weights, and with older ones as much less as for any delay.
+
+    >>> own_newton_step(256, 0, blocks=8, ahead=1), own_newton_step(256, 0, blocks=8, ahead=2)
+    (0.125, 0.0625)
+    """
+    return min(quasi_newton_step(batch, 0) / 4, 1.5 / (2 * delay + 1), 1.5 / (blocks * (2 * ahead - 1)))
 
 
 def automatic_step(

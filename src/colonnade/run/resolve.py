@@ -89,7 +89,9 @@ class Composition:
 
     def ahead(self, label_holders: int) -> int:
         """How many batches are in flight; refused if they could be later than `max_delay` allows."""
-        return 1 if self.preset.schedule == "sync" else self.conversation.ahead(self.job, label_holders)
+        if self.preset.schedule == "sync":
+            return 1
+        return self.conversation.ahead(self.job, self.preset, label_holders)
 
 
 def compose(job: Job) -> Composition:

@@ -54,6 +54,7 @@ def trainer_of(
         window=window,
         delays=Delays(window.ahead - 1),  # k rounds under way are, on average, no later than that
         progress=lambda: min(1.0, window.finished / schedule.rounds),
+        blocks=len(context.plan.parties),
     )
     return Trainer(
         context=context,

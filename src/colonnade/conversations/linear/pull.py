@@ -65,7 +65,7 @@ async def converse(context: Context[LinearSettings]) -> Outcome:
     """Train the own block, if this party holds the label, and send others the shares that they ask for."""
     pullers = context.plan.label_holders
     trainer = trainer_of(context, pullers)
-    trainer.steps.updates_per_round = len(pullers)
+    trainer.steps.blocks = trainer.steps.updates_per_round = len(pullers)
     if not context.gates.position:
         await trainer.tune()
     conversation = PullConversation(context, trainer)

@@ -28,6 +28,7 @@ from colonnade.job.plan import Facts, Pace, Plan
 from colonnade.job.presets import DirectionName, Preset
 from colonnade.job.sections import USUAL_BATCH
 from colonnade.models.linear import rows_of
+from colonnade.optim.steps import own_newton_step
 
 # what theta = dL/dz gives away about its row, for every loss
 THETA = {
@@ -128,7 +129,7 @@ def space(job: Job, preset: Preset) -> Space:
     return found
 
 
-def backward_ahead(job: Job, label_holders: int) -> int:
+def backward_ahead(job: Job, preset: Preset, label_holders: int) -> int:
     """Batches in flight: what the job says, or one for every dominator, as in the paper."""
     ahead = job.train.ahead or label_holders
     if job.secure.labels == "blind":
@@ -158,16 +159,26 @@ def backward_stale(job: Job, ahead: int, label_holders: int) -> int:
     return stale_within(label_holders, each_ahead(ahead, label_holders), job.train.max_delay)
 
 
-def pull_ahead(job: Job, label_holders: int) -> int:
+def pull_ahead(job: Job, preset: Preset, label_holders: int) -> int:
     """Batches in flight at every party that pulls: what the job says or, where messages take time, two.
 
     With one a party waits for its own scores before every update. Where they are there at once a second one
     would only make weights older, and where the job bounds delays it would take room from slow parties.
     """
     waits = job.world in ("network", "mpi") or job.network.latency_ms > 0
-    ahead = job.train.ahead or (2 if waits and job.train.max_delay is None else 1)
+    pays = waits and job.train.max_delay is None and second_pays(job, preset, label_holders)
+    ahead = job.train.ahead or (2 if pays else 1)
     lead_of(ahead, label_holders, job.train.max_delay)
     return ahead
+
+
+def second_pays(job: Job, preset: Preset, label_holders: int) -> bool:
+    """Whether a second batch in flight, which at best doubles the updates, no more than halves H's step."""
+    if direction_of(job, preset) == "plain":
+        return True
+    batch = job.train.batch or USUAL_BATCH
+    one, two = (own_newton_step(batch, delay=0, blocks=label_holders, ahead=k) for k in (1, 2))
+    return 2 * two >= one
 
 
 def lead_of(ahead: int, label_holders: int, max_delay: int | None) -> int:

@@ -11,7 +11,7 @@ from colonnade.conversations.pacing import Pacing
 from colonnade.conversations.schedule import Schedule
 from colonnade.job.plan import Plan
 from colonnade.losses import LOSSES
-from colonnade.optim.steps import Smoothness, automatic_step, quasi_newton_step
+from colonnade.optim.steps import Smoothness, automatic_step, own_newton_step, quasi_newton_step
 
 
 @dataclass
@@ -24,6 +24,7 @@ class StepSizes:
     delays: Delays
     progress: Callable[[], float]  # the part of the run's updates that is done
     smoothness: Smoothness | None = None  # how steep the objective is, once it is measured
+    blocks: int = 1  # how many there are that are trained
     updates_per_round: int = 1  # how many parties' updates make up one step of the whole model
 
     def rate(self) -> float:
@@ -45,9 +46,9 @@ class StepSizes:
         if settings.direction_step != "auto":
             return float(settings.direction_step)
         if settings.pairs != "joint":
-            return quasi_newton_step(batch, self.delay(), shared=False)
+            return own_newton_step(batch, self.delay(), blocks=self.blocks, ahead=self.window.ahead)
         # the inner products that a step needs ride with the next round that is not under way yet
-        return quasi_newton_step(batch, self.delay() + self.window.ahead, shared=True)
+        return quasi_newton_step(batch, self.delay() + self.window.ahead)
 
     def faded_rate(self) -> float:
         """The first-order step of the next update, faded."""
