@@ -18,6 +18,7 @@ from colonnade import VerticalRegressor
 from colonnade.arrays import Floats
 from colonnade.conversations.linear.lbfgs_joint import Joint
 from colonnade.conversations.linear.lbfgs_local import Curvature
+from colonnade.data.table import Table
 from colonnade.errors import Diverged
 from colonnade.run.federate import Finished, Tables
 
@@ -276,3 +277,36 @@ def test_a_column_of_a_few_rows_does_not_lead_an_own_h_astray(seed: int) -> None
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y)
     assert model.result_.metrics["train_loss"] < 16  # the noise alone has 12.5
+
+
+def tables_alike(rows: int, parties: int = 8) -> Tables:
+    """Every party has noisy measurements of the same few things, the later ones the smaller."""
+    rng = np.random.default_rng(0)
+    sizes = 0.5 ** np.arange(6)
+    things = rng.standard_normal((rows, 6)) * sizes
+    y = things @ (rng.standard_normal(6) / sizes) + 0.5 * rng.standard_normal(rows)
+    columns = tuple(f"c{j}" for j in range(6))
+    names = tuple(f"party{i}" for i in range(parties))
+    train = {
+        name: Table(name, columns, things + 0.3 * sizes * rng.standard_normal(things.shape), y)
+        for name in names
+    }
+    return Tables("alike", train, None, names)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "batch", "ahead"),
+    [("asysqn-svrg", 256, 2), ("asysqn-svrg", 1024, 1), ("vfb2-svrg", 64, 3)],
+)
+def test_blocks_that_say_the_same_do_not_run_away_with_batches_in_flight(
+    algorithm: str, batch: int, ahead: int
+) -> None:
+    """All blocks take the step that would be right for one, and on scores that are not of now."""
+    train = {"batch": batch, "ahead": ahead, "step": "auto", "epochs": 24, "l2": 1e-3, "loss": "squared"}
+    network = {"latency_ms": 2.0, "us_per_call": 1e3, "ns_per_value": 0.0, "charge_forward": False}
+    terms = {"pairs": "hvp", "step": "auto"}
+    parties = 16 if ahead == 1 else 8
+    done = quasi_newton(tables_alike(4000, parties), algorithm, network=network, train=train, direction=terms)
+    above = [moment.loss - done.result.pooled["train_loss"] for moment in done.result.history]
+    assert max(b / a for a, b in itertools.pairwise(above)) < 1
+    assert above[-1] < above[0] / 3

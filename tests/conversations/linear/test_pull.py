@@ -31,6 +31,7 @@ from colonnade.job.presets import PRESETS
 from colonnade.losses import LOSSES
 from colonnade.regularizers import REGULARIZERS, Penalty
 from colonnade.run.federate import federate
+from colonnade.run.resolve import compose
 
 PULL = sorted(name for name, preset in PRESETS.items() if preset.conversation == "pull")
 ASYNC = [name for name in PULL if PRESETS[name].schedule == "async"]
@@ -163,6 +164,25 @@ def test_where_messages_take_time_a_party_pulls_ahead_of_its_updates() -> None:
     )
     took = [each.result.cost.virtual_seconds or 0.0 for each in (usual, one, two)]
     assert took[0] == took[2] < took[1] / 1.4
+
+
+@pytest.mark.parametrize(
+    ("name", "label_holders", "batch", "ahead"),
+    [
+        ("asysqn-saga", 8, None, 2),
+        ("asysqn-saga", 8, 512, 1),
+        ("asysqn-sgd", 4, 4096, 2),
+        ("asysqn-svrg", 16, 256, 1),
+        ("asysqn-svrg", 16, 64, 2),
+        ("afsvrg-vp", 16, 4096, 2),  # first order
+    ],
+)
+def test_a_party_pulls_ahead_only_where_its_steps_are_not_more_than_halved(
+    name: str, label_holders: int, batch: int | None, ahead: int
+) -> None:
+    data = {"train": "digits", "parties": 16}
+    job = job_from({"algorithm": name, "data": data, "train": {"batch": batch}, "network": {"latency_ms": 1}})
+    assert compose(job).ahead(label_holders) == ahead
 
 
 # -- stopping -----------------------------------------------------------------------------------------
