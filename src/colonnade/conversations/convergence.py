@@ -20,8 +20,8 @@ NOISE = 10.0  # times the fall that counts as none: a rise that does, too
 LITTLE = 0.05  # of the loss without training, by which noise alone may end above it
 LATE_GAIN = 0.01  # the part of all that a run gained, which its last quarter may bring
 ADVICE = (
-    "step = 'auto', scale = 'zscore', numbers to predict in units in which they are near 1, or algorithm = "
-    "'lbfgs', which needs no step"
+    "step = 'auto', scale = 'zscore', numbers to predict in units in which they are near 1, or for a linear "
+    "model algorithm = 'lbfgs', which needs no step"
 )
 
 
