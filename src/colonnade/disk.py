@@ -80,9 +80,18 @@ def drafted(path: Path) -> Iterator[Path]:
         yield draft
         draft.replace(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise DataError(_refusal(path, error)) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def filling(folder: Path) -> Iterator[None]:
+    """Write files of a run into a folder; DataError that names it if the disk does not take them."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(_refusal(folder, error)) from error
 
 
 def sync_names(folder: Path) -> None:
@@ -113,4 +122,10 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ShareError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise ShareError(_refusal(path, error)) from error
+
+
+def _refusal(path: Path, error: OSError) -> str:
+    """What a user is told of a file that the disk does not take."""
+    why = error.strerror or "only a part was taken; is the disk full?"  # NumPy gives no reason
+    return f"{path}: cannot be written: {why}"

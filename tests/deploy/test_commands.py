@@ -107,6 +107,17 @@ def test_check_finds_what_the_daemon_would_need(tmp_path: Path, monkeypatch: pyt
     assert any("customers" in line for line in found["offers"])
 
 
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "203.0.113.7"])
+def test_check_refuses_to_listen_where_this_machine_is_not(tmp_path: Path, host: str) -> None:
+    consortium = lay_out(tmp_path)
+    path = consortium.config("bank")
+    path.write_text(re.sub(r'(?m)^listen = "[^:]+', f'listen = "{host}', path.read_text()))
+    done = run("party", "--check", "-c", str(path))
+    assert (done.exit_code, f"listen: {host}:" in done.stderr) == (2, True), done.stderr
+    assert "is no address of this machine" in done.stderr
+    assert "label repaid, offers 2 columns" in done.stdout  # all the rest is looked at as well
+
+
 def test_tokens_are_made_once_and_for_their_owner_only(tmp_path: Path) -> None:
     consortium = lay_out(tmp_path)
     config = str(consortium.config("bank"))

@@ -19,7 +19,7 @@ import pytest
 from msgspec import structs
 
 from colonnade.data.party_data import PartyData
-from colonnade.errors import PeerLost
+from colonnade.errors import DataError, PeerLost
 from colonnade.job import Job, job_from
 from colonnade.net.stream.certificates import issue
 from colonnade.run.federate import federate, prepare
@@ -238,3 +238,28 @@ def test_the_party_that_died_is_named_and_not_one_that_still_runs_or_lost_it(tmp
     ended = {"bank": Ended(1), "shop": Ended(None), "telco": Ended(-9)}
     with pytest.raises(PeerLost, match="telco's process ended with status -9"):
         collect(folders, ended, lambda folder: None)
+
+
+def test_a_disk_without_room_for_the_parties_is_named_and_nothing_of_them_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def no_room(path: Path, values: object, **options: object) -> None:
+        path.write_bytes(b"half")
+        raise OSError("31636 requested and 496 written")
+
+    monkeypatch.setattr("colonnade.data.store.np.save", no_room)
+    with pytest.raises(DataError, match=rf"{tmp_path}/parties: cannot be written: .* is the disk full\?"):
+        lay_out(ordered(job()), tmp_path, tmp_path / "authority")
+    assert not (tmp_path / "parties").exists()
+
+
+def test_a_disk_too_full_for_a_party_s_last_words_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bank"
+    folder.mkdir()
+    (folder / "log.txt").touch()
+    whole = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: whole._replace(free=0))
+    with pytest.raises(DataError, match=f"{folder}: the disk is full"):
+        collect({"bank": folder}, {"bank": Ended(1)}, lambda folder: None)

@@ -7,6 +7,7 @@ installed, tokens, code that is missing.
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
@@ -18,7 +19,7 @@ from colonnade.data.table import RawTable
 from colonnade.deploy.ledger import Ledger
 from colonnade.deploy.rows import offered_columns, read_with_ids
 from colonnade.deploy.serving import Serving
-from colonnade.deploy.settings import Code, Entry, Serve, Settings
+from colonnade.deploy.settings import Code, Entry, Serve, Settings, address
 from colonnade.deploy.tokens import read_token
 from colonnade.errors import ColonnadeError, DataError, JobError, ShareError, suggest
 from colonnade.job import Key
@@ -55,10 +56,27 @@ def _whole(part: Callable[[Settings], Found], settings: Settings) -> Found:
 def _identity(settings: Settings) -> Found:
     """Who the party is; raises if its certificates cannot be used."""
     yield f"{settings.name} listens on {settings.listen} and knows {', '.join(settings.peers) or 'nobody'}"
+    if (elsewhere := _elsewhere(settings)) is not None:
+        yield elsewhere
     settings.credentials()
     key = settings.path(settings.certificates) / f"{settings.name}.key"
     if key.stat().st_mode & 0o077:
         yield f"{key} can be read by other users of this machine; `chmod 600` it"
+
+
+def _elsewhere(settings: Settings) -> JobError | None:
+    """An error if the address to listen on is not this machine's; its port may be the daemon's own."""
+    host, _ = address(settings.listen, "listen")
+    try:
+        for family, kind, *_, where in socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind) as tried:
+                tried.bind(where)
+    except OSError as error:
+        return JobError(
+            f"listen: {settings.listen} is no address of this machine: {error.strerror}; write one that is, "
+            "or 0.0.0.0 and the port for all of them"
+        )
+    return None
 
 
 def _data(settings: Settings) -> Found:

@@ -27,7 +27,8 @@ import msgspec
 from colonnade import errors
 from colonnade.data import store
 from colonnade.data.party_data import PartyData
-from colonnade.errors import ColonnadeError, JobError, PeerLost
+from colonnade.disk import filling
+from colonnade.errors import ColonnadeError, DataError, JobError, PeerLost
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
 from colonnade.result import Moment
@@ -71,6 +72,15 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
     """Write every party's folder, in place of those of an earlier run; `authority` issues certificates."""
     if order.models:
         raise JobError("world = 'network': models that are Python objects stay in this process; name them")
+    try:
+        with filling(out / PARTIES):
+            return _filled(order, out, authority)
+    except DataError:
+        _make_room(out / PARTIES, keep=order.resume)
+        raise
+
+
+def _filled(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
     plan = order.plan
     folders, addresses = lay_out_parties(order.data, out, authority, resume=order.resume)
     encoded = msgspec.Raw(msgspec.json.encode(plan))
@@ -180,6 +190,9 @@ def collect(
             found[party] = read(folder)
         elif code is not None:
             log = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
+            if not log and not shutil.disk_usage(folder).free:  # no room for a word either
+                causes.append(DataError(f"{folder}: the disk is full; make room, or choose another --out"))
+                continue
             said = f": {log[-1]}" if log else ""
             died.append(PeerLost(f"{party}'s process ended with status {code}{said} ({folder / 'log.txt'})"))
     if died or causes:

@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,8 +21,8 @@ import msgspec
 import numpy as np
 
 from colonnade.data import store
-from colonnade.disk import drafted
-from colonnade.errors import Aborted, ColonnadeError
+from colonnade.disk import drafted, filling
+from colonnade.errors import Aborted, ColonnadeError, DataError
 from colonnade.job import MEMORY, EngineTerms, Net
 from colonnade.job.plan import Plan
 from colonnade.net.clock import RealClock, loop_at
@@ -85,7 +85,8 @@ def attempt(
             runner.run(serve(folder))
     except ColonnadeError as error:
         plain = {"error": type(error).__name__, "text": str(error)}
-        leave(folder / "error.json", json.dumps(plain).encode())
+        with suppress(DataError):  # a disk that is full has no room for that either; it is printed as well
+            leave(folder / "error.json", json.dumps(plain).encode())
         return error
     return None
 
@@ -161,9 +162,10 @@ async def take_part(folder: Path, connect: Connect = connected, progress: Progre
         share.cpu_seconds = time.process_time() - began
         share.peak_memory_mb = _peak_memory_mb()
         share.preparation = prepared.plain()
-    np.savez(folder / "weights.npz", **share.weights)
-    if share.test_scores is not None:
-        np.save(folder / TEST_SCORES, share.test_scores, allow_pickle=False)
+    with filling(folder):
+        np.savez(folder / "weights.npz", **share.weights)
+        if share.test_scores is not None:
+            np.save(folder / TEST_SCORES, share.test_scores, allow_pickle=False)
     leave(folder / "share.json", msgspec.json.encode(share.counts()))
 
 
