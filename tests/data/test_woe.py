@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from tests.oracles import woe as oracle
 
 from colonnade.data.bins import UNSEEN, category_bins, number_bins
+from colonnade.data.files import load
 from colonnade.data.prepare import Preparation
 from colonnade.data.table import RawTable, stack
 from colonnade.data.woe import Counts, Weighed, codes_of, join_bins, make_bins, weigh_columns, woe_of
@@ -153,3 +156,12 @@ def test_weighed_columns_are_prepared_as_numbers_and_survive_json() -> None:
         codes = codes_of(raw, each.bins)
         naive = oracle.woe(oracle.counts(codes.tolist(), bad.tolist()))[0]
         np.testing.assert_allclose(X[:, j], [naive[k] for k in codes.tolist()], atol=1e-12)
+
+
+def test_bins_of_dates_are_named_by_dates_and_those_of_durations_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "loans.csv"
+    days = [f"{day:02}.01.2020,{'01:30' if day % 2 else '06:00'}" for day in range(1, 9)]
+    path.write_text("\n".join(["opened,talked", *days]) + "\n")
+    opened, talked = make_bins(load(path, bare=True), (), Woe(bins=2, least=1))
+    assert [opened.describe([k]) for k in range(2)] == ["<= 2020-01-04", "> 2020-01-04"]
+    assert talked.describe([0]) == "<= 0.0625"

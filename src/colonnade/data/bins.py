@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.arrays import Floats, Rows
+from colonnade.data.dates import date_words
 from colonnade.data.labels import category_codes, category_names
 from colonnade.data.table import Column
 
@@ -36,6 +37,7 @@ class Bins:
     categories: tuple[tuple[str, int], ...] = ()
     other: int = UNSEEN
     missing: int = UNSEEN
+    dates: bool = False  # numbers are days from 1970
 
     @property
     def ordered(self) -> int:
@@ -74,9 +76,13 @@ class Bins:
         return ", ".join(words)
 
     def _interval(self, first: int, last: int) -> str:
-        low = "" if first == 0 else f"> {self.edges[first - 1]:.6g}"
-        high = "" if last == len(self.edges) else f"<= {self.edges[last]:.6g}"
+        low = "" if first == 0 else f"> {self._edge(first - 1)}"
+        high = "" if last == len(self.edges) else f"<= {self._edge(last)}"
         return " and ".join(part for part in (low, high) if part) or "any number"
+
+    def _edge(self, place: int) -> str:
+        edge = self.edges[place]
+        return date_words(edge) if self.dates else f"{edge:.6g}"
 
 
 def gaps(values: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

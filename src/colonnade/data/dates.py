@@ -95,6 +95,16 @@ def date_pattern(texts: Sequence[str]) -> str | None:
     return _short_years(texts)
 
 
+def date_words(days: float) -> str:
+    """A number of days from 1970 as a date, with the time where it is not midnight.
+
+    >>> date_words(18_365.0), date_words(0.75)
+    ('2020-04-13', '1970-01-01 18:00')
+    """
+    moment = _EPOCH + timedelta(days=days)
+    return f"{moment:%Y-%m-%d}" if days == int(days) else f"{moment:%Y-%m-%d %H:%M}"
+
+
 def days_of(text: str, pattern: str) -> float:
     """The days from 1970 to a date, or a time in days, that is written like `pattern`; NaN if it is none.
 

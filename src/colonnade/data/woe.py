@@ -19,6 +19,7 @@ import numpy as np
 
 from colonnade.arrays import Floats, Rows
 from colonnade.data.bins import UNSEEN, Bins, category_bins, number_bins
+from colonnade.data.dates import CLOCK
 from colonnade.data.scaling import numbers
 from colonnade.data.table import Column, RawTable
 from colonnade.errors import DataError
@@ -84,7 +85,8 @@ def make_bins(table: RawTable, categorical: Sequence[str], woe: Woe) -> list[Bin
             found.append(category_bins(column, values, woe.least))
         else:
             plain = _column(table, column, numeric=True).astype(np.float64)
-            found.append(number_bins(column, plain, woe.bins, woe.least, woe.special.get(column, ())))
+            made = number_bins(column, plain, woe.bins, woe.least, woe.special.get(column, ()))
+            found.append(replace(made, dates=table.reading.dates.get(column, CLOCK) != CLOCK))
     return found
 
 
