@@ -101,8 +101,9 @@ def date_words(days: float) -> str:
     >>> date_words(18_365.0), date_words(0.75)
     ('2020-04-13', '1970-01-01 18:00')
     """
-    moment = _EPOCH + timedelta(days=days)
-    return f"{moment:%Y-%m-%d}" if days == int(days) else f"{moment:%Y-%m-%d %H:%M}"
+    if days == int(days):
+        return str(np.datetime64(int(days), "D"))
+    return str(np.datetime64(round(days * 1440), "m")).replace("T", " ")
 
 
 def days_of(text: str, pattern: str) -> float:

@@ -22,6 +22,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from colonnade.data import store
+from colonnade.disk import filling
 from colonnade.errors import ColonnadeError, JobError, PeerLost
 from colonnade.job import Net
 from colonnade.net.clock import RealClock
@@ -82,7 +83,8 @@ def run_mpi(order: Launch) -> dict[str, Share]:
     """Run every party on a rank of its own; returns their shares."""
     comm = _checked(order)
     with tempfile.TemporaryDirectory(prefix="colonnade-") as name:
-        folders = _lay_out(order, Path(name))
+        with filling(Path(name)):
+            folders = _lay_out(order, Path(name))
         for rank, folder in enumerate(folders.values()):
             if rank:
                 _send(comm, rank, WORK, _pack(folder))

@@ -81,6 +81,7 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
 
 
 def _filled(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
+    """Write every party's folder, or as much of it as the disk takes."""
     plan = order.plan
     folders, addresses = lay_out_parties(order.data, out, authority, resume=order.resume)
     encoded = msgspec.Raw(msgspec.json.encode(plan))
