@@ -76,7 +76,7 @@ class Trainer:
         gates.keep(self, "tally", "given", "block.w", "block.estimator.memory", "window.state")
         gates.keep(self, "steps.delays", "steps.smoothness")
         if self.tuner is not None:
-            gates.keep(self, "tuner.v", "tuner.exchanges")
+            gates.keep(self, "tuner.v", "tuner.exchanges", "tuner.values_a_row")
         if self.curvature is not None:
             gates.keep(self, "curvature.state", "curvature.first_order_step")
         if self.joint is not None:
@@ -128,11 +128,15 @@ class Trainer:
         """Whether a call costs far more than the numbers that a batch of every dominator touches.
 
         Then one call for many batches is hardly longer than one for one. Where numbers count, shares ahead
-        make a slow party's updates ever longer, and its weights older than its speed does.
+        make a slow party's updates ever longer, and its weights older than its speed does. All parties decide
+        alike, by the mean of their blocks: where some give shares ahead and others do not, weights are older
+        and nobody is faster for it. A step that is given by hand leaves every party its own block to go by.
         """
         network, n = self.context.plan.network, self.schedule.rows
-        rows = len(self.schedule.dominators) * self.context.plan.pace.batch
-        touched = self.block.all_rows.values(0, n) * rows / n * (2 if network.charge_forward else 1)
+        own = self.block.all_rows.values(0, n) / n
+        values = own if self.tuner is None else self.tuner.values_a_row
+        touched = values * len(self.schedule.dominators) * self.context.plan.pace.batch
+        touched *= 2 if network.charge_forward else 1
         return FAR_MORE * touched * network.ns_per_value * 1e-3 <= network.us_per_call
 
     async def update(self, thetas: Thetas) -> None:

@@ -7,8 +7,12 @@ it, and every party keeps its own part of v. The worst row is bounded by the sum
 The first result is a bound for any weights. Once training has moved, the same iteration at the present
 weights, started from the vector found before, finds the smaller curvature that is really there.
 
+The same sums tell how many numbers a row has at a party, in the mean of all parties: whether it pays to give
+shares early is decided by that, and must be decided alike by all.
+
 What each side learns: the active party and, from its answer, every other party see the joint scores of
-the sampled rows for a few random directions; in training they see the like for every row.
+the sampled rows for a few random directions; in training they see the like for every row. And they learn how
+many numbers the rows have at all parties together.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ SAMPLE = 2048
 FIRST, AGAIN = 10, 4  # power iterations from a random vector, and from the last one found
 # the Rayleigh quotient climbs towards the eigenvalue from below
 MARGIN = 1.05
+EXTRA = 3  # numbers that are summed beside the scores of the sample
 NOTHING = np.zeros(0)  # what only the evaluator knows, elsewhere
 
 
@@ -44,6 +49,7 @@ class Tuner:
     sample: Rows
     v: Floats = field(init=False)
     exchanges: int = 0
+    values_a_row: float = 0.0  # stored ones, at a party, in the mean of all parties
 
     def __post_init__(self) -> None:
         X = self.context.train.X
@@ -60,13 +66,15 @@ class Tuner:
         bent, steepest = self._anywhere(n) if anywhere else await self._bent(w)
         eigenvalue = worst = 0.0
         for _ in range(FIRST if first else AGAIN):
-            piece = np.concatenate([self._rows.scores(0, n, self.v), [self.v @ self.v, self._worst]])
+            own = [self.v @ self.v, self._worst, self._rows.values(0, n) / n]
+            piece = np.concatenate([self._rows.scores(0, n, self.v), own])
             news = await sum_to_all(
                 context, piece, self._next(), partial(_iterate, bent, steepest), floats(len(piece))
             )
-            eigenvalue, worst = float(news[-2]), float(news[-1])
+            eigenvalue, worst, values = map(float, news[-EXTRA:])
             # of length near 1 whatever the columns' scale, or it would leave the range of the fixed-point sum
-            self.v = self._rows.gradient(0, n, news[:-2]) / (n * eigenvalue or 1.0)
+            self.v = self._rows.gradient(0, n, news[:-EXTRA]) / (n * eigenvalue or 1.0)
+            self.values_a_row = values / len(context.plan.parties)
         mean = MARGIN * eigenvalue + penalty
         return Smoothness(mean=mean, worst_row=max(worst + penalty, mean))
 
@@ -95,11 +103,14 @@ class Tuner:
 
 
 def _iterate(bent: Floats, steepest: float, total: Floats) -> Floats:
-    """The evaluator's answer: L'' X v of the unit vector v, its Rayleigh quotient, the worst row's bound."""
-    scores, squared_norm, worst = total[:-2], total[-2], total[-1]
+    """The evaluator's answer: L'' X v of the unit vector v, its Rayleigh quotient, the worst row's bound.
+
+    The last of what was summed goes back as it is.
+    """
+    scores, (squared_norm, worst, values) = total[:-EXTRA], total[-EXTRA:]
     norm = max(float(np.sqrt(squared_norm)), 1e-300)
     answer = bent * scores / norm
-    return np.concatenate([answer, [float(answer @ scores) / (norm * len(scores)), steepest * worst]])
+    return np.concatenate([answer, [float(answer @ scores) / (norm * len(scores)), steepest * worst, values]])
 
 
 async def sum_to_all(
