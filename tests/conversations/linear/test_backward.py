@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from tests.oracles.sgd import SCALAR_LOSSES, objective, pooled_sgd
 from tests.oracles.tables import pooled, random_tables, run, weights
 
+from colonnade.conversations.context import Outcome
 from colonnade.conversations.lateness import bound, each_ahead
+from colonnade.conversations.linear.trainer import Trainer
 from colonnade.errors import ProtocolError
 from colonnade.losses import LOSSES
 from colonnade.messages import Backward, Message
@@ -215,6 +217,29 @@ def test_shares_beyond_the_window_are_for_those_who_gain_by_joining(part: float,
         for choice in ({}, {"stale": 0})
     )
     assert (usual.result.staleness == none.result.staleness) is alike
+
+
+@pytest.mark.parametrize(("part", "pays"), [(0.2, True), (0.3, False)])
+def test_parties_whose_blocks_differ_decide_alike_on_shares_beyond_the_window(
+    part: float, pays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = random_tables(active=3, rows=480)
+    *_, last = setting.train
+    table = setting.train[last]
+    wide = replaced(table, columns=tuple(f"c{j}" for j in range(60)), X=np.tile(table.X, 20))
+    setting = replaced(setting, train={**setting.train, last: wide})
+    mean = sum(table.width for table in setting.train.values()) / 4
+    network = {"charge_forward": False, "us_per_call": 20.0, "ns_per_value": part * 20e3 / (3 * 16 * mean)}
+    decided = []
+
+    def outcome(self: Trainer, *args: Any, **options: Any) -> Outcome:
+        decided.append(self.joining_pays)
+        return whole(self, *args, **options)
+
+    whole = Trainer.outcome
+    monkeypatch.setattr(Trainer, "outcome", outcome)
+    run(setting, network=network, train={"epochs": 2, "step": "auto", "evaluate_every": 0})
+    assert decided == [pays] * 4
 
 
 def test_without_joining_the_slowest_party_s_throughput_is_the_limit() -> None:
