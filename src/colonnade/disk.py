@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from colonnade.errors import DataError, ShareError
+from colonnade.errors import ColonnadeError, DataError, ShareError
 
 
 class Disk(Protocol):
@@ -52,13 +52,13 @@ class RealDisk:
         return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
     def remove(self, path: Path) -> None:
-        with _told(path):
+        with on_disk(path, ShareError):
             path.unlink(missing_ok=True)
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file, and return when both the content and its name are on disk."""
-    with _told(path):
+    with on_disk(path, ShareError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = path.with_suffix(".part")
         with draft.open("wb") as file:
@@ -77,21 +77,21 @@ def drafted(path: Path) -> Iterator[Path]:
     """
     draft = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
-        yield draft
-        draft.replace(path)
-    except OSError as error:
-        raise DataError(_refusal(path, error)) from error
+        with on_disk(path):
+            yield draft
+            draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
 
 
 @contextmanager
-def filling(folder: Path) -> Iterator[None]:
-    """Write files of a run into a folder; DataError that names it if the disk does not take them."""
+def on_disk(path: Path, kind: type[ColonnadeError] = DataError) -> Iterator[None]:
+    """Change a file or a folder; what the disk does not take is an error of this kind that names it."""
     try:
         yield
     except OSError as error:
-        raise DataError(_refusal(folder, error)) from error
+        why = error.strerror or "only a part was taken; is the disk full?"  # NumPy gives no reason
+        raise kind(f"{path}: cannot be written: {why}") from error
 
 
 def sync_names(folder: Path) -> None:
@@ -105,7 +105,7 @@ def sync_names(folder: Path) -> None:
 
 def append_file(path: Path, content: bytes) -> None:
     """Add to the end of a file that only its owner may read, and return when it is on disk."""
-    with _told(path):
+    with on_disk(path, ShareError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -114,18 +114,3 @@ def append_file(path: Path, content: bytes) -> None:
             os.fsync(file)
         finally:
             os.close(file)
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turn an error of the disk into one that names the file."""
-    try:
-        yield
-    except OSError as error:
-        raise ShareError(_refusal(path, error)) from error
-
-
-def _refusal(path: Path, error: OSError) -> str:
-    """What a user is told of a file that the disk does not take."""
-    why = error.strerror or "only a part was taken; is the disk full?"  # NumPy gives no reason
-    return f"{path}: cannot be written: {why}"

@@ -17,11 +17,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from colonnade.job import Net
+
 MOST = 64
 """Rounds of one dominator that a party scores ahead at the most."""
 
+FAR_MORE = 4
+"""Times that a call must cost what numbers cost, so that joining them pays."""
+
 PATIENCE = 8
 """Updates after which a party tries again whether a dominator uses more than one share."""
+
+
+def joining_pays(network: Net, touched: float) -> bool:
+    """Whether a call costs far more than the numbers that a batch of every dominator touches.
+
+    Then one call for many batches is hardly longer than one for one. Where numbers count, shares ahead make a
+    slow party's updates ever longer, and its weights older than its speed does. All parties had better decide
+    alike: where some give shares ahead and others do not, weights are older and nobody is faster for it.
+    """
+    products = 2 if network.charge_forward else 1
+    return FAR_MORE * products * touched * network.ns_per_value * 1e-3 <= network.us_per_call
 
 
 @dataclass

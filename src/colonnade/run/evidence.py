@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from colonnade.data.party_data import PartyData
+from colonnade.disk import on_disk
 from colonnade.net.clock import RealClock, VirtualClock, run_virtual
 from colonnade.net.endpoint import Endpoint
 from colonnade.net.inprocess.local import LocalHub
@@ -80,11 +81,11 @@ def _as_processes(terms: WeighingTerms, data: Data) -> dict[str, Weighing]:
     """Every party a process with its own columns, key and certificate, over mutual TLS."""
     with ExitStack() as stack:
         out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="colonnade-")))
-        with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority:
+        with tempfile.TemporaryDirectory(prefix="colonnade-authority-") as authority, on_disk(out):
             folders, addresses = lay_out_parties(data, out, Path(authority))
-        for party, folder in folders.items():
-            told = WeighingInstructions(party=party, terms=terms, run=_run_id(terms), addresses=addresses)
-            (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
+            for party, folder in folders.items():
+                told = WeighingInstructions(party=party, terms=terms, run=_run_id(terms), addresses=addresses)
+                (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
         parties = {party: start(folder, "colonnade.run.weigher") for party, folder in folders.items()}
         for process in parties.values():
             if process.stdout is not None:  # started with a pipe, which stays empty

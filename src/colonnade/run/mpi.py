@@ -22,7 +22,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from colonnade.data import store
-from colonnade.disk import filling
+from colonnade.disk import on_disk
 from colonnade.errors import ColonnadeError, JobError, PeerLost
 from colonnade.job import Net
 from colonnade.net.clock import RealClock
@@ -83,7 +83,7 @@ def run_mpi(order: Launch) -> dict[str, Share]:
     """Run every party on a rank of its own; returns their shares."""
     comm = _checked(order)
     with tempfile.TemporaryDirectory(prefix="colonnade-") as name:
-        with filling(Path(name)):
+        with on_disk(Path(name)):
             folders = _lay_out(order, Path(name))
         for rank, folder in enumerate(folders.values()):
             if rank:

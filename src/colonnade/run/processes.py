@@ -17,8 +17,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -27,7 +27,7 @@ import msgspec
 from colonnade import errors
 from colonnade.data import store
 from colonnade.data.party_data import PartyData
-from colonnade.disk import filling
+from colonnade.disk import on_disk
 from colonnade.errors import ColonnadeError, DataError, JobError, PeerLost
 from colonnade.net.stream.certificates import issue, make_authority
 from colonnade.net.stream.port import free_ports
@@ -72,34 +72,39 @@ def lay_out(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
     """Write every party's folder, in place of those of an earlier run; `authority` issues certificates."""
     if order.models:
         raise JobError("world = 'network': models that are Python objects stay in this process; name them")
-    try:
-        with filling(out / PARTIES):
-            return _filled(order, out, authority)
-    except DataError:
-        _make_room(out / PARTIES, keep=order.resume)
-        raise
-
-
-def _filled(order: Launch, out: Path, authority: Path) -> dict[str, Path]:
-    """Write every party's folder, or as much of it as the disk takes."""
     plan = order.plan
-    folders, addresses = lay_out_parties(order.data, out, authority, resume=order.resume)
-    encoded = msgspec.Raw(msgspec.json.encode(plan))
-    for party, folder in folders.items():
-        told = Instructions(
-            party=party,
-            conversation=plan.conversation,
-            plan=encoded,
-            run=run_id(plan),
-            addresses=addresses,
-            target_loss=order.target_loss,
-            timeline=order.timeline,
-            resume=order.resume,
-            memory=order.memory,
-            engine=order.engine,
-        )
-        (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
+    with _whole(out / PARTIES, keep=order.resume):
+        folders, addresses = lay_out_parties(order.data, out, authority, resume=order.resume)
+        encoded = msgspec.Raw(msgspec.json.encode(plan))
+        for party, folder in folders.items():
+            told = Instructions(
+                party=party,
+                conversation=plan.conversation,
+                plan=encoded,
+                run=run_id(plan),
+                addresses=addresses,
+                target_loss=order.target_loss,
+                timeline=order.timeline,
+                resume=order.resume,
+                memory=order.memory,
+                engine=order.engine,
+            )
+            (folder / "instructions.json").write_bytes(msgspec.json.encode(told))
     return folders
+
+
+@contextmanager
+def _whole(folder: Path, *, keep: bool) -> Iterator[None]:
+    """Write the folders of all parties; where the disk does not take them, nothing of them stays.
+
+    But for checkpoints, if these are to `keep`.
+    """
+    try:
+        with on_disk(folder):
+            yield
+    except DataError:
+        _make_room(folder, keep=keep)
+        raise
 
 
 def lay_out_parties(

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from colonnade.data import store
-from colonnade.disk import drafted, filling
+from colonnade.disk import drafted, on_disk
 from colonnade.errors import Aborted, ColonnadeError, DataError
 from colonnade.job import MEMORY, EngineTerms, Net
 from colonnade.job.plan import Plan
@@ -162,7 +162,7 @@ async def take_part(folder: Path, connect: Connect = connected, progress: Progre
         share.cpu_seconds = time.process_time() - began
         share.peak_memory_mb = _peak_memory_mb()
         share.preparation = prepared.plain()
-    with filling(folder):
+    with on_disk(folder):
         np.savez(folder / "weights.npz", **share.weights)
         if share.test_scores is not None:
             np.save(folder / TEST_SCORES, share.test_scores, allow_pickle=False)

@@ -28,15 +28,13 @@ from colonnade.conversations.linear.steps import StepSizes
 from colonnade.conversations.linear.timetable import Timetable
 from colonnade.conversations.linear.tune import SAMPLE, Tuner
 from colonnade.conversations.pacing import Pacing
+from colonnade.conversations.reach import joining_pays
 from colonnade.conversations.schedule import Round, Schedule
 from colonnade.conversations.tickets import Tickets
 from colonnade.messages import Announce, Topic, tag_of
 from colonnade.models.linear import rows_of
 from colonnade.net.expect import floats
 from colonnade.optim.estimators import Svrg
-
-FAR_MORE = 4
-"""Times that a call must cost what numbers cost, so that joining them pays."""
 
 
 @dataclass
@@ -125,19 +123,11 @@ class Trainer:
 
     @property
     def joining_pays(self) -> bool:
-        """Whether a call costs far more than the numbers that a batch of every dominator touches.
-
-        Then one call for many batches is hardly longer than one for one. Where numbers count, shares ahead
-        make a slow party's updates ever longer, and its weights older than its speed does. All parties decide
-        alike, by the mean of their blocks: where some give shares ahead and others do not, weights are older
-        and nobody is faster for it. A step that is given by hand leaves every party its own block to go by.
-        """
-        network, n = self.context.plan.network, self.schedule.rows
+        """Whether shares ahead pay: by the mean of all blocks or, where the step is by hand, the own one."""
+        n, batches = self.schedule.rows, len(self.schedule.dominators)
         own = self.block.all_rows.values(0, n) / n
         values = own if self.tuner is None else self.tuner.values_a_row
-        touched = values * len(self.schedule.dominators) * self.context.plan.pace.batch
-        touched *= 2 if network.charge_forward else 1
-        return FAR_MORE * touched * network.ns_per_value * 1e-3 <= network.us_per_call
+        return joining_pays(self.context.plan.network, values * batches * self.context.plan.pace.batch)
 
     async def update(self, thetas: Thetas) -> None:
         """Make one step from these thetas, and mark their rounds as finished."""
